@@ -1,4 +1,4 @@
-/// Names and values in their order, duplicates kept (`application/x-www-form-urlencoded`).
+/// Names and values in their order, including duplicates (`application/x-www-form-urlencoded`).
 package struct FormParameters: Sendable, Equatable, Redacted, ExpressibleByArrayLiteral {
   package struct Pair: Sendable, Hashable, Redacted {
     package var name: String
@@ -18,8 +18,8 @@ package struct FormParameters: Sendable, Equatable, Redacted, ExpressibleByArray
 
   package init(arrayLiteral elements: (String, String)...) { pairs = elements.map { Pair(name: $0.0, value: $0.1) } }
 
-  /// Reads a query or a form body as the URL Standard does (section 5.1): `name` is `name=`, a plus is a space, an
-  /// empty piece is nothing, a `%` that begins no escape stands for itself, and bytes that are not UTF-8 become U+FFFD.
+  /// Reads a query or a form body like the URL Standard (section 5.1): `name` means `name=`, a plus is a space, empty
+  /// pieces are skipped, a `%` without an escape stands for itself, and invalid UTF-8 becomes U+FFFD.
   package init(decoding text: String) {
     pairs = text.utf8.split(separator: UInt8(ascii: "&")).map { piece in
       let parts = piece.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
@@ -32,7 +32,7 @@ package struct FormParameters: Sendable, Equatable, Redacted, ExpressibleByArray
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// A space is `%20`, which servers of either school understand.
+  /// The encoded text, with `%20` for a space because every server understands it.
   package var encoded: String {
     pairs.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }.joined(separator: "&")
   }
@@ -55,7 +55,7 @@ package struct FormParameters: Sendable, Equatable, Redacted, ExpressibleByArray
 
   package mutating func remove(_ name: String) { pairs.removeAll { $0.name == name } }
 
-  /// The others; `nil` if one of these is missing.
+  /// The parameters without these, or `nil` if one of these is missing.
   package func removing(_ own: FormParameters) -> FormParameters? {
     var rest = self
     for pair in own.pairs {

@@ -1,4 +1,4 @@
-/// One header field (RFC 9110, section 5). The description shows the name and never the value.
+/// One header field (RFC 9110, section 5). Its description shows the name, but never the value.
 package struct HTTPField: Sendable, Hashable, Redacted {
   package var name: String
   package var value: String
@@ -11,7 +11,7 @@ package struct HTTPField: Sendable, Hashable, Redacted {
   package var description: String { name }
 }
 
-/// Header fields in their order, looked up without regard to case (RFC 9110, section 5.1).
+/// Header fields in their order; looking up a name ignores case (RFC 9110, section 5.1).
 package struct HTTPFields: Sendable, Equatable, Redacted, Sequence, ExpressibleByDictionaryLiteral {
   private var fields: [HTTPField]
 
@@ -27,7 +27,7 @@ package struct HTTPFields: Sendable, Equatable, Redacted, Sequence, ExpressibleB
 
   package mutating func append(_ name: String, _ value: String) { fields.append(HTTPField(name: name, value: value)) }
 
-  /// Puts the field in the place of the first one of that name, or at the end, and removes the others of that name.
+  /// Replaces the first field of that name, or appends the field, and removes all others of that name.
   package mutating func set(_ name: String, _ value: String) {
     let place = fields.firstIndex { Self.isSame($0.name, name) } ?? fields.endIndex
     removeAll(named: name)
@@ -39,7 +39,7 @@ package struct HTTPFields: Sendable, Equatable, Redacted, Sequence, ExpressibleB
   /// Whether the name is a token (RFC 9110, sections 5.1 and 5.6.2).
   package static func isValid(name: String) -> Bool { !name.isEmpty && name.utf8.allSatisfy(Octet.isTokenCharacter) }
 
-  /// Whether the value holds no control but the tab, so that it stays one field (RFC 9110, section 5.5).
+  /// Whether the value is one field: without control characters except the tab (RFC 9110, section 5.5).
   package static func isValid(value: String) -> Bool {
     value.utf8.allSatisfy { ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }
   }

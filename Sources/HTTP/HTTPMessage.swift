@@ -1,6 +1,6 @@
 import Text
 
-/// What shows no value in a description or a dump: there may be secrets in it.
+/// A value that may contain secrets, whose description and dump show none of its content.
 package protocol Redacted: CustomStringConvertible, CustomReflectable {}
 
 extension Redacted {
@@ -8,12 +8,12 @@ extension Redacted {
   package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// A request as a value (RFC 9110, section 3.4). The description never shows the query, a field's value or the body.
+/// A request (RFC 9110, section 3.4). Its description never shows the query, a field's value or the body.
 package struct HTTPRequest: Sendable, Equatable, Redacted {
   package var method: String
   package var uri: URI
-  package var fields: HTTPFields  // Without those that the client owns (`Host`, `Content-Length`, …).
-  package var body: [UInt8]  // An empty one is none, except that a `POST`, `PUT` or `PATCH` then has length 0.
+  package var fields: HTTPFields  // Excludes the fields that the client sets (`Host`, `Content-Length`, …).
+  package var body: [UInt8]  // Empty for no body, except that `POST`, `PUT` and `PATCH` then send length 0.
 
   package init(method: String, uri: URI, fields: HTTPFields = HTTPFields(), body: [UInt8] = []) {
     self.method = method
@@ -25,7 +25,7 @@ package struct HTTPRequest: Sendable, Equatable, Redacted {
   package var description: String { "\(method) \(uri)" }
 }
 
-/// The description shows the status, and never a field's value or the body.
+/// A response. Its description shows the status, but never a field's value or the body.
 package struct HTTPResponse: Sendable, Equatable, Redacted {
   package var status: Int
   package var fields: HTTPFields
@@ -42,14 +42,14 @@ package struct HTTPResponse: Sendable, Equatable, Redacted {
   package var description: String { "\(status), \(body.count) bytes" }
 }
 
-/// The media types of requests and answers.
+/// The media types of requests and responses.
 package enum MediaType {
   package static let form = "application/x-www-form-urlencoded"
   package static let json = "application/json"
 }
 
 extension HTTPFields {
-  /// The type of the body in lower case and without parameters, as `application/json` (RFC 9110, section 8.3.1).
+  /// The type of the body in lower case without parameters, such as `application/json` (RFC 9110, section 8.3.1).
   package var mediaType: String? {
     self["Content-Type"].map { Octet.lowerCase($0.prefix { $0 != ";" }.trimmingBlanks) }
   }

@@ -1,8 +1,8 @@
 import Text
 
-/// Percent-encoding of RFC 3986, section 2.1, in the form that RFC 5849, section 3.6 demands for signatures.
+/// Percent-encoding (RFC 3986, section 2.1) in the form that RFC 5849, section 3.6, requires for signatures.
 package enum PercentEncoding {
-  /// Encodes the UTF-8 of `text`: all but letters, digits, `-`, `.`, `_` and `~` becomes `%` and two upper-case digits.
+  /// Encodes all bytes of the UTF-8 text except letters, digits, `-`, `.`, `_` and `~`, with upper-case digits.
   package static func encode(_ text: String) -> String {
     var result: [UInt8] = []
     result.reserveCapacity(text.utf8.count + 16)
@@ -12,7 +12,7 @@ package enum PercentEncoding {
     return String(decoding: result, as: UTF8.self)
   }
 
-  /// Nil if a `%` is not followed by two hexadecimal digits, or if the result is not UTF-8.
+  /// The decoded text, or `nil` if a `%` has no two hexadecimal digits after it or the result is not UTF-8.
   package static func decode(_ text: some StringProtocol, plusAsSpace: Bool) -> String? {
     guard let bytes = bytes(decoding: Array(text.utf8), plusAsSpace: plusAsSpace, strict: true) else {
       return nil
@@ -20,7 +20,7 @@ package enum PercentEncoding {
     return String(validating: bytes, as: UTF8.self)
   }
 
-  /// If it is not `strict`, a `%` that begins no escape stands for itself (URL Standard, section 1.3).
+  /// The decoded bytes. A `%` without an escape stands for itself (URL Standard, 1.3), or returns `nil` if `strict`.
   static func bytes(decoding text: [UInt8], plusAsSpace: Bool, strict: Bool) -> [UInt8]? {
     var result: [UInt8] = []
     result.reserveCapacity(text.count)
@@ -50,12 +50,12 @@ package enum PercentEncoding {
   }
 }
 
-/// The classes of bytes that RFC 3986 and RFC 9110 tell apart.
+/// The classes of bytes that RFC 3986 and RFC 9110 distinguish.
 enum Octet {
-  /// RFC 3986, section 2.3.
+  /// Whether the byte is unreserved (RFC 3986, section 2.3).
   static func isUnreserved(_ byte: UInt8) -> Bool { byte.isLetterOrDigit || isOne(of: "-._~", byte) }
 
-  /// RFC 9110, section 5.6.2.
+  /// Whether the byte may be in a token (RFC 9110, section 5.6.2).
   static func isTokenCharacter(_ byte: UInt8) -> Bool { byte.isLetterOrDigit || isOne(of: "!#$%&'*+-.^_`|~", byte) }
 
   static func isOne(of characters: StaticString, _ byte: UInt8) -> Bool { characters.description.utf8.contains(byte) }
@@ -73,7 +73,7 @@ enum Octet {
     value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
   }
 
-  /// ASCII only: the full Unicode mapping would turn a Kelvin sign into a `k`.
+  /// The text with ASCII letters in lower case: full Unicode mapping would turn a Kelvin sign into `k`.
   static func lowerCase(_ text: some StringProtocol) -> String {
     String(
       decoding: text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)

@@ -1,8 +1,8 @@
-/// An absolute URI (RFC 3986), also `ncipapp:/path` and `urn:ietf:wg:oauth:2.0:oob` (RFC 8252, section 7.1). The
-/// description leaves query and fragment out, because they may be secret.
+/// An absolute URI (RFC 3986), including `ncipapp:/path` and `urn:ietf:wg:oauth:2.0:oob` (RFC 8252, section 7.1). Its
+/// description leaves out query and fragment, which may be secret.
 package struct URI: Hashable, Sendable, Redacted {
   package let scheme: String
-  /// The host in lower case, an IPv6 address in brackets; nil where there is no `//`, and empty in `app://?a=b`.
+  /// The host in lower case, an IPv6 address in brackets; `nil` without `//`, and empty in `app://?a=b`.
   package let host: String?
   package let port: UInt16?
   package let path: String
@@ -11,9 +11,9 @@ package struct URI: Hashable, Sendable, Redacted {
 }
 
 extension URI {
-  /// Query and fragment may hold what browsers leave unencoded there (`[]{}|^` and the backtick).
-  /// Refuses relative references, user information, numeric hosts other than four decimal numbers, ports outside
-  /// 1…65535, and `http` or `https` without a host.
+  /// Parses a URI whose query and fragment may contain the characters that browsers leave unencoded (`[]{}|^` and the
+  /// backtick). Rejects relative references, user information, numeric hosts other than four decimal numbers, ports
+  /// outside 1…65535, and `http` or `https` without a host.
   package init(parsing text: String) throws(HTTPError) {
     do throws(HTTPError.InvalidURI) {
       self = try URISyntax.parse(Array(text.utf8))
@@ -38,38 +38,38 @@ extension URI {
     return result + path
   }
 
-  /// The port, or the one that the scheme implies (80, 443); nil for other schemes.
+  /// The port, or the default of the scheme (80, 443); `nil` for other schemes.
   package var effectivePort: UInt16? { port ?? defaultPort }
 
   private var defaultPort: UInt16? { ["https": 443, "http": 80][scheme] }
 
-  /// As a browser's `Origin` field (RFC 6454, section 6.2): the implied port is left out.
+  /// The origin as in a browser's `Origin` field (RFC 6454, section 6.2), without the scheme's default port.
   package var origin: String {
     guard let host else { return "\(scheme):" }
     guard let port, port != defaultPort else { return "\(scheme)://\(host)" }
     return "\(scheme)://\(host):\(port)"
   }
 
-  /// Whether the host is written as `localhost`, `[::1]` or an address of 127.0.0.0/8. No name is looked up.
+  /// Whether the host is `localhost`, `[::1]` or an address in 127.0.0.0/8; names are not resolved.
   package var isLoopback: Bool {
     guard let host else { return false }
     if host == "localhost" || host == "[::1]" { return true }
     return host.hasPrefix("127.") && address != nil
   }
 
-  /// The four or sixteen bytes of a host that is written as an address; `nil` for a name.
+  /// The four or sixteen bytes of an address; `nil` for a name.
   package var address: [UInt8]? { host.flatMap { URISyntax.address(Array($0.utf8)[...]) } }
 
   package var isSecure: Bool { scheme == "https" }
 
   package var queryParameters: FormParameters { FormParameters(decoding: query ?? "") }
 
-  /// Adds parameters behind those of an existing query, and keeps the fragment.
+  /// Returns the URI with parameters added to its query and the same fragment.
   package func adding(query parameters: FormParameters) -> URI {
     parameters.isEmpty ? self : with(query: joinedQuery(parameters.encoded))
   }
 
-  /// Adds text that is encoded already, for providers that want a parameter in their own encoding.
+  /// Returns the URI with encoded text added to its query, for providers that require their own encoding.
   package func adding(encodedQuery: String) throws(HTTPError) -> URI {
     do throws(HTTPError.InvalidURI) {
       try URISyntax.check(Array(encodedQuery.utf8)[...], allowing: URISyntax.isQueryCharacter)
@@ -83,20 +83,20 @@ extension URI {
     URI(scheme: scheme, host: host, port: port, path: path, query: nil, fragment: nil)
   }
 
-  /// The same with another port; nil leaves the port out. A URI without a host stays as it is.
+  /// Returns the URI with another port, or without one for `nil`; a URI without a host does not change.
   package func replacing(port: UInt16?) -> URI {
     guard let host, !host.isEmpty else { return self }
     return URI(scheme: scheme, host: host, port: port, path: path, query: query, fragment: fragment)
   }
 
-  /// The same with another fragment. What cannot stand in a fragment is percent-encoded, and an escape stays an escape.
+  /// Returns the URI with another fragment; invalid characters are percent-encoded, and escapes stay escapes.
   package func with(fragment: String?) -> URI {
     URI(
       scheme: scheme, host: host, port: port, path: path, query: query,
       fragment: fragment.map { URISyntax.escaping(Array($0.utf8)) })
   }
 
-  /// RFC 3986, section 5.2; `nil` when it is no reference, or has dots for segments in it.
+  /// Resolves a reference (RFC 3986, section 5.2); returns `nil` if it is invalid or has dot segments.
   package func resolving(_ reference: String) -> URI? {
     if let whole = try? URI(parsing: reference) { return whole }
     guard let host, !reference.isEmpty else { return nil }
@@ -108,7 +108,7 @@ extension URI {
     case "?": text = authority + path + reference
     case "#": return nil
     default:
-      // RFC 3986, 4.2: a colon in the first segment would be that of a scheme.
+      // RFC 3986, 4.2: a colon in the first segment would end a scheme.
       guard !reference.prefix(while: { !"/?#".contains($0) }).contains(":") else { return nil }
       let folder = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[...$0]) } ?? "/"
       text = authority + folder + reference

@@ -64,15 +64,15 @@ enum URISyntax {
     return (Octet.lowerCase(string(host)), try portNumber(port))
   }
 
-  /// An empty port is the implied one (RFC 3986, section 3.2.3).
+  /// The port number, or `nil` for an empty port, which means the default (RFC 3986, section 3.2.3).
   private static func portNumber(_ text: ArraySlice<UInt8>?) throws(HTTPError.InvalidURI) -> UInt16? {
     guard let text, !text.isEmpty else { return nil }
     guard text.allSatisfy(\.isDigit), let number = UInt16(string(text)), number > 0 else { throw .port }
     return number
   }
 
-  /// A name of letters, digits, `-` and `_`. One that ends in a number is an address, and must be written as one:
-  /// resolvers read `127.1` and `0x7f000001` as addresses, comparisons of texts do not.
+  /// Whether the host is a name of letters, digits, `-` and `_`. A name must not end in a number: resolvers read
+  /// `127.1` and `0x7f000001` as addresses, but text comparisons do not.
   private static func isName(_ host: ArraySlice<UInt8>) -> Bool {
     var labels = host.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     if labels.last?.isEmpty ?? true { labels.removeLast() }
@@ -96,7 +96,7 @@ enum URISyntax {
     return numbers.count == 4 && bytes.count == 4 ? bytes : nil
   }
 
-  /// RFC 3986, section 3.2.2, without zones: eight groups, or fewer with one `::`; the last two may be an IPv4 address.
+  /// The bytes of an IPv6 address without a zone (RFC 3986, 3.2.2), whose last two groups may be IPv4; or `nil`.
   private static func ipv6(_ text: ArraySlice<UInt8>) -> [UInt8]? {
     let colon = UInt8(ascii: ":")
     guard let gap = text.indices.dropLast().first(where: { text[$0] == colon && text[$0 + 1] == colon }) else {
@@ -127,7 +127,7 @@ enum URISyntax {
     Octet.isUnreserved(byte) || Octet.isOne(of: "!$&'()*+,;=:@/%", byte)
   }
 
-  /// What RFC 3986 allows in a query or a fragment, and what browsers put there besides.
+  /// Whether RFC 3986 allows the byte in a query or a fragment, or browsers put it there.
   static func isQueryCharacter(_ byte: UInt8) -> Bool { isPathCharacter(byte) || Octet.isOne(of: "?[]{}|^`", byte) }
 
   static func check(_ text: ArraySlice<UInt8>, allowing isAllowed: (UInt8) -> Bool) throws(HTTPError.InvalidURI) {
@@ -141,7 +141,7 @@ enum URISyntax {
     }
   }
 
-  /// Makes any text fit for a fragment; an escape that stands there already is kept.
+  /// Escapes any text for a fragment; existing escapes stay.
   static func escaping(_ text: [UInt8]) -> String {
     var result: [UInt8] = []
     for (index, byte) in text.enumerated() {
@@ -158,7 +158,7 @@ enum URISyntax {
     return string(result[...])
   }
 
-  /// What an error may show of a text that is no URI: nothing behind `?` or `#`, and nothing before an `@`.
+  /// The part of an invalid URI that an error may show: without text after `?` or `#` and before `@`.
   static func withoutSecrets(_ text: String) -> String {
     let shown = text.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
     guard let sign = shown.lastIndex(of: UInt8(ascii: "@")) else { return string(Array(shown)[...]) }

@@ -1,75 +1,75 @@
 import Cryptography
 import Platform
 
-/// Accounts at rest: sealed records that are read and changed as one, a lock for each account, room for an answer that
-/// must not be lost, and a log. Every store passes the same tests (Tests/StoreTests).
+/// The stored accounts: sealed records that change atomically, a lock for each account, space for a response that must
+/// not be lost, and a log. Every store passes the same tests (Tests/StoreTests).
 package protocol AccountStore: AnyObject {
   // MARK: Records
 
-  /// Throws `.damagedRecord` if it is not what was written.
+  /// The record, or `nil` if it does not exist; throws `.damagedRecord` if it was altered.
   func record(_ identifier: RecordIdentifier) throws(StoreError) -> Record?
 
-  /// The records of a kind, of one provider or of all, in the order of their names; without those that are damaged.
+  /// The undamaged records of a kind, of one provider or of all, in the order of their names.
   func records(_ kind: RecordKind, provider: String?) throws(StoreError) -> [Record]
 
-  /// The records that were altered or taken away. Those that are `known` were read already.
+  /// The records that were altered or removed, without the `known` ones, which were already read.
   func unreadable(
     _ kind: RecordKind, provider: String?, without known: Set<RecordIdentifier>
   ) throws(StoreError) -> [RecordIdentifier]
 
   func isLost(_ identifier: RecordIdentifier) throws(StoreError) -> Bool
 
-  /// Reads several records as one; `body` must not wait for anything, and its error is in the result.
+  /// Reads several records as one snapshot. `body` must not wait for anything; its error is in the result.
   func snapshot<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(StoreError) -> Result<Value, Failure>
 
-  /// Makes all of the changes or none, in their order; returns the revision of what was stored. They last when the call
-  /// returns. `.conflict` is the first precondition that does not hold.
+  /// Makes all changes or none, in their order, and returns the revision of the stored records. The changes survive a
+  /// power cut. Throws `.conflict` for the first precondition that does not hold.
   @discardableResult func apply(_ changes: [Change]) throws(StoreError) -> Int64
 
-  /// Checks that records could be stored under these names, with all that a change needs. A provider is asked for a
-  /// token after this only: one that cannot be kept is lost.
+  /// Checks that records could be stored under these names with the space for a change. Call this before requesting a
+  /// token: a token that cannot be stored is lost.
   func check(_ identifiers: [RecordIdentifier]) throws(StoreError)
 
   // MARK: Locks
 
-  /// Takes the lock of an account, which ends with the value, and when the process does. `waiting` is called before
-  /// each new try with the time waited so far; `false` gives up, because somebody else has done what the lock is for.
+  /// Takes the lock of an account, which ends with the returned value or the process. `waiting` receives the time waited
+  /// before each further attempt; it returns `false` to give up because another process has finished the work.
   func lock(
     _ account: AccountID, timeout: Duration, clock: any WallClock, waiting: (Duration) -> Bool
   ) throws(LockError) -> LockedAccount
 
-  /// Whether somebody holds the lock of an account. It is not taken for that.
+  /// Whether a process holds the lock of an account, without taking it.
   func isLocked(_ account: AccountID) -> Bool
 
   // MARK: Answers
 
-  /// Makes room for a provider's answer about an account, in the place of what was kept there. For who holds the lock.
+  /// Reserves space for a provider's response about a locked account, replacing the stored response.
   func makeRoom(for account: AccountID) throws(StoreError) -> any AnswerRoom
 
-  /// The answer that was kept last; `nil` if there is none, or none that this store sealed.
+  /// The last stored response, or `nil` if this store did not seal one.
   func answer(for account: AccountID) -> Secret?
 
   func removeAnswer(for account: AccountID)
 
   // MARK: The log
 
-  /// Notes an event that is no change of the records, such as that something was handed out.
+  /// Logs an event that changes no records, such as the return of a token.
   func note(_ event: Secret) throws(StoreError)
 
-  /// The events that were noted, here and with `Change.note`, the oldest first; and how many are known to be lost.
+  /// The events logged here and by `Change.note`, the oldest first, and the number of known losses.
   func events() throws(StoreError) -> (events: [Secret], lost: Int)
 }
 
-/// Room for one answer, made before the provider is asked: filling it is one step that hardly anything can hinder.
+/// Space for one response, reserved before the request so that filling it is one step that hardly ever fails.
 package protocol AnswerRoom: AnyObject {
-  /// `isForced`: a power cut must not take it, either; for where no change of the store follows at once.
+  /// Stores the response; `isForced` also protects it from a power cut if no change of the store follows immediately.
   func fill(_ answer: Secret, isForced: Bool) throws(StoreError)
 }
 
 package enum StoreAccess: Sendable {
-  /// Reading. An absent store is an error.
+  /// Reads only; a missing store is an error.
   case readOnly
-  /// Reading and writing. What is absent is made.
+  /// Reads and writes; creates a missing store.
   case readWrite
 }
 

@@ -1,14 +1,14 @@
 import Cryptography
 import Platform
 
-/// An account that nobody else refreshes, logs in or logs out meanwhile.
+/// An account that no other process can refresh, log in or log out meanwhile.
 package struct LockedAccount: ~Copyable {
   package let id: AccountID
   let store: any AccountStore
   let clock: any WallClock
   private let lock: AnyObject
 
-  /// `lock` holds the lock until its last reference is gone.
+  /// Takes `lock`, which holds the lock as long as it is referenced.
   package init(_ id: AccountID, of store: any AccountStore, clock: any WallClock, lock: AnyObject) {
     self.id = id
     self.store = store
@@ -18,10 +18,10 @@ package struct LockedAccount: ~Copyable {
 
   deinit { withExtendedLifetime(lock) {} }
 
-  /// Begins an exchange with a provider that must not happen twice, such as one that uses up a refresh token. When it
-  /// returns there is a note, which tells the next process if this one dies, and the proof that the answer can be
-  /// stored. Where it fails nothing is left of it. `keepsAnswer`: the answer must not be lost, and takes the place of
-  /// what was kept before. `accounts` are those of which one gets the answer.
+  /// Begins an exchange with a provider that must not happen twice, such as one that consumes a refresh token. It
+  /// stores a note for the next process in case this one dies, and proves that the response can be stored. A failure
+  /// leaves no traces. `keepsAnswer` reserves space for the response, replacing the stored one; one of `accounts`
+  /// receives it.
   package borrowing func begin(
     noting note: Secret, keepsAnswer: Bool = true, for accounts: [AccountID]? = nil
   ) throws(StoreError) -> PendingExchange {
@@ -38,47 +38,47 @@ package struct LockedAccount: ~Copyable {
     return PendingExchange(id: id, before: before, store: store, clock: clock, room: room, isResumed: false)
   }
 
-  /// Goes on with an exchange whose process died, and of which an answer is kept.
+  /// Continues the exchange of a process that died after storing the response.
   package borrowing func resume() -> PendingExchange {
     PendingExchange(id: id, before: nil, store: store, clock: clock, room: nil, isResumed: true)
   }
 }
 
-/// An exchange with a provider that must not happen twice: begun once, on a locked account, and finished once.
-/// Whoever dies in between leaves its note, and what it kept, to the next one.
+/// An exchange with a provider that must not happen twice: it begins once, on a locked account, and ends once. A
+/// process that dies in between leaves its note and its stored response to the next one.
 package struct PendingExchange: ~Copyable {
   package let id: AccountID
-  /// What was noted before.
+  /// The earlier note, or `nil` if there was none.
   package let before: Secret?
   fileprivate let store: any AccountStore
   fileprivate let clock: any WallClock
   fileprivate let room: (any AnswerRoom)?
   fileprivate let isResumed: Bool
 
-  /// Keeps the answer until it is committed. Where this fails, the commit is the only chance.
+  /// Stores the response until the commit. If this fails, only the commit can save the response.
   package borrowing func keep(_ answer: Secret, isForced: Bool) { try? room?.fill(answer, isForced: isForced) }
 }
 
 package enum ExchangeOutcome {
-  /// An answer, which takes the place of what the account's record holds, unless that is not any more what the
-  /// exchange was made from. The changes are made with it.
+  /// A response that replaces the content of the account's record if that is still the one the exchange started from,
+  /// with further changes.
   case renewed(Secret, replacing: (Secret) -> Bool, [Change])
   case committed([Change])
-  /// Nothing that has to be kept; what is to be noted, or else what was noted before.
+  /// Nothing to store except a note; `nil` restores the earlier one.
   case ended(noting: Secret?)
-  /// An answer may be lost, or waits for the next one: the note stays.
+  /// A response may be lost or may still follow, so the note stays.
   case unfinished
 }
 
 package struct CommitError: Error, Sendable {
   package let reason: StoreError
-  /// Whether it is kept, so that the next one can go on from there.
+  /// Whether the response is stored, so that the next process can continue.
   package let isKept: Bool
 }
 
 extension PendingExchange {
-  /// Ends the exchange, also with a conflict: the answer is nobody's any more then. Returns the revision of what was
-  /// stored; `nil` if nothing was, because somebody else stored something newer.
+  /// Ends the exchange, even with a conflict, which discards the response. Returns the stored revision, or `nil` if
+  /// another process has stored a newer credential.
   @discardableResult package consuming func finish(_ outcome: ExchangeOutcome) throws(CommitError) -> Int64? {
     switch outcome {
     case .renewed(let answer, let replaces, let changes): return try renew(answer, replaces, changes)
@@ -98,7 +98,7 @@ extension PendingExchange {
       do {
         try store.apply([note.map { .store($0, as: RecordIdentifier(.pending, of: id)) } ?? noteRemoval])
       } catch {
-        // The note stays as it is, and says less than we know; but an answer that somebody else kept is not lost.
+        // The note stays and says less than we know, but a response stored by another process is not lost.
         if isResumed { throw CommitError(reason: error, isKept: true) }
       }
       if isResumed || room != nil { store.removeAnswer(for: id) }
@@ -118,12 +118,12 @@ extension PendingExchange {
     _ answer: Secret, _ replaces: (Secret) -> Bool, _ changes: [Change]
   ) throws(CommitError) -> Int64? {
     let identifier = RecordIdentifier(.credential, of: id)
-    // What is not committed now may be lost: a disk that is full or busy gets some more seconds.
+    // A response that is not committed now may be lost, so a full or busy disk gets a few more seconds.
     var pauses: ArraySlice<Duration> = [.milliseconds(100), .milliseconds(400), .seconds(1), .seconds(2)]
     while true {
       do throws(StoreError) {
         guard let precondition = try precondition(identifier, replaces) else {
-          // It may be ours: a commit can fail behind the moment from which on it counts.
+          // This may be our own response: a commit can fail after it took effect.
           forget()
           return nil
         }
@@ -131,7 +131,7 @@ extension PendingExchange {
         store.removeAnswer(for: id)
         return revision
       } catch .conflict(_, actual: nil) {
-        // An account that is gone (a backup was put back) stays gone.
+        // An account that no longer exists (after restoring a backup) must not reappear.
         forget()
         throw CommitError(reason: .conflict(identifier, actual: nil), isKept: false)
       } catch .conflict {
@@ -145,7 +145,7 @@ extension PendingExchange {
     }
   }
 
-  /// The condition for the answer to be stored; `nil` if somebody else has stored another one.
+  /// The condition for storing the response, or `nil` if another process has stored another one.
   private borrowing func precondition(
     _ identifier: RecordIdentifier, _ replaces: (Secret) -> Bool
   ) throws(StoreError) -> Precondition? {
@@ -154,7 +154,7 @@ extension PendingExchange {
         return replaces(record.payload) ? .revision(record.revision) : nil
       }
     } catch .damagedRecord {
-      // The answer mends it.
+      // The response replaces the damaged record.
       return .any
     }
     guard try store.isLost(identifier) else { throw .conflict(identifier, actual: nil) }

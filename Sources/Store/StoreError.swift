@@ -1,13 +1,13 @@
 import Platform
 
-/// What can go wrong with a store. No case holds a payload or a key.
+/// An error of a store. No case holds a payload or a key.
 package enum StoreError: Error, Equatable, Sendable {
   case absent(path: String)
-  /// The vault is there, and its key file is not. No new key is made: it could open nothing.
+  /// The vault exists, but its key file does not. A new key could not open it, so none is created.
   case keyFileMissing(path: String)
   case keyFileInvalid(path: String)
   case keyFileOfAnotherVault(path: String)
-  /// Nobody was asked who has a key to the vault; what the slots are.
+  /// No key was available for the vault; the kinds of its slots.
   case locked([SlotKind])
   case wrongPassphrase
   case passphraseUnavailable(POSIXError)
@@ -15,30 +15,30 @@ package enum StoreError: Error, Equatable, Sendable {
   case kernelKeyring(POSIXError)
   case secretService(SecretServiceFault)
   case noSlot(SlotKind)
-  /// The slot is the only one: without it nobody could open the vault.
+  /// The slot is the only one, and without it the vault could not be opened.
   case lastSlot(SlotKind)
-  /// Another process changed the slots meanwhile, or there is one of a kind that a newer credmgr knows.
+  /// Another process has changed the slots, or a newer credmgr has added a kind unknown to this one.
   case otherSlots
   case notAVault(path: String)
   case truncated(path: String)
   case newerFormat(path: String, found: Int64, supported: Int64)
   case damaged(path: String, VaultPart)
-  /// A record is not what was written; the others are not touched by that.
+  /// A record was altered; the others are not affected.
   case damagedRecord(RecordIdentifier)
-  /// The record was changed by somebody else; its revision now, `nil` if there is none.
+  /// Another process has changed the record; `actual` is its revision, or `nil` if it does not exist.
   case conflict(RecordIdentifier, actual: Int64?)
-  /// A name of more than 65535 bytes or a payload of more than 16 MiB.
+  /// A name exceeds 65535 bytes, or a payload exceeds 16 MiB.
   case tooLarge(RecordIdentifier)
-  /// The vault, its key file or its directory is not private to the user, or cannot be used.
+  /// The vault, its key file or its directory is not private to the user or cannot be used.
   case file(POSIXError)
   case busy(path: String)
   /// The disk or the quota is full. Nothing was changed.
   case full(path: String)
-  /// The file or its directory cannot be written. Nothing was changed.
+  /// The file or its directory is not writable. Nothing was changed.
   case readOnly(path: String)
-  /// The system cannot read or write the file: its number for the failure, from SQLite.
+  /// The system cannot read or write the file; `code` is SQLite's number of the failure.
   case inputOutput(path: String, code: Int32)
-  /// The change is made, and the system cannot say whether it will be there after a power cut.
+  /// The change was made, but may not survive a power cut.
   case unconfirmed(path: String)
   case outOfMemory
 }
@@ -49,7 +49,7 @@ package enum SecretServiceFault: Sendable, Equatable {
   case locked
   case noKey
   case timedOut
-  /// The program that speaks to it, `secret-tool`, is not installed.
+  /// `secret-tool`, the program for the Secret Service, is not installed.
   case notInstalled
   case failed
 }
@@ -59,9 +59,9 @@ package enum VaultPart: Sendable, Equatable {
   case index(UInt8)
 }
 
-/// How a slot is opened. The number is part of the file format.
+/// The kind of a slot's key. The number is part of the file format.
 package enum SlotKind: Int64, Sendable, Hashable, CaseIterable {
-  /// A key file beside the vault: works without a person, protects a copied vault and nothing more.
+  /// A key file next to the vault: opens it without a prompt and protects only a copy of the vault.
   case keyFile = 1
   case passphrase = 2
   case secretService = 3

@@ -4,17 +4,17 @@ import SQLite
 import Store
 import Text
 
-/// The credentials at rest: one SQLite file, in which every record is sealed on its own (docs/vault-format.md).
+/// The stored credentials: one SQLite file in which every record is sealed separately (docs/vault-format.md).
 ///
-/// Not thread-safe. Several processes can use the same vault at once: each call is one transaction, which
-/// sees all of another process's change or nothing of it.
+/// Not thread-safe. Several processes can use a vault concurrently: each call is one transaction, which sees another
+/// process's change completely or not at all.
 package final class Vault {
   let file: VaultFile
   let random: any RandomSource
   let access: StoreAccess
   private let holders: [KeyHolder]
   var opening: VaultOpening
-  /// Compiled once: it takes longer than to run them, and a token needs each of them twice.
+  /// Compiled once, which takes longer than running the statement; a token needs each statement twice.
   private var keyStatement: Statement?
   private var rowStatement: Statement?
 
@@ -22,14 +22,14 @@ package final class Vault {
 
   package static func configureForOneShotUse() { Connection.configureForOneShotUse() }
 
-  /// Opens a vault, and with `.readWrite` makes it if there is none.
+  /// Opens a vault, or creates a missing one with `.readWrite`.
   ///
-  /// Two processes that make it at once both succeed, with the same key; one that is killed leaves a key file at most.
+  /// Two processes that create it concurrently both succeed, with the same key; a killed one leaves at most a key file.
   ///
   /// - Parameters:
-  ///   - now: kept with a key slot that is made.
-  ///   - busyTimeout: milliseconds to wait for other processes: a change takes some ten, and a hundred may queue.
-  ///   - holders: asked in their order for a key; also later, when another process has changed the vault key.
+  ///   - now: the creation date of a new key slot.
+  ///   - busyTimeout: milliseconds to wait for other processes; a change takes about ten, and a hundred may queue.
+  ///   - holders: the sources of a key in their order, also used after another process has changed the vault key.
   package static func open(
     _ location: VaultLocation, _ access: StoreAccess, random: some RandomSource, now: Moment = 0,
     busyTimeout: Int32 = 20_000, holders: [KeyHolder] = [.keyFile]
@@ -55,28 +55,28 @@ package final class Vault {
     if access == .readWrite { try file.makeDurable() }
   }
 
-  /// A name for the lock that is held while an account is refreshed or logged in, and for the file of an answer: 32
-  /// hexadecimal digits that say nothing about the account, and that stay the same when the vault key is changed.
+  /// The name of an account's lock and of the file for its response: 32 hexadecimal digits that reveal nothing about
+  /// the account and do not change with the vault key.
   package func lockName(provider: String, account: String) -> String {
     opening.keys.lockName(provider: provider, account: account)
   }
 
-  /// The vault's keys, for the same vault in another process; and how they were found.
+  /// The vault's keys, for the same vault in another process, and their source.
   package var openedKeys: (vault: String, keys: Secret, foundBy: SlotKind?) {
     (Hexadecimal.encode(opening.keys.identifier), opening.keys.secret, opening.foundBy)
   }
 
-  /// How the keys were found; asked without a copy of them.
+  /// The source of the keys, without a copy of them.
   package var keysFoundBy: SlotKind? { opening.foundBy }
 
   package var status: VaultStatus { get throws(VaultError) { try file.status() } }
 
-  /// No key is needed for it.
+  /// The status of a vault, which is readable without a key.
   package static func status(of location: VaultLocation) throws(VaultError) -> VaultStatus {
     try VaultFile(location).status()
   }
 
-  /// Why the key file does not open the vault, when it has a slot for one; `nil` if it does or need not.
+  /// The reason why the key file does not open the vault, or `nil` if it does or the vault needs none.
   package static func keyFileFault(at location: VaultLocation) -> VaultError? {
     do throws(VaultError) {
       _ = try VaultOpening(VaultFile(location), [.keyFile])
@@ -88,12 +88,12 @@ package final class Vault {
     }
   }
 
-  /// The name of a vault and of its present keys, without a key to it: `KeyHolder.opened` is asked with it.
+  /// The name of a vault and its current keys, readable without a key, for `KeyHolder.opened`.
   package static func keyName(of location: VaultLocation) throws(VaultError) -> String {
     Hexadecimal.encode(try VaultFile(location).keyIdentifier())
   }
 
-  /// The body must not open the vault's file another way: closing the file drops this process's locks on it (fcntl(2)).
+  /// Runs the body in one snapshot. It must not reopen the file: closing would drop this process's locks (fcntl(2)).
   package func snapshot<Value, Failure: Error>(
     _ body: () throws(Failure) -> Value
   ) throws(VaultError) -> Result<Value, Failure> {
@@ -102,10 +102,10 @@ package final class Vault {
     }
   }
 
-  /// Runs the body in one transaction, or as a part of the open one, with the keys that the vault has at this moment.
+  /// Runs the body in one transaction, or as part of the open one, with the current keys of the vault.
   ///
-  /// Another process may have changed the vault key. The new one is looked for without a lock: a person may have to be
-  /// asked for it. A damaged header does not hinder reading: `.immediate` transactions look at it themselves.
+  /// If another process has changed the vault key, this looks for the new one without a lock, because it may have to
+  /// prompt. A damaged header does not prevent reading; `.immediate` transactions check it themselves.
   func transaction<Result>(
     _ kind: TransactionKind, _ body: (VaultKeys) throws(VaultError) -> Result
   ) throws(VaultError) -> Result {
@@ -123,7 +123,7 @@ package final class Vault {
     }
   }
 
-  /// To be called within `transaction`.
+  /// The sealed record; call this within `transaction`.
   func row(_ lookup: Int64) throws(VaultError) -> SealedRecord? {
     try running(&rowStatement, SealedRecord.selection + " WHERE lookup=?1") { statement throws(SQLiteError) in
       try statement.bind([.integer(lookup)])

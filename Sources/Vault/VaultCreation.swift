@@ -5,14 +5,14 @@ import Store
 import Text
 
 extension Vault {
-  /// Makes what is absent, the key file first: a killed process leaves a key without a vault, and never the reverse.
+  /// Creates the missing files, the key file first: a killed process leaves a key without a vault, never the reverse.
   static func create(_ location: VaultLocation, random: some RandomSource, now: Moment) throws(VaultError) {
     try wrapping(VaultError.file, PrivateFile.createDirectory(location.directory))
     let image = try image(try obtainKeyFile(location, random: random), location, random: random, now: now)
     do throws(POSIXError) {
       try PrivateFile.create(location.file, image)
     } catch .exists {
-      // Another process was faster: its vault opens with the same key file.
+      // Another process was faster; its vault opens with the same key file.
     } catch {
       throw .file(error)
     }
@@ -36,7 +36,7 @@ extension Vault {
     }
   }
 
-  /// A vault without records: made in memory, so that the file comes into being at once and whole.
+  /// An empty vault, created in memory so that the whole file appears in one step.
   private static func image(
     _ keyFile: KeyFile, _ location: VaultLocation, random: some RandomSource, now: Moment
   ) throws(VaultError) -> [UInt8] {

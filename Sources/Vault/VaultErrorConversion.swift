@@ -6,7 +6,7 @@ import Store
 package typealias VaultError = StoreError
 
 extension VaultError {
-  /// - Parameter isTruncated: asked where SQLite says that the file is damaged.
+  /// - Parameter isTruncated: called if SQLite reports a damaged file.
   init(_ error: SQLiteError, path: String, isTruncated: @autoclosure () -> Bool = false) {
     self =
       switch error.condition {
@@ -31,7 +31,7 @@ func converting<Result>(path: String, _ body: () throws(SQLiteError) -> Result) 
   do throws(SQLiteError) { return try body() } catch { throw VaultError(error, path: path) }
 }
 
-/// Lengths and costs are this module's own: what is left is memory.
+/// Runs a step whose only possible failure is missing memory, because this module chooses lengths and costs.
 func converting<Result>(_ step: @autoclosure () throws(CryptographyError) -> Result) throws(VaultError) -> Result {
   do throws(CryptographyError) { return try step() } catch { throw .outOfMemory }
 }

@@ -2,23 +2,23 @@ import Platform
 import SQLite
 import Store
 
-/// The open file of a vault, for which no key is needed.
+/// The open file of a vault, which needs no key.
 struct VaultFile {
   let location: VaultLocation
   let connection: Connection
 
-  /// - Throws: `.absent` if there is no file.
+  /// - Throws: `.absent` if the file does not exist.
   init(_ location: VaultLocation, busyTimeout: Int32 = 20_000) throws(VaultError) {
     do throws(POSIXError) {
       try PrivateFile.check(location.file)
     } catch .notFound {
-      // What somebody put in the place of the directory is not the same as nothing.
+      // A file in place of the directory is not the same as a missing vault.
       if let reason = PrivateFile.inPlaceOfDirectory(location.directory) { throw .file(reason) }
       throw .absent(path: location.file)
     } catch {
       throw .file(error)
     }
-    // SQLite looks into them by itself, and would wait for ever for a pipe to say something.
+    // SQLite opens these files itself, and would wait for a pipe without limit.
     for suffix in ["-journal", "-wal", "-shm"] {
       do throws(POSIXError) {
         try PrivateFile.check(location.file + suffix)
@@ -31,9 +31,8 @@ struct VaultFile {
     try wrapping(VaultError.file, PrivateFile.checkDirectory(location.directory))
     self.location = location
     connection = try converting(path: location.file) { () throws(SQLiteError) in
-      // Also for reading: a writer that was killed half-way left a journal, and a connection that may only
-      // read could neither undo that nor read past it. SQLite falls back to reading where writing is not
-      // allowed.
+      // Also for reading: a connection that only reads could not undo the journal of a killed writer, nor read past it.
+      // SQLite falls back to reading if writing is not allowed.
       try Connection(path: location.file, .readWrite, busyTimeout: busyTimeout)
     }
     guard connection.fileSize != 0 else { throw .truncated(path: location.file) }
@@ -83,28 +82,28 @@ struct VaultFile {
   }
 
   func makeDurable() throws(VaultError) {
-    // EXTRA also syncs the directory after the journal is gone: what was committed stays committed
+    // EXTRA also syncs the directory after removing the journal, so that commits are permanent
     // (sqlite.org/pragma.html#pragma_synchronous).
     try execute("PRAGMA synchronous=EXTRA;PRAGMA secure_delete=ON")
   }
 
-  /// The bytes that the file has beyond what its first page says; a negative number if bytes are missing. To be called
-  /// in a transaction that has read something: what a killed process has begun is undone then.
+  /// The bytes of the file beyond the size on its first page; negative if bytes are missing. Call this in a transaction
+  /// after a read, which has undone the change of a killed process.
   func excess() throws(VaultError) -> Int64 {
     guard let size = connection.fileSize else { return 0 }
     let header = try query { connection throws(SQLiteError) in try connection.fileHeader() }
     return size - Int64(Format.number(in: header, at: 28)) * Int64(Format.pageSize)
   }
 
-  /// SQLite notices a missing end when it gets there, which may be after a provider was asked for something.
+  /// Checks for a missing end, which SQLite would notice only later, possibly after a request to a provider.
   func checkLength() throws(VaultError) {
     if try excess() < 0 { throw .truncated(path: path) }
   }
 
-  /// Makes sure that a change writes over nothing. To be called with the place of the only writer.
+  /// Makes sure that a change overwrites nothing; requires the lock of the only writer.
   ///
-  /// A process that is killed after a commit that makes the file shorter leaves pages behind the end. They are nobody's
-  /// if all before them fits together; if not, the number of pages in the first page was altered.
+  /// A process killed after a commit that shortens the file leaves pages after the end. They are unused if everything
+  /// before them is consistent; otherwise the number of pages on the first page was altered.
   func requireLength() throws(VaultError) {
     let excess = try excess()
     if excess < 0 { throw .truncated(path: path) }
@@ -130,7 +129,7 @@ struct VaultFile {
 
   static let keySelection = "SELECT key FROM header"
 
-  /// None if there is no header.
+  /// The identifier of the vault key, or an empty array without a header.
   func keyIdentifier() throws(VaultError) -> [UInt8] {
     try rows(Self.keySelection) { row throws(SQLiteError) in try row.bytes(0) }.first ?? []
   }
@@ -175,7 +174,7 @@ struct VaultFile {
 }
 
 extension Connection {
-  /// Whether SQLite finds that the parts of the file fit together.
+  /// Whether SQLite finds the parts of the file consistent.
   func isSound() throws(SQLiteError) -> Bool {
     try rows("PRAGMA integrity_check(1)") { row throws(SQLiteError) in try row.text(0) }.first == "ok"
   }

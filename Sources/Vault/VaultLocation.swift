@@ -6,23 +6,23 @@ package struct VaultLocation: Sendable, Equatable {
   package let file: String
   package let keyFile: String
 
-  /// The key file that takes the place of the other one with the commit of its slot.
+  /// The key file that replaces the other one when its slot is committed.
   var nextKeyFile: String { keyFile + ".new" }
 
-  /// Makes sure that a change is on the disk whose journal was removed without that being certain.
+  /// Syncs a change whose journal was removed without certainty that the removal is on disk.
   func confirm() throws(VaultError) {
     try wrapping({ (_: POSIXError) in VaultError.unconfirmed(path: file) }, File.synchronizeDirectory(directory))
   }
 
-  /// Far behind all that SQLite locks in the file (2^30 and the 511 bytes behind it), and all that it has.
+  /// A byte far beyond the file and SQLite's own locks in it (2^30 and the 511 bytes after it).
   private static let firstLock: Int64 = 1 << 62
 
-  /// For a ``Vault/lockName(provider:account:)``.
+  /// The lock for a ``Vault/lockName(provider:account:)``.
   package func lock(_ name: String) -> LockPlace {
     LockPlace(path: file, byte: Self.firstLock + (Int64(name.prefix(15), radix: 16) ?? 0))
   }
 
-  /// Only one process at a time asks for a passphrase.
+  /// The lock that lets only one process prompt for a passphrase.
   package var passphraseLock: LockPlace { LockPlace(path: file, byte: Self.firstLock - 1) }
 
   package var rulesLock: LockPlace { LockPlace(path: file, byte: Self.firstLock - 2) }

@@ -2,8 +2,8 @@ import Cryptography
 import Testing
 
 @Suite("P-256") struct ECKeyTests {
-  /// Another implementation's signature, whose R begins with a zero.
-  @Test func signatureOfAnother() throws {
+  /// Verifies another implementation's signature, whose R begins with a zero.
+  @Test func verifiesAnotherImplementationsSignature() throws {
     let key = try ECPrivateKey(pem: Secret(Self.privateKey))
     let signature = try #require(
       Hexadecimal.decode(
@@ -19,8 +19,8 @@ import Testing
     #expect(!key.isValid(signature: [], for: message))
   }
 
-  /// Often enough that numbers with leading zeros are among them.
-  @Test func whatIsSignedIsValid() throws {
+  /// Repeats signing until some numbers have leading zeros.
+  @Test func signaturesAreValid() throws {
     let key = try ECPrivateKey(pem: Secret(Self.privateKey))
     for number in 0..<600 {
       let message = Array("message \(number)".utf8)
@@ -30,14 +30,14 @@ import Testing
     }
   }
 
-  /// The key of RFC 7517, A.2.
-  @Test func publicKeyOfThePrivateOne() throws {
+  /// Uses the key of RFC 7517, A.2.
+  @Test func derivesThePublicKey() throws {
     let key = try #require(try ECPrivateKey(pem: Secret(Self.example)).publicKey)
     #expect(Base64.encodeURL(key.x) == "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4")
     #expect(Base64.encodeURL(key.y) == "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM")
   }
 
-  @Test func otherKeysAreRefused() {
+  @Test func rejectsOtherKeys() {
     for pem in [Self.otherCurve, Self.publicKey, ""] {
       #expect(throws: CryptographyError.notAnECKey) { try ECPrivateKey(pem: Secret(pem)) }
     }
@@ -52,7 +52,7 @@ import Testing
 
     """
 
-  /// On secp256k1, which has as many bits.
+  /// A key on secp256k1, which has 256 bits as well.
   private static let otherCurve = """
     -----BEGIN PRIVATE KEY-----
     MIGEAgEAMBAGByqGSM49AgEGBSuBBAAKBG0wawIBAQQgCo9CW+giAmIyTs1qhiCC
@@ -71,7 +71,7 @@ import Testing
 
     """
 
-  /// For tests alone.
+  /// A key only for tests.
   static let privateKey = """
     -----BEGIN PRIVATE KEY-----
     MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg+EHBrDCnG3nsUVlI

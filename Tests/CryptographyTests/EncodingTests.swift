@@ -33,17 +33,17 @@ import Testing
   }
 
   @Test(
-    "refuses what it would not have written",
+    "rejects non-canonical encodings",
     arguments: ["Zg", "Zg=", "Zg===", "Zh==", "Zm9v\n", " Zm9v", "Zm9v Zm9v", "Zm9", "Z", "====", "Zm9vé"])
   func refusesBase64(_ text: String) { #expect(Base64.decode(text) == nil) }
 
-  @Test("refuses padding in the alphabet for URLs", arguments: ["Zg==", "Zm8=", "Zh", "Z"])
+  @Test("rejects padding with the URL alphabet", arguments: ["Zg==", "Zm8=", "Zh", "Z"])
   func refusesURL(_ text: String) { #expect(Base64.decodeURL(text) == nil) }
 
-  @Test("refuses what is not hexadecimal", arguments: ["6", "666", "6g", "66 6f", "é9"])
+  @Test("rejects texts that are not hexadecimal", arguments: ["6", "666", "6g", "66 6f", "é9"])
   func refusesHexadecimal(_ text: String) { #expect(Hexadecimal.decode(text) == nil) }
 
-  @Test("every byte survives") func roundTrip() {
+  @Test("every byte is decoded unchanged") func roundTrip() {
     let bytes = Array(UInt8.min...UInt8.max)
     #expect(Base64.decode(Base64.encode(bytes)) == bytes)
     #expect(Base64.decodeURL(Base64.encodeURL(bytes)) == bytes)

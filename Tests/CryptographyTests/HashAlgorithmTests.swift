@@ -37,7 +37,7 @@ import Testing
     ("This is a test using a larger than block-size key and a larger than block-size data. "
       + "The key needs to be hashed before being used by the HMAC algorithm.").utf8)
 
-  /// RFC 2202, 3.
+  /// Test vectors of RFC 2202, 3.
   private static let codesOfSHA1: [([UInt8], [UInt8], String)] = [
     (Array(repeating: 0x0b, count: 20), Array("Hi There".utf8), "b617318655057264e28bc0b6fb378c8ef146be00"),
     (Array("Jefe".utf8), Array("what do ya want for nothing?".utf8), "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"),
@@ -55,7 +55,7 @@ import Testing
     ),
   ]
 
-  /// RFC 4231, 4.2 to 4.5, 4.7 and 4.8.
+  /// Test vectors of RFC 4231, 4.2 to 4.5, 4.7 and 4.8.
   private static let inputs: [(key: [UInt8], message: [UInt8])] = [
     (Array(repeating: 0x0b, count: 20), Array("Hi There".utf8)),
     (Array("Jefe".utf8), Array("what do ya want for nothing?".utf8)),

@@ -2,8 +2,8 @@ import Cryptography
 import Testing
 
 @Suite("RSA") struct RSAKeyTests {
-  /// OAuth1SignatureTests has signatures of other implementations, with keys of PKCS #1 and of PKCS #8.
-  @Test("signs and checks with every digest", arguments: HashAlgorithm.allCases)
+  /// OAuth1SignatureTests verifies other implementations' signatures with keys of PKCS #1 and PKCS #8.
+  @Test("signs and verifies with every digest", arguments: HashAlgorithm.allCases)
   func digests(_ algorithm: HashAlgorithm) throws {
     let key = try RSAPrivateKey(pem: Secret(Self.firstKey))
     let signature = try key.signature(for: [1, 2, 3], algorithm)
@@ -15,7 +15,7 @@ import Testing
   }
 
   @Test(
-    "refuses what is no RSA key, and asks nobody for a passphrase",
+    "rejects other keys without a prompt for a passphrase",
     arguments: [
       "", "key", "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n", ECKeyTests.privateKey, encryptedKey,
       firstPublicKey,
@@ -51,7 +51,7 @@ import Testing
 
     """
 
-  /// A key of 512 bits under the passphrase "test".
+  /// A key of 512 bits encrypted with the passphrase "test".
   private static let encryptedKey = """
     -----BEGIN ENCRYPTED PRIVATE KEY-----
     MIIBvTBXBgkqhkiG9w0BBQ0wSjApBgkqhkiG9w0BBQwwHAQIuBr0aEpXneICAggA

@@ -22,7 +22,7 @@ import Testing
     #expect(try key.open(sealed, associatedData: data, nonce: nonce) == plaintext)
   }
 
-  @Test("nothing opens but what was sealed", arguments: ["", "x", "a longer plaintext of some words"])
+  @Test("only unaltered sealings open", arguments: ["", "x", "a longer plaintext of some words"])
   func alterations(_ text: String) throws {
     let key = try SealingKey(random: SystemRandomSource())
     let nonce = SystemRandomSource().bytes(24)
@@ -48,7 +48,7 @@ import Testing
     #expect(throws: CryptographyError.notAuthentic) { try other.open(sealed, associatedData: data, nonce: nonce) }
   }
 
-  @Test("wrong lengths are refused", arguments: [0, 12, 23, 25]) func lengths(_ count: Int) throws {
+  @Test("rejects wrong lengths", arguments: [0, 12, 23, 25]) func lengths(_ count: Int) throws {
     let key = try SealingKey(random: SystemRandomSource())
     let bytes = [UInt8](repeating: 0, count: count)
     let error = CryptographyError.wrongLength(expected: 24, actual: count)
@@ -57,9 +57,8 @@ import Testing
     #expect(throws: CryptographyError.wrongLength(expected: 32, actual: count)) { try SealingKey(Secret(bytes: bytes)) }
   }
 
-  /// The figures of this test and of the next two were made with Python's hashlib.blake2b and cryptography's
-  /// Argon2id.
-  @Test("keys for purposes, by BLAKE2b with the number as salt and the context as personalization")
+  /// Python's hashlib.blake2b and cryptography's Argon2id computed the values of this test and the next two.
+  @Test("subkeys: BLAKE2b with the number as salt and the context as personalization")
   func subkeys() throws {
     let key = try Self.key(0...31)
     let subkey = try key.subkey(context: "credmgr", id: 7)
@@ -74,12 +73,12 @@ import Testing
     }
   }
 
-  @Test("many keys keep out of each other's memory, also where one took the place of another") func manyKeys() throws {
+  @Test("keys use separate memory, even after reuse") func manyKeys() throws {
     func numbered(_ number: Int) throws -> SealingKey {
       try Self.key((0..<32).map { UInt8(truncatingIfNeeded: $0 == 0 ? number / 256 : number &+ $0) })
     }
     var keys: [Int: SealingKey] = [:]
-    // More than a page has room for; every third one goes, and others come.
+    // More keys than a page can hold, every third of which is replaced.
     for number in 0..<500 { keys[number] = try numbered(number) }
     for number in stride(from: 0, to: 500, by: 3) { keys[number] = nil }
     for number in 500..<700 { keys[number] = try numbered(number) }
@@ -104,7 +103,7 @@ import Testing
   }
 
   @Test(
-    "costs that no vault of ours has",
+    "rejects costs that no vault uses",
     arguments: [(0, 8 << 20), (65, 8 << 20), (3, 8191), (3, 5 << 30), (.max, .max)] as [(UInt64, UInt64)])
   func costs(_ operations: UInt64, _ memory: UInt64) {
     #expect(throws: CryptographyError.costsOutOfRange) {
@@ -113,7 +112,7 @@ import Testing
     }
   }
 
-  @Test("neither an empty passphrase nor a short salt is taken") func emptyPassphrase() {
+  @Test("rejects an empty passphrase and a short salt") func emptyPassphrase() {
     let costs = PassphraseCosts(operations: 1, memory: 8192)
     #expect(throws: CryptographyError.wrongLength(expected: 1, actual: 0)) {
       try SealingKey(passphrase: Secret(""), costs: costs, salt: Array(0...15))
@@ -123,7 +122,7 @@ import Testing
     }
   }
 
-  @Test("a secret can be cut and joined") func parts() {
+  @Test("splits and joins secrets") func parts() {
     let secret = Secret([1, 2], Secret(bytes: [3, 4, 5]))
     #expect(secret.revealBytes() == [1, 2, 3, 4, 5])
     #expect(secret[1..<3].revealBytes() == [2, 3])
@@ -131,7 +130,7 @@ import Testing
     #expect(secret[7..<9].isEmpty)
   }
 
-  @Test("random bytes are as many as were asked for, and others each time") func random() {
+  @Test("random bytes have the requested length and differ each time") func random() {
     #expect(SystemRandomSource().bytes(0).isEmpty)
     #expect(SystemRandomSource().bytes(32).count == 32)
     #expect(SystemRandomSource().bytes(32) != SystemRandomSource().bytes(32))

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Secret")
 struct SecretTests {
-  @Test("comes out as it went in", arguments: ["", "a", "ghp_0123456789", "ключ🔑"])
+  @Test("returns its bytes unchanged", arguments: ["", "a", "ghp_0123456789", "ключ🔑"])
   func reveals(_ text: String) {
     let secret = Secret(text)
     #expect(secret.reveal() == text)
@@ -12,7 +12,7 @@ struct SecretTests {
     #expect(secret.isEmpty == text.isEmpty)
   }
 
-  @Test("repairs invalid UTF-8 as text and keeps it as bytes") func repairs() {
+  @Test("repairs invalid UTF-8 in the text, but not in the bytes") func repairs() {
     let secret = Secret(bytes: [0x61, 0xff])
     #expect(secret.reveal() == "a\u{FFFD}")
     #expect(secret.revealBytes() == [0x61, 0xff])
@@ -38,7 +38,7 @@ struct SecretTests {
     #expect(Secret("token") != Secret("uoken"))
   }
 
-  @Test("an array that was revealed survives its secret") func outlives() {
+  @Test("a revealed array outlives its secret") func outlives() {
     var secret: Secret? = Secret("token")
     let bytes = secret?.revealBytes()
     secret = nil
@@ -49,7 +49,7 @@ struct SecretTests {
     #expect(source == Array("source".utf8))
   }
 
-  @Test("equal length, and every byte, count in constant time comparison") func constantTime() {
+  @Test("constant-time comparison checks the length and every byte") func constantTime() {
     #expect(constantTimeEqual([], []))
     #expect(constantTimeEqual("état", "état"))
     #expect(!constantTimeEqual("\u{E9}", "e\u{301}"))

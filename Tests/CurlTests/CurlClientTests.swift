@@ -4,8 +4,7 @@ import HTTP
 import Testing
 
 struct CurlClientTests {
-  /// A variable that is set to nothing is as one that is not set.
-  @Test func noNameIsNoTrust() { #expect(CurlTrust(file: "", folder: "") == CurlTrust()) }
+  @Test func emptyTrustVariablesCountAsUnset() { #expect(CurlTrust(file: "", folder: "") == CurlTrust()) }
 
   private static func request(
     _ port: UInt16, _ target: String = "/", method: String = "GET", scheme: String = "http",
@@ -64,7 +63,7 @@ struct CurlClientTests {
     }
 
     func read(atMost count: Int) throws(HTTPError) -> [UInt8] {
-      // In small pieces, whatever there is room for.
+      // Small pieces, even if more would fit.
       let piece = bytes[place...].prefix(min(count, 7))
       place += piece.count
       return Array(piece)
@@ -87,15 +86,15 @@ struct CurlClientTests {
     #expect(!sent.contains("Expect") && !sent.contains("Transfer-Encoding"))
   }
 
-  @Test func aStreamedBodyMayBeEmpty() throws {
+  @Test func streamsAnEmptyBody() throws {
     let server = try ScriptedServer([Self.ok])
     let request = try Self.request(server.port, method: "PUT")
     _ = try CurlClient(userAgent: "t").stream(request, body: Source(""), limits: Self.limits) { _ in true }
     #expect(try #require(server.finish().first).contains("\r\nContent-Length: 0\r\n"))
   }
 
-  /// A file that becomes longer is sent as long as it was, one that becomes shorter is an error.
-  @Test func aBodyOfAnotherLength() throws {
+  /// A file that grows is sent up to its original length; a file that shrinks is an error.
+  @Test func bodyLengthChangesWhileSending() throws {
     var server = try ScriptedServer([Self.ok])
     var request = try Self.request(server.port, method: "PUT")
     _ = try CurlClient(userAgent: "t").stream(request, body: Source("abcdef", length: 3), limits: Self.limits) { _ in
@@ -120,7 +119,7 @@ struct CurlClientTests {
     let sent = try #require(server.finish().first)
     #expect(sent.hasPrefix("\(method) / HTTP/1.1\r\n"))
     #expect(sent.contains("\r\nContent-Length: \(body.utf8.count)\r\n") == hasLength)
-    // libcurl would name a type of its own.
+    // libcurl would add a content type.
     #expect(!sent.contains("Content-Type"))
     #expect(sent.hasSuffix("\r\n\r\n\(body)"))
   }
@@ -133,7 +132,7 @@ struct CurlClientTests {
     #expect(server.finish()[0].hasPrefix("HEAD / "))
   }
 
-  @Test func followsNothingAndRemembersNothing() throws {
+  @Test func followsNoRedirectAndStoresNoCookies() throws {
     let server = try ScriptedServer([
       .init(
         "HTTP/1.1 302 Found\r\nLocation: /other\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"),
@@ -187,14 +186,14 @@ struct CurlClientTests {
     _ = server.finish()
   }
 
-  /// A connection that was kept and is dead now: libcurl would send the request again, on a new one.
-  @Test func postsGoOverANewConnection() throws {
+  /// If a reused connection is dead, libcurl would repeat the request on a new one.
+  @Test func postsUseANewConnection() throws {
     let server = try ScriptedServer([.init(Self.ok.answer, keepsOpen: true), Self.ok, .init("")])
     let client = CurlClient(userAgent: "t")
     #expect(try client.send(try Self.request(server.port), limits: Self.limits).status == 200)
     #expect(
       try client.send(try Self.request(server.port, method: "POST", body: "one"), limits: Self.limits).status == 200)
-    // Closed without an answer: an error, and no second try.
+    // Closing the connection without a response causes an error and no second attempt.
     #expect(throws: HTTPError.unreachable(host: "127.0.0.1", reason: .broken)) {
       try client.send(try Self.request(server.port, method: "POST", body: "two"), limits: Self.limits)
     }
@@ -212,7 +211,7 @@ struct CurlClientTests {
     _ = server.finish()
   }
 
-  @Test func nobodyListens() throws {
+  @Test func connectionRefused() throws {
     let server = try ScriptedServer([])
     _ = server.finish()
     #expect(throws: HTTPError.unreachable(host: "127.0.0.1", reason: .connectionRefused)) {
@@ -273,7 +272,7 @@ struct CurlClientTests {
     }
   }
 
-  @Test func neverAProxyForLoopback() throws {
+  @Test func noProxyForLoopback() throws {
     for name in ["http_proxy", "ALL_PROXY"] {
       try #require(unsafe setenv(name, "http://127.0.0.1:1", 1) == 0)
     }

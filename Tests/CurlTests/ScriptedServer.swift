@@ -2,14 +2,14 @@ import Glibc
 import Synchronization
 import Testing
 
-/// A server on loopback that reads one request from each connection, gives the next answer of its script, and keeps what it read.
+/// A loopback server that records one request per connection and sends the next response of its script.
 final class ScriptedServer: Sendable {
-  /// What to do with one connection.
+  /// The behaviour for one connection.
   struct Turn: Sendable {
     var answer: String
-    /// The connection stays open until the server ends.
+    /// Keeps the connection open until the server ends.
     var keepsOpen = false
-    /// The answer does not wait for a request.
+    /// Responds without waiting for a request.
     var isImpatient = false
 
     init(_ answer: String, keepsOpen: Bool = false, isImpatient: Bool = false) {
@@ -44,7 +44,7 @@ final class ScriptedServer: Sendable {
     }
     try #require(code == 0)
     port = UInt16(bigEndian: address.sin_port)
-    // The box is there before the object is complete, and the thread is joined before the object goes.
+    // The box exists before the object is complete, and the thread ends before the object does.
     let box = Box()
     var thread = pthread_t()
     let work = unsafe Unmanaged.passRetained(Work { box.serve(number, turns) }).toOpaque()
@@ -60,9 +60,9 @@ final class ScriptedServer: Sendable {
     self.box = box
   }
 
-  /// Ends the server and returns the requests as they came in.
+  /// Ends the server and returns the requests in the order of their arrival.
   func finish() -> [String] {
-    // Ends an accept that waits for a connection that does not come.
+    // Ends a pending accept.
     shutdown(listener, Int32(SHUT_RDWR))
     pthread_join(thread, nil)
     close(listener)

@@ -4,7 +4,7 @@ import Testing
 import Text
 
 @Suite struct DescriptorTests {
-  @Test func theDefaultsAreThoseOfTheRFCs() throws {
+  @Test func defaultsFollowTheRFCs() throws {
     let descriptor = try descriptor(
       "provider: sample\ngrant: authorization_code\nendpoints: {authorization: https://a.example/a, token: https://a.example/t}\n"
     )
@@ -183,7 +183,7 @@ import Text
       refresh: https://a.example/refresh
     """
 
-  @Test func aRefreshTakesOverWhatTokenSaysButItsParameters() throws {
+  @Test func refreshInheritsTokenExceptItsParameters() throws {
     let descriptor = try descriptor(Self.legs)
     let token = try #require(descriptor.endpoints[.token])
     for (leg, url) in [
@@ -206,7 +206,7 @@ import Text
     #expect(descriptor.endpoints[.identity] == nil)
   }
 
-  @Test func aLegThatIsNullIsNotThere() throws {
+  @Test func aNullEndpointIsMissing() throws {
     let text =
       "provider: sample\ngrant: authorization_code\nendpoints: {authorization: https://a.example/a, token: https://a.example/t, refresh: ~}\n"
     let descriptor = try descriptor(text)
@@ -214,12 +214,12 @@ import Text
     #expect(descriptor.endpoints[.clientCredentials] != nil)
   }
 
-  @Test func withoutATokenEndpointThereIsNothingToTakeOver() throws {
+  @Test func nothingIsInheritedWithoutATokenEndpoint() throws {
     let text = "provider: sample\ngrant: implicit\nendpoints: {authorization: https://a.example/a}\n"
     #expect(try Set(descriptor(text).endpoints.keys) == [.authorization])
   }
 
-  @Test func theGeneralResponseIsThatOfCredentialsAndItsErrorsAreThoseOfAll() throws {
+  @Test func theGeneralResponseAppliesToCredentialsAndItsErrorsToAllEndpoints() throws {
     let descriptor = try descriptor(
       """
       provider: sample
@@ -234,7 +234,7 @@ import Text
     for leg in [EndpointKind.token, .refresh, .identity, .deviceAuthorization] {
       #expect(descriptor.endpoints[leg]?.response.errors.code == [FieldPath("status")])
     }
-    // A redirect is flat, and has the errors of RFC 6749, 4.1.2.1.
+    // A redirect is flat and has the errors of RFC 6749, 4.1.2.1.
     #expect(descriptor.endpoints[.authorization]?.response.within == nil)
     #expect(descriptor.endpoints[.authorization]?.response.errors == ErrorRules())
     for leg in [EndpointKind.token, .refresh] {
@@ -252,7 +252,7 @@ import Text
     #expect(descriptor.endpoints[.token]?.response.errors.success == ["ok"])
   }
 
-  @Test func aRedirectReadsWhatItsOwnLegSays() throws {
+  @Test func aRedirectUsesOnlyItsOwnResponse() throws {
     let descriptor = try descriptor(
       """
       provider: sample
@@ -265,7 +265,7 @@ import Text
     #expect(response.errors.code == [FieldPath("why")] && response.errors.description == ErrorRules().description)
   }
 
-  @Test func whereNoGrantUsesTokenItsParametersAreThoseOfWhatTakesItOver() throws {
+  @Test func tokenParametersAreInheritedIfNoGrantUsesToken() throws {
     func parameters(_ grant: String, _ own: String = "") throws -> [EndpointKind: [String]] {
       try descriptor(
         """
@@ -301,7 +301,7 @@ import Text
     #expect(descriptor.redirect.template.names == ["redirect_uri"])
   }
 
-  @Test func aStateMayBeSentAgainAndAConsumerKeyBeShown() throws {
+  @Test func stateMayBeSentAgainAndTheConsumerKeyShown() throws {
     let descriptor = try descriptor(
       """
       provider: sample
@@ -328,7 +328,7 @@ import Text
   ]
 
   @Test(arguments: formats)
-  func theFormatOfEachLeg(_ format: String, _ expected: [EndpointKind: ResponseFormat?]) throws {
+  func formatOfEachEndpoint(_ format: String, _ expected: [EndpointKind: ResponseFormat?]) throws {
     let descriptor = try descriptor(
       """
       provider: sample

@@ -3,14 +3,14 @@ import YAML
 
 @testable import Descriptors
 
-/// `docs/descriptors.md` and the decoder know the same keys and values.
+/// Checks that `docs/descriptors.md` and the decoder have the same keys and values.
 @Suite struct DocumentationTests {
   static let lines: [Substring] = {
     let bytes = PackageFiles.read(PackageFiles.root + "/docs/descriptors.md") ?? []
     return String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
   }()
 
-  /// What stands in backquotes in the first column of the tables below a heading whose head begins with `column`.
+  /// The backquoted texts in the first column of the tables under a heading, if its title begins with `column`.
   static func documented(_ heading: String, _ column: String) -> [String] {
     var names: [String] = []
     var isThere = false
@@ -42,13 +42,13 @@ import YAML
   ]
 
   @Test(arguments: tables)
-  func theTablesAreWhatTheDecoderKnows(_ heading: String, _ column: String, _ names: [String]) {
+  func theTablesMatchTheDecoder(_ heading: String, _ column: String, _ names: [String]) {
     let documented = Self.documented(heading, column)
     #expect(Set(documented) == Set(names))
     #expect(documented.count == names.count, "nothing stands twice")
   }
 
-  @Test func whatIsOwnedIsNamed() {
+  @Test func theDocumentationNamesAllOwnedParameters() {
     func owned(_ beginning: String) -> Set<String> {
       let start = Self.lines.firstIndex { $0.hasPrefix("- **\(beginning)**") } ?? 0
       let item = Self.lines[start...].enumerated().prefix { $0.offset == 0 || $0.element.hasPrefix("  ") }
@@ -61,7 +61,7 @@ import YAML
     #expect(owned("Owned headers.") == DescriptorDecoder.ownedHeaders)
   }
 
-  /// The examples of the page, each a whole descriptor.
+  /// The examples of the page, each of which is a complete descriptor.
   static let examples: [String] = {
     var examples: [String] = []
     var example: [Substring]?
@@ -78,14 +78,14 @@ import YAML
     return examples
   }()
 
-  @Test func thereAreExamples() { #expect(Self.examples.count >= 10) }
+  @Test func theDocumentationHasExamples() { #expect(Self.examples.count >= 10) }
 
-  @Test(arguments: examples) func examplesAreWithoutFindings(_ example: String) {
+  @Test(arguments: examples) func examplesHaveNoFindings(_ example: String) {
     let findings = PackageFiles.shippedLibrary.check(Array(example.utf8), name: "<example>").findings
     #expect(findings.isEmpty, "\(findings.map { "\($0.place.line):\($0.place.column) \($0.problem)" })")
   }
 
-  /// Links within the page lead somewhere.
+  /// Checks the links within the page.
   @Test func linksLeadToHeadings() {
     let anchors = Self.lines.filter { $0.hasPrefix("#") }.map { heading in
       heading.drop { $0 == "#" || $0 == " " }.lowercased().filter {

@@ -12,7 +12,7 @@ import Testing
     return rules
   }()
 
-  /// L2P's texts, as its clients have seen them, and what else a provider may vary.
+  /// L2P's texts as its clients have seen them, with variations.
   static let codes: [(code: String, canonical: String?)] = [
     ("ok", nil), ("OK", nil), (" ok ", nil), ("ok.", nil), ("0", nil),
     ("error: authorization pending.", "authorization_pending"),
@@ -22,16 +22,16 @@ import Testing
     ("error:authorization pending", "authorization_pending"),
     ("error: slow down", "slow_down"), ("slow down.", "slow_down"),
     ("authorization invalid.", "invalid_grant"), ("bad_token", "invalid_token"),
-    // What nobody has given a meaning stays as it is.
+    // Codes without a given meaning stay unchanged.
     ("error: device code invalid.", "error: device code invalid."), ("authorization_pending", "authorization_pending"),
     ("invalid_client", "invalid_client"), ("authorization pending now", "authorization pending now"), ("", ""),
   ]
 
-  @Test(arguments: codes) func codesInTheWordsOfTheRFC(_ code: String, _ canonical: String?) {
+  @Test(arguments: codes) func codesBecomeThoseOfTheRFC(_ code: String, _ canonical: String?) {
     #expect(Self.rules.canonical(code) == canonical)
   }
 
-  @Test func withoutRulesEveryCodeIsItself() {
+  @Test func codesStayTheSameWithoutRules() {
     #expect(ErrorRules().canonical("ok") == "ok")
     #expect(ErrorRules().code == ["error", "oauth_problem"].map { FieldPath($0) })
     #expect(ErrorRules().description == ["error_description", "oauth_problem_advice"].map { FieldPath($0) })

@@ -31,7 +31,7 @@ import Testing
     return loaded.descriptor
   }
 
-  @Test func everythingIsTakenOver() throws {
+  @Test func everythingIsInherited() throws {
     let child = try load("")
     var base = try MemoryLibrary(["base": Self.base]).library.load("base").descriptor
     #expect(child.title == "Base")
@@ -39,7 +39,7 @@ import Testing
     #expect(child == base)
   }
 
-  @Test func mappingsAreLaidOverKeyByKeyAndListsAsAWhole() throws {
+  @Test func mappingsMergeByKeyAndListsAsAWhole() throws {
     let child = try load(
       """
       title: Child
@@ -59,7 +59,7 @@ import Testing
     #expect(child.pkce == .none)
   }
 
-  @Test func shortFormsAreLaidOverLongOnesAndTheOtherWayRound() throws {
+  @Test func shortAndLongFormsMerge() throws {
     let child = try load(
       """
       endpoints:
@@ -82,7 +82,7 @@ import Testing
     #expect(child.hosts.map(\.literal) == ["child.example"])
   }
 
-  @Test func nullTakesAKeyAway() throws {
+  @Test func nullRemovesAKey() throws {
     let child = try load(
       """
       title: null
@@ -103,10 +103,10 @@ import Testing
     #expect(child.endpoints[.token]?.parameters == [])
   }
 
-  @Test func nullBelowEndpointsIsNoLegAndBelowParametersNoParameter() throws {
+  @Test func nullRemovesAnEndpointOrAParameter() throws {
     let child = try load(
       "endpoints: {refresh: null, token: {parameters: {audience: null, scope: x}}}\nvariables: {region: null}\n")
-    // Without `refresh`, the endpoint would take over `token`.
+    // Without `refresh`, the endpoint would inherit `token`.
     #expect(child.endpoints[.refresh] == nil)
     #expect(child.endpoints[.clientCredentials] != nil)
     #expect(
@@ -128,7 +128,7 @@ import Testing
     #expect(child.identifier == "child")
   }
 
-  @Test func findingsInTheBaseAreToldAtTheirOwnPlace() throws {
+  @Test func findingsInABaseHaveTheirOwnPlace() throws {
     let marked = MarkedText(
       "provider: base\ngrant: implicit\nendpoints: {authorization: https://a.example}\n‸pkcee: none\n")
     let library = MemoryLibrary(["base": marked.text, "child": "provider: child\n\nextends: base\n"]).library
@@ -145,7 +145,7 @@ import Testing
     ["child": "b", "b": "child"], ["child": "b", "b": "c", "c": "child"], ["child": "b", "b": "c", "c": "b"],
   ]
 
-  @Test(arguments: cycles) func cyclesAreTold(_ bases: [String: String]) throws {
+  @Test(arguments: cycles) func cyclesAreReported(_ bases: [String: String]) throws {
     var folder: [String: String] = [:]
     for (name, base) in bases {
       folder[name] = "provider: \(name)\nextends: \(base)\n" + sampleHead.dropFirst("provider: sample\n".count)
@@ -160,7 +160,7 @@ import Testing
     #expect(Set(chain).count == chain.count - 1)
   }
 
-  @Test func aChainThatIsTooLongIsToldAsThat() throws {
+  @Test func anOverlongChainIsReported() throws {
     var folder: [String: String] = ["b20": sampleHead.replacing("sample", with: "b20")]
     for number in 0..<20 { folder["b\(number)"] = "provider: b\(number)\nextends: b\(number + 1)\n" }
     let error = try #require(throws: ProviderError.self) { try MemoryLibrary(folder).library.load("b0") }
@@ -169,9 +169,9 @@ import Testing
     _ = try MemoryLibrary(folder).library.load("b4")
   }
 
-  /// What a base may bring is not missed as long as the base is not reached.
+  /// Keys that a base could supply are not reported as missing while the base is unavailable.
   @Test(arguments: [["child": "b", "b": "child"], ["child": "nobody"]])
-  func withoutItsBaseADescriptorLacksNothing(_ bases: [String: String]) throws {
+  func aMissingBaseCausesNoOtherFindings(_ bases: [String: String]) throws {
     let folder = Dictionary(
       uniqueKeysWithValues: bases.map { name, base in
         (name, "provider: \(name)\nextends: \(base)\nextra_headers: { X-Region: \"{region}\" }\ngrantt: x\n")
@@ -185,7 +185,7 @@ import Testing
     #expect(!findings.contains { $0.problem.isOfWhatIsMissing })
   }
 
-  @Test func aDescriptorKnowsTheFilesThatItIsMadeOf() throws {
+  @Test func aDescriptorKnowsItsFiles() throws {
     let library = MemoryLibrary(
       ["base": "provider: base\nextends: base\ntitle: Mine\n"],
       ["base": Self.base, "child": "provider: child\nextends: base\n"]
@@ -193,7 +193,7 @@ import Testing
     #expect(try library.load("child").bases == ["0/base.yaml", "1/base.yaml"])
   }
 
-  @Test func aChainHasAnEnd() throws {
+  @Test func chainsHaveALimit() throws {
     func chain(_ length: Int) -> [String: String] {
       var folder = [
         "p\(length)": "provider: p\(length)\ngrant: client_credentials\nendpoints: {token: https://a.example/t}\n"
@@ -235,8 +235,8 @@ import Testing
     #expect(throws: ProviderError.unknown(identifier: "nobody", suggestion: nil)) { try library.settings(of: "nobody") }
   }
 
-  /// The defaults that are shown are those of the decoder.
-  @Test func defaultsAreThoseOfTheDecoder() throws {
+  /// Checks the shown defaults against the decoder's.
+  @Test func shownDefaultsMatchTheDecoder() throws {
     let library = MemoryLibrary(["sample": sampleHead]).library
     let settings = try library.settings(of: "sample")
     func standard(_ key: String) -> String? {
@@ -257,7 +257,7 @@ import Testing
 
   // MARK: The path
 
-  @Test func theFirstFolderGoesBeforeTheOthers() throws {
+  @Test func theFirstDirectoryTakesPrecedence() throws {
     let library = MemoryLibrary(
       ["mine": sampleHead.replacing("sample", with: "mine")], ["mine": "not even a descriptor", "base": Self.base]
     ).library
@@ -267,7 +267,7 @@ import Testing
     #expect(library.path(of: "nobody") == nil)
   }
 
-  @Test func aFileMayOverrideTheOneOfTheSameNameBehindIt() throws {
+  @Test func aFileMayOverrideALaterOne() throws {
     let library = MemoryLibrary(
       ["base": "provider: base\nextends: base\ntitle: Mine\n"],
       ["base": "provider: base\nextends: base\ntitle: The machine's\npkce: S256\nstate: optional\n"],
@@ -280,7 +280,7 @@ import Testing
     #expect(loaded.descriptor.pkce == .s256)
   }
 
-  @Test func aDescriptorExtendsWhatThePersonMadeOfItsBase() throws {
+  @Test func aDescriptorExtendsTheUsersOverride() throws {
     let library = MemoryLibrary(
       ["base": "provider: base\nextends: base\ntitle: Mine\n"],
       ["base": Self.base, "child": "provider: child\nextends: base\n"]
@@ -288,7 +288,7 @@ import Testing
     #expect(try library.load("child").descriptor.title == "Mine")
   }
 
-  @Test func aFileOutsideThePathExtendsWhatIsInIt() throws {
+  @Test func aFileOutsideThePathExtendsOnesInIt() throws {
     let library = MemoryLibrary(["base": Self.base]).library
     let own = try library.load(Array("provider: base\nextends: base\ntitle: New\n".utf8), name: "somewhere/base.yaml")
     #expect(own.descriptor.title == "New")
@@ -298,14 +298,14 @@ import Testing
   }
 
   @Test(arguments: ["../base", "", "Base", ".base", "-base", "a/b", "a b", "a\u{0}", String(repeating: "x", count: 65)])
-  func onlyIdentifiersAreLookedFor(_ text: String) {
+  func onlyIdentifiersAreLookedUp(_ text: String) {
     let library = DescriptorLibrary(directories: ["0"]) { _ in Array(sampleHead.utf8) }
     #expect(throws: ProviderError.malformedIdentifier(text)) { try library.load(text) }
     #expect(!DescriptorLibrary.isIdentifier(text))
   }
 
   @Test(arguments: [UnreadableDescriptor.permissionDenied, .notRegularFile, .tooLarge, .failed])
-  func whatCannotBeReadIsNotPassedOver(_ reason: UnreadableDescriptor) throws {
+  func unreadableFilesAreNotSkipped(_ reason: UnreadableDescriptor) throws {
     let library = DescriptorLibrary(directories: ["0", "1"]) { path throws(UnreadableDescriptor) in
       if path == "0/sample.yaml" { throw reason }
       return path == "1/sample.yaml" ? Array(sampleHead.utf8) : nil
@@ -319,7 +319,7 @@ import Testing
     #expect(child.map(\.place.line) == [2])
   }
 
-  @Test func whatIsNotThereIsUnknown() {
+  @Test func missingFilesAreUnknown() {
     #expect(throws: ProviderError.unknown(identifier: "nobody", suggestion: nil)) {
       try MemoryLibrary([:]).library.load("nobody")
     }

@@ -3,7 +3,7 @@ import Testing
 import Text
 import YAML
 
-/// A descriptor with a mark before each place that a finding is expected at, and the findings in that order.
+/// A descriptor with a mark before the place of each expected finding, and the findings in that order.
 struct FaultyDescriptor: CustomTestStringConvertible {
   let testDescription: String
   let marked: String
@@ -15,14 +15,14 @@ struct FaultyDescriptor: CustomTestStringConvertible {
     self.problems = problems
   }
 
-  /// With everything before it that a descriptor has to have.
+  /// Adds the required keys before the tail.
   init(_ description: String, tail: String, _ problems: Finding.Problem...) {
     testDescription = description
     marked = sampleHead + tail
     self.problems = problems
   }
 
-  /// With a token endpoint that is described by these keys.
+  /// Adds a token endpoint with these keys.
   init(_ description: String, leg: String, _ problems: Finding.Problem...) {
     testDescription = description
     marked = "provider: sample\ngrant: client_credentials\nendpoints:\n  token: {url: https://a.example/t, \(leg)}\n"
@@ -33,23 +33,23 @@ struct FaultyDescriptor: CustomTestStringConvertible {
 @Suite struct FindingTests {
   static let keys: [FaultyDescriptor] = [
     FaultyDescriptor(
-      "a key that resembles another",
+      "a misspelled key",
       "provider: sample\ngrant: client_credentials\n‸endpoint: {}\nendpoints: {token: https://a.example/t}\n",
       .unknownKey("endpoint", suggestion: "endpoints")),
-    FaultyDescriptor("a key that resembles none", tail: "‸colour: red\n", .unknownKey("colour", suggestion: nil)),
+    FaultyDescriptor("an unknown key", tail: "‸colour: red\n", .unknownKey("colour", suggestion: nil)),
     FaultyDescriptor(
-      "neighbours swapped", tail: "‸ptkce: none\n‸exipry: {}\n",
+      "swapped letters", tail: "‸ptkce: none\n‸exipry: {}\n",
       .unknownKey("ptkce", suggestion: "pkce"), .unknownKey("exipry", suggestion: "expiry")),
     FaultyDescriptor(
-      "an unknown leg",
+      "an unknown endpoint",
       "provider: sample\ngrant: client_credentials\nendpoints: {token: https://a.example/t, ‸autorization: https://a.example}\n",
       .unknownKey("autorization", suggestion: "authorization")),
-    FaultyDescriptor("an unknown key of a leg", leg: "‸metod: GET", .unknownKey("metod", suggestion: "method")),
+    FaultyDescriptor("an unknown key of an endpoint", leg: "‸metod: GET", .unknownKey("metod", suggestion: "method")),
     FaultyDescriptor(
       "an unknown field", tail: "response: {fields: {‸acces_token: t}}\n",
       .unknownKey("acces_token", suggestion: "access_token")),
     FaultyDescriptor(
-      "unknown keys everywhere",
+      "unknown keys at all levels",
       tail: """
         variables: {v: {‸defualt: x, default: https://a.example}}
         response: {‸form: json, errors: {‸codes: c}, fields: {scope: {path: s, ‸tine: date}}, active: {path: a, ‸equal: b}}
@@ -73,45 +73,45 @@ struct FaultyDescriptor: CustomTestStringConvertible {
     FaultyDescriptor(
       "a merge key", tail: "client: &c {id: x}\nscope:\n  ‸<<: *c\n", .unknownKey("<<", suggestion: nil)),
     FaultyDescriptor(
-      "a key that stands twice", tail: "pkce: none\n‸pkce: S256\n", .yaml(.duplicateKey("pkce", firstLine: 4))),
+      "a repeated key", tail: "pkce: none\n‸pkce: S256\n", .yaml(.duplicateKey("pkce", firstLine: 4))),
     FaultyDescriptor(
-      "nothing that has to be there", "‸title: Sample\n",
+      "missing required keys", "‸title: Sample\n",
       .missingKey("provider"), .missingKey("grant"), .missingKey("endpoints")),
     FaultyDescriptor(
-      "null is not there", "‸provider: ~\ngrant: null\nendpoints:\n",
+      "null for required keys", "‸provider: ~\ngrant: null\nendpoints:\n",
       .missingKey("provider"), .missingKey("grant"), .missingKey("endpoints")),
     FaultyDescriptor(
-      "a leg without its URL", "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸{send: json}}\n",
+      "an endpoint without its URL", "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸{send: json}}\n",
       .missingKey("url")),
-    FaultyDescriptor("a git without hosts", tail: "git: ‸{username: x}\n", .missingKey("hosts")),
-    FaultyDescriptor("a docker without hosts", tail: "docker: ‸{username: x}\n", .missingKey("hosts")),
+    FaultyDescriptor("git without hosts", tail: "git: ‸{username: x}\n", .missingKey("hosts")),
+    FaultyDescriptor("docker without hosts", tail: "docker: ‸{username: x}\n", .missingKey("hosts")),
     FaultyDescriptor(
-      "a redirect that anybody on the way can read", tail: "redirect: ‸http://a.example/cb\n",
+      "a redirect without encryption", tail: "redirect: ‸http://a.example/cb\n",
       .insecureURL("http://a.example/cb")),
     FaultyDescriptor(
-      "more variables than anybody needs",
+      "too many variables",
       tail: "variables: ‸{" + (0...256).map { "v\($0): {default: x}" }.joined(separator: ", ")
         + "}\nextra_headers: {X: \"" + (0..<256).map { "{v\($0)}" }.joined() + "\"}\n", .tooManyEntries(256)),
     FaultyDescriptor(
-      "more of anything else",
+      "too many other entries",
       tail: "extra_headers: ‸{" + (0...256).map { "X-\($0): y" }.joined(separator: ", ") + "}\nhosts: ‸["
         + (0...256).map { "a\($0).example" }.joined(separator: ", ") + "]\n", .tooManyEntries(256),
       .tooManyEntries(256)),
     FaultyDescriptor(
-      "functions in functions",
+      "nested functions",
       tail: "extra_headers: {X: ‸\"{" + String(repeating: "lowercase(", count: 9) + "client_id"
         + String(repeating: ")", count: 9) + "}\"}\n", .template(.tooDeep(8))),
     FaultyDescriptor(
-      "git and docker by subdomains",
+      "subdomains for git and docker",
       tail: "git: {hosts: [a.example, ‸\"*.a.example\"]}\ndocker: {hosts: ‸\"*.b.example\"}\n",
       .subdomains("*.a.example"), .subdomains("*.b.example")),
     FaultyDescriptor(
-      "texts that a terminal acts on",
+      "texts with control characters",
       tail:
         "title: ‸\"a\\e]0;b\\a\"\nvariables: {x: {help: ‸\"\\u202Ea\"}, y: {help: ‸\"a\\0b\"}}\nextra_headers: {X: \"{x}{y}\"}\n",
       .controlCharacter, .controlCharacter, .controlCharacter),
     FaultyDescriptor(
-      "lines of their own in the protocols of git and docker",
+      "line breaks in the protocols of git and docker",
       tail: """
         git: {hosts: [a.example], username: ‸"x\\nhost=b.example"}
         docker: {hosts: [a.example], username: ‸'{uppercase("\\n")}'}
@@ -120,28 +120,28 @@ struct FaultyDescriptor: CustomTestStringConvertible {
 
         """, .controlCharacter, .controlCharacter, .controlCharacter, .controlCharacter),
     FaultyDescriptor(
-      "a registry that is no host", tail: "docker: {hosts: [‸\"https://a.example/\"]}\n",
+      "an invalid registry host", tail: "docker: {hosts: [‸\"https://a.example/\"]}\n",
       .invalidHost("https://a.example/")),
   ]
 
   static let values: [FaultyDescriptor] = [
     FaultyDescriptor("a list at the top", "‸- provider\n", .wrongType(expected: "a mapping")),
     FaultyDescriptor(
-      "a text for a mapping", tail: "variables: ‸x\nexpiry: ‸1h\nextra_headers: ‸[a]\n",
+      "a text instead of a mapping", tail: "variables: ‸x\nexpiry: ‸1h\nextra_headers: ‸[a]\n",
       .wrongType(expected: "a mapping"), .wrongType(expected: "a mapping"), .wrongType(expected: "a mapping")),
     FaultyDescriptor(
-      "a mapping for a text", tail: "title: ‸{a: b}\naccount: ‸{a: b}\nscope: [a, ‸{b: c}, ‸~]\n",
+      "a mapping instead of a text", tail: "title: ‸{a: b}\naccount: ‸{a: b}\nscope: [a, ‸{b: c}, ‸~]\n",
       .wrongType(expected: "a text"), .wrongType(expected: "a text"), .wrongType(expected: "a text"),
       .wrongType(expected: "a text")),
-    FaultyDescriptor("a place that is not quoted", tail: "redirect: ‸{redirect_uri}\n", .wrongType(expected: "a text")),
+    FaultyDescriptor("an unquoted placeholder", tail: "redirect: ‸{redirect_uri}\n", .wrongType(expected: "a text")),
     FaultyDescriptor(
-      "a word for true or false", tail: "oauth1: {version: ‸no}\n", .wrongType(expected: "true or false")),
+      "another word instead of true or false", tail: "oauth1: {version: ‸no}\n", .wrongType(expected: "true or false")),
     FaultyDescriptor(
-      "a value that resembles another", tail: "pkce: ‸S265\nstate: ‸optinal\n",
+      "a misspelled value", tail: "pkce: ‸S265\nstate: ‸optinal\n",
       .unknownValue("S265", allowed: ["S256", "S256-hex", "plain", "none"], suggestion: "S256"),
       .unknownValue("optinal", allowed: ["required", "optional"], suggestion: "optional")),
     FaultyDescriptor(
-      "a value that resembles none", tail: "response_format: ‸xml\n",
+      "an unknown value", tail: "response_format: ‸xml\n",
       .unknownValue("xml", allowed: ["json", "form", "fragment", "query"], suggestion: nil)),
     FaultyDescriptor(
       "an unknown grant",
@@ -150,7 +150,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
         "password", allowed: ["authorization_code", "implicit", "device_code", "client_credentials", "oauth1"],
         suggestion: nil)),
     FaultyDescriptor(
-      "unknown values of a leg", leg: "method: ‸get, send: ‸body, authentication: ‸basic, tokens: [‸id_token]",
+      "unknown values of an endpoint", leg: "method: ‸get, send: ‸body, authentication: ‸basic, tokens: [‸id_token]",
       .unknownValue("get", allowed: ["GET", "POST", "PUT", "PATCH", "DELETE"], suggestion: "GET"),
       .unknownValue("body", allowed: ["query", "form", "json", "fragment"], suggestion: nil),
       .unknownValue(
@@ -192,14 +192,14 @@ struct FaultyDescriptor: CustomTestStringConvertible {
 
   static let templates: [FaultyDescriptor] = [
     FaultyDescriptor(
-      "a template that names nothing", tail: "hosts: [‸\"{tenant}.a.example\"]\n",
+      "a template with an unknown name", tail: "hosts: [‸\"{tenant}.a.example\"]\n",
       .unknownTemplateName("tenant", suggestion: nil)),
     FaultyDescriptor(
-      "a template that almost names something",
+      "a template with a misspelled name",
       tail: "variables: {tenant: }\nhosts: [‸\"{tennant}.a.example\", \"{tenant}.b.example\"]\n",
       .unknownTemplateName("tennant", suggestion: "tenant")),
     FaultyDescriptor(
-      "what only an exchange knows", tail: "git: {hosts: [a.example], username: ‸\"{access_token}\"}\n",
+      "a value known only during an exchange", tail: "git: {hosts: [a.example], username: ‸\"{access_token}\"}\n",
       .secretInAddress("access_token")),
     FaultyDescriptor(
       "the redirect without a variable of that name", tail: "redirect: ‸\"{redirect_uri}\"\n",
@@ -209,11 +209,11 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       .template(.unbalancedBrace(offset: 1)), .template(.unbalancedBrace(offset: 1)), .template(.malformedPlace("")),
       .template(.unknownFunction("rot13"))),
     FaultyDescriptor(
-      "http away from loopback",
+      "http outside loopback",
       "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸http://a.example/token}\n",
       .insecureURL("http://a.example/token")),
     FaultyDescriptor(
-      "http to whatever host is set",
+      "http with a variable host",
       "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸\"http://{host}/token\"}\nvariables: {host: }\n",
       .insecureURL("http://sample/token")),
     FaultyDescriptor(
@@ -221,11 +221,11 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸http://127.0.0.1.a.example/t, refresh: ‸http://localhost.a.example/t}\n",
       .insecureURL("http://127.0.0.1.a.example/t"), .insecureURL("http://localhost.a.example/t")),
     FaultyDescriptor(
-      "URLs that are none",
+      "invalid URLs",
       "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸a.example/token, refresh: ‸\"https://user@a.example/t\", identity: ‸\"https:///t\"}\n",
       .invalidURL("a.example/token"), .invalidURL("https://user@a.example/t"), .invalidURL("https:///t")),
     FaultyDescriptor(
-      "a default that is no host",
+      "an invalid default host",
       "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸\"https://{host}/t\"}\nvariables: {host: {default: a/b}}\n",
       .invalidURL("https://{host}/t")),
     FaultyDescriptor(
@@ -248,29 +248,29 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       "provider: sample\ngrant: implicit\nendpoints:\n  authorization: {url: https://a.example/a, rename: {client_id: key, scope: ‸client_id}, parameters: {‸client_id: x, ‸key: y}}\n  token: {url: https://a.example/t, parameters: {client_id: x}}\n",
       .ownedParameter("client_id"), .ownedParameter("client_id"), .ownedParameter("key")),
     FaultyDescriptor(
-      "another parameter by the name of one",
+      "another parameter renamed to an owned one",
       "provider: sample\ngrant: implicit\nendpoints:\n  authorization: {url: https://a.example/a, rename: {scope: ‸state, state: custom, code_challenge: code_challenge}}\n",
       .ownedParameter("state")),
     FaultyDescriptor(
-      "what proves the code, where the code is",
+      "the proof key's verifier at the authorization endpoint",
       leg: "parameters: {‸code_verifier: x, state: y, nonce: z}, rename: {grant_type: ‸oauth_token}",
       .ownedParameter("code_verifier"), .ownedParameter("oauth_token")),
     FaultyDescriptor(
-      "one in the query of the URL",
+      "an owned parameter in the query of the URL",
       "provider: sample\ngrant: implicit\nendpoints: {authorization: ‸\"https://a.example/t?v=1&state=x\", token: ‸\"https://a.example/t?state=x&code_verifier=y\"}\n",
       .ownedParameter("state"), .ownedParameter("code_verifier")),
     FaultyDescriptor(
-      "secrets that would be shown",
+      "secrets that credmgr would show",
       tail:
         "response: {keep: {who: ‸access_token, b: ‸authed_user.refreshToken, c: ‸\"header:Access-Token\", d: sub}}\naccount: [login, ‸data.0.id_token]\n",
       .shownSecret("access_token"), .shownSecret("authed_user.refreshToken"), .shownSecret("header:Access-Token"),
       .shownSecret("data.0.id_token")),
     FaultyDescriptor(
-      "secrets under names of their own",
+      "secrets under custom names",
       tail: "response: {within: body, fields: {access_token: ticket}, keep: {a: ‸ticket, b: ‸body.ticket, e: user}}\n",
       .shownSecret("ticket"), .shownSecret("body.ticket")),
     FaultyDescriptor(
-      "secrets in the place of what a person is told",
+      "secrets in fields that users see",
       "provider: sample\ngrant: device_code\nendpoints:\n  token: https://a.example/t\n  device_authorization: {url: https://a.example/d, response: {fields: {device_code: dc, user_code: ‸[code, device_code], verification_uri: ‸dc, scope: s}}}\n",
       .shownSecret("device_code"), .shownSecret("dc")),
     FaultyDescriptor(
@@ -279,21 +279,21 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       .forbiddenHeader("Host"), .forbiddenHeader("content-length"), .forbiddenHeader("Transfer-Encoding"),
       .forbiddenHeader("Cookie")),
     FaultyDescriptor(
-      "headers that are none",
+      "invalid headers",
       tail: "extra_headers: {‸\"X A\": b, ‸\"X\\r\\nY\": b, X-B: ‸\"a\\r\\nHost: evil.example\", ‸\"\": c}\n",
       .forbiddenHeader("X A"), .forbiddenHeader("X\r\nY"), .forbiddenHeader("X-B"), .forbiddenHeader("")),
     FaultyDescriptor(
-      "headers of a leg", leg: "headers: {‸Host: a.example, X-B: ‸\"a\\nb\"}",
+      "headers of an endpoint", leg: "headers: {‸Host: a.example, X-B: ‸\"a\\nb\"}",
       .forbiddenHeader("Host"), .forbiddenHeader("X-B")),
     FaultyDescriptor("the header of the token", tail: "header_style: {header: ‸Host}\n", .forbiddenHeader("Host")),
     FaultyDescriptor("the scheme of the token", tail: "header_style: ‸\"a\\nb\"\n", .forbiddenHeader("a\nb")),
     FaultyDescriptor(
-      "parameters behind the token", tail: "header_style: {parameters: {‸\"a b\": x}}\n", .forbiddenHeader("a b")),
+      "parameters after the token", tail: "header_style: {parameters: {‸\"a b\": x}}\n", .forbiddenHeader("a b")),
   ]
 
   static let whole: [FaultyDescriptor] = [
     FaultyDescriptor(
-      "one as PHP reads it",
+      "an owned parameter in PHP's notation",
       "provider: sample\ngrant: implicit\nendpoints:\n  authorization: {url: ‸\"https://a.example/a?redirect%5Buri=x\", parameters: {‸\"redirect[uri\": x, ‸\"redirect_uri[]\": x, ‸\"client.id\": x, \"redirect[uri]\": y}}\n",
       .ownedParameter("redirect_uri"), .ownedParameter("redirect[uri"), .ownedParameter("redirect_uri[]"),
       .ownedParameter("client.id")),
@@ -306,22 +306,23 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       .grantWithoutEndpoint(grant: "oauth1", endpoint: "temporary_credentials"),
       .grantWithoutEndpoint(grant: "oauth1", endpoint: "token")),
     FaultyDescriptor(
-      "an endpoint that is taken away",
+      "a removed endpoint",
       "provider: sample\ngrant: ‸client_credentials\nendpoints: {token: https://a.example/t, client_credentials: ~}\n",
       .grantWithoutEndpoint(grant: "client_credentials", endpoint: "token")),
     FaultyDescriptor("an unknown base", tail: "extends: ‸nobody\n", .unknownBase("nobody")),
-    FaultyDescriptor("a base that is no identifier", tail: "extends: ‸../secret\n", .malformedName("../secret")),
-    FaultyDescriptor("itself, with nothing behind it", tail: "extends: ‸sample\n", .unknownBase("sample")),
+    FaultyDescriptor("an invalid base identifier", tail: "extends: ‸../secret\n", .malformedName("../secret")),
+    FaultyDescriptor("a missing base of the same name", tail: "extends: ‸sample\n", .unknownBase("sample")),
     FaultyDescriptor(
-      "no YAML", "provider: sample\n  grant‸: x\n", .yaml(.syntax("mapping values are not allowed in this context"))),
-    FaultyDescriptor("nothing", "‸", .yaml(.empty)),
+      "invalid YAML", "provider: sample\n  grant‸: x\n",
+      .yaml(.syntax("mapping values are not allowed in this context"))),
+    FaultyDescriptor("an empty file", "‸", .yaml(.empty)),
     FaultyDescriptor("two documents", sampleHead + "‸---\n" + sampleHead, .yaml(.severalDocuments)),
     FaultyDescriptor(
-      "too deep",
+      "excessive nesting",
       tail: "response: " + String(repeating: "[", count: 32) + "‸[]" + String(repeating: "]", count: 32) + "\n",
       .yaml(.tooDeep(32))),
     FaultyDescriptor(
-      "many at once, in the order of the file",
+      "several findings in the order of the file",
       """
       provider: sample
       grant: [client_credentials, ‸browser]
@@ -355,7 +356,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
   }
 
   @Test(arguments: keys + values + templates + owned + whole)
-  func errorsAreToldWhereTheyStand(_ faulty: FaultyDescriptor) throws {
+  func errorsHaveTheirPlace(_ faulty: FaultyDescriptor) throws {
     let findings = Self.findings(of: faulty)
     #expect(findings.allSatisfy { $0.severity == .error })
     let library = DescriptorLibrary(directories: []) { _ in nil }
@@ -364,19 +365,19 @@ struct FaultyDescriptor: CustomTestStringConvertible {
     }
   }
 
-  @Test func whatIsNotUTF8IsToldAtTheBeginning() {
+  @Test func invalidUTF8IsReportedAtTheBeginning() {
     let library = DescriptorLibrary(directories: []) { _ in nil }
     let findings = library.check(Array(sampleHead.utf8) + [0xFF], name: "sample.yaml").findings
     #expect(findings.map(\.problem) == [.yaml(.notUTF8)])
   }
 
-  @Test func largerThanADescriptorIs() {
+  @Test func overlongDescriptors() {
     let library = DescriptorLibrary(directories: []) { _ in nil }
     let bytes = Array((sampleHead + "#" + String(repeating: "x", count: 256 * 1024)).utf8)
     #expect(library.check(bytes, name: "sample.yaml").findings.map(\.problem) == [.yaml(.tooLarge(bytes: 256 * 1024))])
   }
 
-  @Test func aBombOfAliases() {
+  @Test func aliasBombs() {
     var bomb = sampleHead + "title: &a [x, x, x, x, x, x, x, x, x, x]\n"
     for name in ["b", "c", "d", "e", "f"] {
       let previous = Character(name).asciiValue.map { String(UnicodeScalar($0 - 1)) } ?? ""
@@ -387,7 +388,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
     #expect(findings.map(\.problem) == [.yaml(.tooManyNodes(20_000))])
   }
 
-  @Test func aVariableThatNothingUsesIsAWarning() throws {
+  @Test func unusedVariablesAreWarnings() throws {
     let marked = MarkedText(sampleHead + "variables: {‸spare: {default: x}}\n")
     let library = DescriptorLibrary(directories: []) { _ in nil }
     let loaded = try library.load(marked.bytes, name: "sample.yaml")
@@ -396,9 +397,9 @@ struct FaultyDescriptor: CustomTestStringConvertible {
     #expect(loaded.warnings.map { .init(line: $0.place.line, column: $0.place.column) } == marked.marks)
   }
 
-  @Test func theFileHasToBeCalledAsTheProvider() throws {
+  @Test func theFileMustHaveTheProvidersName() throws {
     let problem = Finding.Problem.identifierIsNotFileName(identifier: "sample", fileName: "other.yaml")
-    // A file that is to be added gets its name then; along the path it would not be found.
+    // The name of a file outside the path does not matter yet, but the path would never find this one.
     let outside = DescriptorLibrary(directories: []) { _ in nil }
     #expect(try outside.load(Array(sampleHead.utf8), name: "x/other.yaml").warnings.map(\.problem) == [problem])
     #expect(try outside.load(Array(sampleHead.utf8), name: "<standard input>").warnings.isEmpty)

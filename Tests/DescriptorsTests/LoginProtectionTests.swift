@@ -1,7 +1,7 @@
 import Descriptors
 import Testing
 
-/// What a descriptor may say about the parameters, the redirect and the state that protect a login.
+/// Tests the parameters, the redirect and the state that protect a login.
 @Suite struct LoginProtectionTests {
   private static func problems(
     _ page: String, _ more: String = "", grant: String = "authorization_code", _ severity: Finding.Severity = .error
@@ -32,16 +32,16 @@ import Testing
     "rename: { extra: redirect_uri }, parameters: { extra: x }", "rename: { scope: redirect%5furi }",
     "rename: { redirect_uri: back }, parameters: { back: x }", "rename: { redirect_uri: back, scope: back }",
     "rename: { extra: request }, parameters: { extra: x }",
-  ]) func aParameterIsNotSetInAnotherForm(_ keys: String) {
+  ]) func ownedParametersAreRejectedInEveryForm(_ keys: String) {
     let found = Self.problems("{ url: \(Self.page), \(keys) }")
     #expect(found.contains { $0.hasPrefix("5 ownedParameter") }, "\(found)")
   }
 
-  /// A server passes over a parameter that it does not know, and asks for no proof key.
+  /// A server ignores an unknown parameter, and so would require no proof key.
   @Test(arguments: [
     ("code_challenge", "x"), ("code_challenge_method", "y"), ("code_challenge", "Code_Challenge"),
     ("code_challenge_method", "code_challenge"),
-  ]) func aProofKeyKeepsItsName(_ name: String, _ wire: String) {
+  ]) func theProofKeyCannotBeRenamed(_ name: String, _ wire: String) {
     let found = Self.problems("{ url: \(Self.page), rename: { \(name): \(wire) } }")
     #expect(found == ["5 fixedParameter(\"\(name)\")"])
   }
@@ -49,12 +49,14 @@ import Testing
   @Test(arguments: [
     "?redirect_uri=x", "?redirect%5Furi=x", "?a=b&REDIRECT_URI=x", "?a=b;redirect_uri=x", "#/login?redirect_uri=x",
     "?{r}=x", "?{v || 'redirect_uri'}=x", "?redirect_{'uri'}=x", "?{lowercase('REDIRECT_URI')}=x", "?request=eyJ",
-  ]) func theAddressSetsNone(_ query: String) {
+  ]) func addressesSetNoOwnedParameters(_ query: String) {
     let query = query.replacing("'", with: "\\\"")
     #expect(Self.problems("\"\(Self.page)\(query)\"").contains { $0.hasPrefix("5 ownedParameter") })
   }
 
-  @Test(arguments: ["{u}", "{v || 'https://a.example/a?redirect_uri=x'}"]) func aWholeAddressSetsNone(_ url: String) {
+  @Test(arguments: ["{u}", "{v || 'https://a.example/a?redirect_uri=x'}"]) func variableAddressesSetNoOwnedParameters(
+    _ url: String
+  ) {
     let url = url.replacing("'", with: "\\\"")
     #expect(Self.problems("\"\(url)\"").contains { $0.hasPrefix("5 ownedParameter") })
   }
@@ -65,11 +67,11 @@ import Testing
     "rename: { redirect_uri: back, client_id: key, state: s }", "rename: { code_challenge: code_challenge }",
     "rename: { redirect_uri: redirect_uri }",
     "parameters: { requested: x, redirect: y, states: z }", "rename: { extra: other }, parameters: { extra: x }",
-  ]) func whatIsNotOwnedIsFree(_ keys: String) {
+  ]) func otherParametersAreFree(_ keys: String) {
     #expect(Self.problems("{ url: \"\(Self.page)?next=/state&tenant={v}#/redirect_uri\", \(keys) }") == [])
   }
 
-  @Test func aRegistrationNamesNoOtherRedirect() {
+  @Test func aRegistrationCannotNameAnotherRedirect() {
     let found = Self.problems(Self.page).isEmpty
     #expect(found)
     let text = """
@@ -85,7 +87,7 @@ import Testing
     #expect(throws: Never.self) { try descriptor(other) }
   }
 
-  @Test(arguments: ["[]", "[issuer]", "{ path: other }"]) func whoAnswersIsNotHidden(_ path: String) {
+  @Test(arguments: ["[]", "[issuer]", "{ path: other }"]) func theIssuerCannotBeHidden(_ path: String) {
     for text in ["response: { fields: { iss: \(path) } }", ""] {
       let page = text.isEmpty ? "{ url: \(Self.page), response: { fields: { iss: \(path) } } }" : Self.page
       #expect(Self.problems(page, text).contains { $0.contains("ownedParameter(\"iss\")") })
@@ -96,7 +98,7 @@ import Testing
   @Test(arguments: [
     "{v || 'https://evil.example/cb'}", "{lowercase('https://evil.example/cb')}", "https://{lowercase(v)}.example/cb",
     "https://evil.example/{scope}", "http://evil.example/cb",
-  ]) func aRedirectIsOneText(_ redirect: String) {
+  ]) func redirectsAreNotComputed(_ redirect: String) {
     let redirect = redirect.replacing("'", with: "\\\"")
     #expect(Self.problems(Self.page, "redirect: \"\(redirect)\"").count == 1)
   }
@@ -104,14 +106,14 @@ import Testing
   @Test(arguments: [
     "oob", "http://127.0.0.1:8417/callback", "https://app.example/cb", "https://{v}.example/cb", "{v}", "my.app:/cb",
     "my.app.{client_id}:/cb",
-  ]) func aRedirectTakesVariables(_ redirect: String) {
+  ]) func redirectsMayHaveVariables(_ redirect: String) {
     #expect(Self.problems(Self.page, "redirect: \"\(redirect)\"") == [])
   }
 
   private static let optional = ["state: optional", "response: { fields: { state: [] } }"]
 
-  /// RFC 8252, 7.1: other applications' answers arrive at their schemes.
-  @Test(arguments: ["authorization_code", "implicit"]) func aSchemeNeedsAState(_ grant: String) {
+  /// RFC 8252, 7.1: other applications may receive responses to custom schemes.
+  @Test(arguments: ["authorization_code", "implicit"]) func customSchemesNeedAState(_ grant: String) {
     let redirect = "redirect: vscode://x/y"
     for state in Self.optional {
       let found = Self.problems(Self.page, redirect + "\n" + state, grant: grant)
@@ -125,7 +127,7 @@ import Testing
       ("pkce: none", "authorization_code"), ("redirect: http://127.0.0.1:8417/callback", "implicit"), ("", "implicit"),
       ("redirect: http://localhost/cb", "[authorization_code, implicit]"),
     ])
-  func whoDoesWithoutAStateIsWarned(_ more: String, _ grant: String) {
+  func aMissingStateIsAWarning(_ more: String, _ grant: String) {
     for state in Self.optional {
       let found = Self.problems(Self.page, more + "\n" + state, grant: grant, .warning)
       #expect(found.contains { $0.contains("unprotectedState") }, "\(state) \(found)")
@@ -134,7 +136,7 @@ import Testing
     #expect(Self.problems(Self.page, more, grant: grant, .warning) == [], "with a state that comes back")
   }
 
-  /// A proof key ties an answer to its login, and so does the person who pastes it.
+  /// A proof key ties a response to its login, and so does a user who pastes it.
   @Test(
     arguments: [
       ("", "authorization_code"), ("redirect: https://app.example/cb", "implicit"), ("redirect: oob", "implicit"),
@@ -144,7 +146,7 @@ import Testing
     for state in Self.optional { #expect(Self.problems(Self.page, more + "\n" + state, grant: grant) == []) }
   }
 
-  @Test func eachProviderHasARedirectOfItsOwn() throws {
+  @Test func eachProviderHasItsOwnRedirect() throws {
     let text = "provider: sample\ngrant: implicit\nendpoints: { authorization: https://a.example/a }\n"
     #expect(try descriptor(text).redirect.text == "http://127.0.0.1/callback/sample")
     #expect(try descriptor(text + "redirect: http://127.0.0.1/own\n").redirect.text == "http://127.0.0.1/own")

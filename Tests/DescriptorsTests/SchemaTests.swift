@@ -5,12 +5,12 @@ import Text
 
 @testable import Descriptors
 
-/// What is made of the table of keys: `docs/descriptor.schema.json`, and the tables of keys in `docs/descriptors.md`.
-/// `CREDMGR_RECORD=1` writes them, and fails.
+/// Checks the files generated from the table of keys: `docs/descriptor.schema.json`, and the tables of keys in
+/// `docs/descriptors.md`. `CREDMGR_RECORD=1` writes them and fails.
 @Suite struct SchemaTests {
-  @Test func theSchemaIsThatOfTheKeys() { Self.compare("/docs/descriptor.schema.json", DescriptorSchema().written) }
+  @Test func theSchemaMatchesTheKeys() { Self.compare("/docs/descriptor.schema.json", DescriptorSchema().written) }
 
-  @Test func theReferenceIsThatOfTheKeys() throws {
+  @Test func theReferenceMatchesTheKeys() throws {
     let path = "/docs/descriptors.md"
     let lines = String(decoding: try #require(PackageFiles.read(PackageFiles.root + path)), as: UTF8.self)
       .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
@@ -35,8 +35,8 @@ import Text
       + table.keys.map { "| `\($0.name)` | \($0.type) | \($0.standard ?? "–") | \($0.meaning) | \($0.neededBy) |" }
   }
 
-  /// The faulty descriptors of these tests whose fault a schema can see, for the judge.
-  @Test func theFaultyDescriptorsAreThoseOfTheTests() {
+  /// The faulty descriptors of these tests whose fault a schema can detect, for the judge.
+  @Test func theFaultyDescriptorsMatchTheTests() {
     let all = FindingTests.keys + FindingTests.values + FindingTests.owned
     let seen = all.filter { faulty in faulty.problems.contains(where: Self.isSeen) }
     #expect(seen.count > 20)
@@ -64,7 +64,7 @@ import Text
   }
 }
 
-/// The tables that the reference shows.
+/// The tables in the reference.
 enum DescriptorTables {
   static let all: [TableDescription] = [
     Descriptor.keys.description, Endpoint.keys[.token]?.description, ResponseRules.keys.description,
@@ -77,7 +77,7 @@ enum DescriptorTables {
 }
 
 extension JSONValue {
-  /// JSON for people: what fits on a line stands on one.
+  /// Readable JSON, with short values on one line.
   func written(_ indentation: String = "") -> String {
     let inner = indentation + "  "
     func block(_ open: String, _ close: String, _ texts: [String], _ space: String) -> String {
@@ -125,7 +125,7 @@ struct DescriptorSchema {
   private static func texts(_ texts: [String]) -> JSONValue { .array(texts.map(JSONValue.string)) }
 
   private static var definitions: [JSONValue.Member] {
-    // JSON Schema's expressions have no switch for letters in either case.
+    // JSON Schema's expressions cannot ignore case.
     let owned = DescriptorDecoder.ownedHeaders.sorted().map { name in
       name.map { $0.isLetter ? "[\($0.uppercased())\($0)]" : "\($0)" }.joined()
     }.joined(separator: "|")
@@ -180,7 +180,7 @@ struct DescriptorSchema {
           .init("additionalProperties", false),
         ]
         let required = table.keys.filter(\.isRequired).map(\.name)
-        // The URL of a leg may be that of another one.
+        // An endpoint may inherit its URL.
         if !required.isEmpty, table.short != "url" { members.append(.init("required", Self.texts(required))) }
         tables = tables.map { $0.name == table.name ? ($0.name, .object(members)) : $0 }
       }

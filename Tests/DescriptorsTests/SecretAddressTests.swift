@@ -1,7 +1,7 @@
 import Descriptors
 import Testing
 
-/// What others than the provider's own endpoints see: the address of a page, a redirect, an issuer, a host, a user name.
+/// Tests for values visible outside the provider's endpoints: pages, redirects, issuers, hosts and user names.
 struct SecretAddressTests {
   private static func head(_ authorization: String, _ more: String = "") -> String {
     """
@@ -66,9 +66,9 @@ struct SecretAddressTests {
         .insecureURL("http://a.example/?…")),
     ]
 
-  @Test(arguments: shown) func aSecretIsNotShown(_ faulty: FaultyDescriptor) { faulty.check() }
+  @Test(arguments: shown) func secretsAreNotShown(_ faulty: FaultyDescriptor) { faulty.check() }
 
-  /// What is no secret may stand there, and a secret may go to the provider's own endpoints.
+  /// Other values may appear there, and secrets may go to the provider's own endpoints.
   @Test(arguments: [
     head("{ url: \"\(page)?s={scope}\", parameters: { x: \"{client_id}{redirect_uri}{plain}\" } }"),
     head(page, "device: { verification_uri_complete: \"{verification_uri}?d={user_code}&x={plain}\" }"),
@@ -81,10 +81,10 @@ struct SecretAddressTests {
     head(page).replacing(
       "https://a.example/t",
       with: "{ url: \"https://a.example/t\", parameters: { x: \"{hex(sha256(client_secret))}{assertion}\" } }"),
-  ]) func whatIsNoSecretIs(_ text: String) { #expect(FaultyDescriptor("", text).findings == []) }
+  ]) func otherValuesAreShown(_ text: String) { #expect(FaultyDescriptor("", text).findings == []) }
 }
 
-/// What a provider's answer may put into a URL or a host.
+/// Tests for the parts of URLs and hosts that a response may choose.
 struct KeptBoundTests {
   private static func text(_ keep: String, _ more: String, variables: String = "") -> String {
     """
@@ -136,23 +136,23 @@ struct KeptBoundTests {
       .unknownKey("patern", suggestion: "pattern")),
   ]
 
-  @Test(arguments: faulty) func anAnswerDoesNotTakeAVariablesPlace(_ faulty: FaultyDescriptor) { faulty.check() }
+  @Test(arguments: faulty) func aResponseCannotReplaceAVariable(_ faulty: FaultyDescriptor) { faulty.check() }
 
   @Test(arguments: [
     text("[api]", "extra_headers: { X-API: \"{api}\" }", variables: api),
     text("{ api: ~, id: id }", "hosts: [\"{api}\"]", variables: api),
     text(
       "[dc]", "hosts: [\"{dc}.a.example\", \"{dc || api}.a.example\", \"*.a.example\", \"*.{api}\"]", variables: api),
-  ]) func otherNamesAreKept(_ text: String) { #expect(FaultyDescriptor("", text).findings == []) }
+  ]) func otherNamesMayBeKept(_ text: String) { #expect(FaultyDescriptor("", text).findings == []) }
 
-  /// A warning: nothing bounds the hosts that an answer may name.
+  /// Unlimited hosts in a response are a warning.
   @Test(arguments: [
     text("[‸dc]", "hosts: [\"{dc}\"]"), text("{ ‸dc: x }", "hosts: [\"{dc}.com\"]"),
     text("[‸dc]", "").replacing("  token:", with: "  refresh: \"https://{dc}:8443/t\"\n  token:"),
     text("[‸dc]", "kubectl: { hosts: [\"x-{dc}\"] }"), text("[‸dc]", "git: { hosts: [\"{dc}\"] }"),
     text("[‸dc]", "docker: { hosts: [\"{dc}\"] }"), bounded(".*", "{dc}"), bounded("[a-z]+", "{dc}.com"),
     bounded("https?://[^/]+/?", "{dc}"), bounded(".+[.](com|org)", "{dc}"), bounded("[0-9.]+", "{dc}"),
-  ]) func anUnboundedHostIsToldOf(_ text: String) throws {
+  ]) func unlimitedHostsAreWarnings(_ text: String) throws {
     let faulty = FaultyDescriptor("", text)
     let mark = try #require(MarkedText(text).marks.first)
     #expect(faulty.descriptor != nil && faulty.findings.map(\.problem) == [.unboundedHost("dc")])
@@ -167,18 +167,18 @@ struct KeptBoundTests {
   @Test(arguments: [
     (".*", "{dc}.a.example"), ("[a-z]+[.]a[.]example", "{dc}"), ("https://[a-z.]+[.]a[.]example(/.*)?", "{dc}"),
     ("us|eu", "{dc}.com"),
-  ]) func aBoundedHostIsNot(_ pattern: String, _ host: String) {
+  ]) func limitedHostsCauseNoWarning(_ pattern: String, _ host: String) {
     #expect(FaultyDescriptor("", Self.bounded(pattern, host)).findings == [])
   }
 
-  @Test func shippedDescriptorsBoundEveryHost() throws {
+  @Test func shippedDescriptorsLimitEveryHost() throws {
     for name in PackageFiles.shipped {
       let findings = try PackageFiles.shippedLibrary.load(name).warnings
       #expect(!findings.contains { if case .unboundedHost = $0.problem { true } else { false } }, "\(name)")
     }
   }
 
-  /// The place, and values that it takes and refuses.
+  /// The placeholder with values that it accepts and rejects.
   static let values: [(hosts: String, taken: [String], refused: [String])] = [
     (
       "{dc}.a.example", ["us1", "eu-west-1"],
@@ -203,7 +203,9 @@ struct KeptBoundTests {
     ("https://a.example/{dc}", ["anything/at all"], []),
   ]
 
-  @Test(arguments: values) func aValueFitsItsPlace(_ place: String, _ taken: [String], _ refused: [String]) throws {
+  @Test(arguments: values) func valuesMustFitTheirPlaceholder(_ place: String, _ taken: [String], _ refused: [String])
+    throws
+  {
     var text = Self.text("[dc]", "hosts: [\"\(place)\"]")
     if place.contains("/") {
       text = Self.text("[dc]", "").replacing("  token:", with: "  refresh: \"\(place)\"\n  token:")
@@ -213,8 +215,8 @@ struct KeptBoundTests {
     for value in refused { #expect(!descriptor.accepts(value, keptAs: "dc"), "\(value)") }
   }
 
-  /// All of a value has to match each pattern of its name.
-  @Test func aPatternBoundsAValue() throws {
+  /// Each pattern of a name must match the whole value.
+  @Test func patternsLimitValues() throws {
     let text = Self.text("{ dc: { path: dc, pattern: \"us[0-9]+\" } }", "hosts: [\"{dc}.a.example\"]")
     let descriptor = try #require(FaultyDescriptor("", text).descriptor)
     #expect(descriptor.accepts("us12", keptAs: "dc"))
@@ -240,7 +242,7 @@ struct KeptBoundTests {
     #expect(!two.accepts("eu2", keptAs: "dc"))
   }
 
-  @Test func aHostIsFilledAsOne() throws {
+  @Test func aHostIsFilledAsAWhole() throws {
     func host(_ template: String, _ value: String) -> String? { try? Template(parsing: template).host { _ in value } }
     #expect(host("{x}.a.example", "Us1") == "us1.a.example")
     #expect(host("{x}.a.example", "https://evil.example/?") == nil)
@@ -256,8 +258,8 @@ struct KeptBoundTests {
     #expect(host("*.A.example", "") == "*.a.example")
   }
 
-  /// Salesforce: a host of an organization, or the older one of a pod.
-  @Test func theShippedDescriptorBoundsItsInstance() throws {
+  /// Salesforce: an organization's host, or the older host of a pod.
+  @Test func theShippedDescriptorLimitsItsInstance() throws {
     let bytes = try #require(PackageFiles.read(PackageFiles.root + "/providers/salesforce.yaml"))
     let library = DescriptorLibrary(directories: []) { _ in nil }
     let descriptor = try library.load(bytes, name: "salesforce.yaml").descriptor
@@ -271,7 +273,7 @@ struct KeptBoundTests {
   }
 }
 
-/// Templates that would take long, or much memory.
+/// Tests for templates that would take much time or memory.
 struct TemplateBoundTests {
   private static func nested(_ depth: Int, _ text: String) -> String {
     depth == 0 ? text : "hex(\(nested(depth - 1, text)), \(nested(depth - 1, text)))"
@@ -293,16 +295,16 @@ struct TemplateBoundTests {
     FaultyDescriptor("a text", tail: "extra_headers: { X: ‸\(String(repeating: "a", count: 65_537)) }\n", tooLong),
   ]
 
-  @Test(arguments: faulty) func whatWouldTakeLongIsRefused(_ faulty: FaultyDescriptor) { faulty.check() }
+  @Test(arguments: faulty) func expensiveTemplatesAreRejected(_ faulty: FaultyDescriptor) { faulty.check() }
 
-  @Test func whatProvidersNeedIsTaken() {
+  @Test func providersTemplatesAreAccepted() {
     let deep = "{" + String(repeating: "hex(", count: 8) + "client_id" + String(repeating: ")", count: 8) + "}"
     let text = String(repeating: "a", count: 65_536)
     #expect(FaultyDescriptor("", tail: "extra_headers: { X: '\(deep)', Y: \(text) }\n").findings == [])
   }
 
-  /// What only a login knows is bounded when it is there.
-  @Test func valuesAreBounded() throws {
+  /// Values known only at the login are limited at that time.
+  @Test func valuesHaveALimit() throws {
     let half = String(repeating: "a", count: 32_769)
     func filled(_ template: String, _ value: String) throws -> Int {
       try Template(parsing: template).filled(
@@ -315,7 +317,7 @@ struct TemplateBoundTests {
     for template in ["{x}{x}", "{hex(x)}", "{lowercase(hex(x))}", "{hex(sha256(x, x))}"] {
       #expect(throws: TemplateError.tooLong(Template.longest), "\(template)") { try filled(template, half) }
     }
-    // A request that is signed may be long.
+    // A signed request may be long.
     #expect(try filled("{hex(sha256(request_body))}", half + half) == 4)
   }
 }
@@ -332,7 +334,7 @@ extension FaultyDescriptor {
   var findings: [Finding] { checked.findings }
   var descriptor: Descriptor? { checked.descriptor }
 
-  /// Each problem stands at its mark, and nothing else is found.
+  /// Checks that each problem is at its mark, without other findings.
   func check() {
     #expect(findings.map(\.problem) == problems)
     let places = findings.map { MarkedText.Mark(line: $0.place.line, column: $0.place.column) }

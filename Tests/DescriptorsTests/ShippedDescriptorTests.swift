@@ -8,11 +8,11 @@ import Testing
 
   func load(_ identifier: String) throws -> Descriptor { try Self.load(identifier) }
 
-  @Test func theFiveAreThere() {
+  @Test func theFirstFiveExist() {
     #expect(Set(PackageFiles.shipped).isSuperset(of: ["linkedin", "github", "oclc", "l2p", "oauth1"]))
   }
 
-  @Test(arguments: PackageFiles.shipped) func everyOneIsWithoutFindings(_ identifier: String) throws {
+  @Test(arguments: PackageFiles.shipped) func noFindings(_ identifier: String) throws {
     let path = PackageFiles.providers + "/" + identifier + ".yaml"
     let bytes = try #require(PackageFiles.read(path))
     let (descriptor, findings) = PackageFiles.shippedLibrary.check(bytes, name: path)
@@ -21,15 +21,15 @@ import Testing
     #expect(try PackageFiles.shippedLibrary.load(identifier).warnings.isEmpty)
   }
 
-  @Test(arguments: PackageFiles.shipped) func everyOneSaysWhoItIsAndWhomItsTokensAreFor(_ identifier: String) throws {
+  @Test(arguments: PackageFiles.shipped) func titlesAndHostsAreComplete(_ identifier: String) throws {
     let descriptor = try load(identifier)
     #expect(descriptor.title != identifier)
     #expect(!descriptor.hosts.isEmpty)
     for variable in descriptor.variables { #expect(variable.help != nil, "\(variable.name)") }
   }
 
-  /// Facts have a source: each file has at least one comment, and every https page in one is whole.
-  @Test(arguments: PackageFiles.shipped) func everyOneNamesItsSources(_ identifier: String) throws {
+  /// Checks that each file has a comment with its sources, and that every https address in a comment is complete.
+  @Test(arguments: PackageFiles.shipped) func allNameTheirSources(_ identifier: String) throws {
     let bytes = try #require(PackageFiles.read(PackageFiles.providers + "/" + identifier + ".yaml"))
     let comments = String(decoding: bytes, as: UTF8.self).split(separator: "\n").filter { $0.contains("# ") }
     #expect(!comments.isEmpty)
@@ -54,7 +54,7 @@ import Testing
     #expect(github.git?.username.literal == "x-access-token")
   }
 
-  @Test func anEnterpriseServerHasItsAPIOnItsOwnHost() throws {
+  @Test func anEnterpriseServersAPIIsOnItsOwnHost() throws {
     let enterprise = try load("github-enterprise")
     #expect(enterprise.variable("host")?.defaultValue == nil)
     #expect(enterprise.variable("host")?.format == .hostname)
@@ -77,7 +77,7 @@ import Testing
     #expect(linkedin.variable("redirect_uri")?.accepts("https://app.example/callback") == true)
   }
 
-  @Test func oclcTodayReadsErrorsAtTheTokenEndpointAlone() throws {
+  @Test func oclcTodayReadsErrorsOnlyAtTheTokenEndpoint() throws {
     let oclc = try load("oclc-today")
     for leg in [EndpointKind.token, .refresh, .clientCredentials] {
       #expect(oclc.endpoints[leg]?.send == .query)
@@ -115,7 +115,7 @@ import Testing
     ("authorization invalid.", "invalid_grant"),
   ]
 
-  @Test(arguments: texts) func l2pSpeaksInSentences(_ text: String, _ code: String?) throws {
+  @Test(arguments: texts) func l2pReportsErrorsAsSentences(_ text: String, _ code: String?) throws {
     let l2p = try load("l2p")
     for leg in [EndpointKind.deviceAuthorization, .deviceToken, .refresh, .introspection, .revocation] {
       let errors = try #require(l2p.endpoints[leg]?.response.errors)
@@ -139,7 +139,7 @@ import Testing
     #expect(page?.text == "https://oauth.campus.rwth-aachen.de/manage/?q=verify&d=A1")
   }
 
-  @Test func oauth1LeavesItsServiceOpen() throws {
+  @Test func oauth1HasVariablesForTheService() throws {
     let oauth1 = try load("oauth1")
     #expect(oauth1.headerStyle.location == HeaderStyle.Location.none)
     let method = try #require(oauth1.variable("signature_method"))

@@ -14,7 +14,7 @@ import Testing
     ("{{}}", "{}"), ("{{a}}", "{a}"), ("{{{a}}}", "{1}"), ("ä{a}€", "ä1€"),
   ]
 
-  @Test(arguments: filled) func placesAreFilled(_ template: String, _ text: String) throws {
+  @Test(arguments: filled) func placeholdersAreFilled(_ template: String, _ text: String) throws {
     #expect(try Template(parsing: template).filled { Self.values[$0] } == text)
   }
 
@@ -30,18 +30,18 @@ import Testing
     ("{a\n}", .malformedPlace("a\n")), ("{\"a}", .malformedPlace("\"a")), ("{a/b}", .malformedPlace("a/b")),
   ]
 
-  @Test(arguments: faulty) func faultsAreTold(_ template: String, _ error: TemplateError) {
+  @Test(arguments: faulty) func faultsAreReported(_ template: String, _ error: TemplateError) {
     #expect(throws: error) { try Template(parsing: template) }
   }
 
   @Test(arguments: [
     ("{none}", "none"), ("{empty}", "empty"), ("{none || empty}", "none"), ("{lowercase(none)}", "none"),
-  ]) func aPlaceWithoutAValueIsAnError(_ template: String, _ name: String) throws {
+  ]) func missingValuesAreErrors(_ template: String, _ name: String) throws {
     let template = try Template(parsing: template)
     #expect(throws: TemplateError.missing(name)) { try template.filled { Self.values[$0] } }
   }
 
-  @Test func whatAValueHoldsIsNotReadAgain() throws {
+  @Test func valuesAreNotParsed() throws {
     let template = try Template(parsing: "{a}")
     #expect(try template.filled { _ in "{b} }} \"" } == "{b} }} \"")
   }
@@ -64,12 +64,12 @@ import Testing
     ("https://{x}/t", "a.example:8443", "https://a.example:8443/t"),
     ("https://{x}.a.example/t", "tenant-1", "https://tenant-1.a.example/t"),
     ("http://127.0.0.1:{x}/t", "8080", "http://127.0.0.1:8080/t"),
-    // Behind the authority a value is one value, whatever it holds.
+    // After the authority a value is one piece, whatever its content.
     ("https://a.example/{x}/t", "b/c?d#e", "https://a.example/b%2Fc%3Fd%23e/t"),
     ("https://a.example/{x}/t", "../..", "https://a.example/..%2F../t"),
     ("https://a.example/t?v={x}", "1&state=2", "https://a.example/t?v=1%26state%3D2"),
     ("https://a.example/t?v={x}", "a b+ä", "https://a.example/t?v=a%20b%2B%C3%A4"),
-    // At the beginning it is a base URL.
+    // At the beginning a value is a base URL.
     ("{x}/services", "https://a.example", "https://a.example/services"),
     ("{x}/services", "https://a.example/", "https://a.example/services"),
     ("{x}/services", "https://a.example/base/", "https://a.example/base/services"),
@@ -77,11 +77,11 @@ import Testing
     ("{x}", "http://127.0.0.1:1234/", "http://127.0.0.1:1234/"),
   ]
 
-  @Test(arguments: good) func placesAreFilled(_ template: String, _ value: String, _ url: String) throws {
+  @Test(arguments: good) func placeholdersAreFilled(_ template: String, _ value: String, _ url: String) throws {
     #expect(try fill(template, ["x": value]) == url)
   }
 
-  /// What a person or a provider might put into a host, to have the credential sent elsewhere.
+  /// Values with which a user or a provider might redirect the credential to another host.
   static let attacks = [
     "evil.com/", "evil.com?", "evil.com#", "evil.com\\", "evil.com/.", "x@evil.com", "@evil.com", "evil.com:1/",
     "evil.com%2F", "evil.com\n", "evil.com\r\nHost: x", "evil.com\t", "evil.com ", " evil.com", "evil.com:",
@@ -89,12 +89,12 @@ import Testing
     "evil。com", "evil.com\u{0}", "//evil.com", "https://evil.com", "a_b", "",
   ]
 
-  @Test(arguments: attacks) func aValueInAHostCannotBecomeAnotherHost(_ value: String) {
+  @Test(arguments: attacks) func valuesCannotChangeTheHost(_ value: String) {
     #expect(throws: URLTemplateError.self) { try fill("https://{x}.example", ["x": value]) }
     #expect(throws: URLTemplateError.self) { try fill("https://{x}/token", ["x": value]) }
   }
 
-  @Test func theAttackIsToldByItsName() {
+  @Test func attacksAreNamed() {
     #expect(throws: URLTemplateError.authority("evil.com/")) { try fill("https://{x}.example", ["x": "evil.com/"]) }
     #expect(throws: URLTemplateError.authority("evil.com/")) { try fill("https://a.{x}", ["x": "evil.com/"]) }
   }
@@ -105,21 +105,21 @@ import Testing
     ("https://{x}/t", [.host], "x"), ("https://{x}:{y}/t", [.piece, .port], "x y"), ("https://good.example/", [], ""),
   ]
 
-  @Test(arguments: places) func placesInAHost(_ template: String, _ places: [HostPlace], _ names: String) throws {
+  @Test(arguments: places) func placeholdersInAHost(_ template: String, _ places: [HostPlace], _ names: String) throws {
     let found = URLTemplate(try Template(parsing: template)).hostPlaces
     #expect(found.map(\.place) == places)
     #expect(found.flatMap(\.names).joined(separator: " ") == names)
   }
 
-  /// Behind a base URL without a slash, a value would make its host another one.
-  @Test func aValueDoesNotContinueAHost() throws {
+  /// A value directly after a base URL would change its host.
+  @Test func valuesCannotContinueAHost() throws {
     #expect(throws: URLTemplateError.base("{x}{y}")) { try fill("{x}{y}", ["x": "https://a.example", "y": "b"]) }
     #expect(throws: URLTemplateError.base("{x}.{y}/t")) { try fill("{x}.{y}/t", ["x": "https://a", "y": "evil.com"]) }
     #expect(try fill("{x}{y}", ["x": "https://a.example/", "y": "b"]) == "https://a.example/b")
     #expect(try fill("{x}?d={y}", ["x": "https://a.example/m/", "y": "b"]) == "https://a.example/m/?d=b")
   }
 
-  @Test func aValueMakesNoOtherPath() throws {
+  @Test func valuesCannotChangeThePath() throws {
     for value in [".", ".."] {
       for template in ["https://a.example/{x}/t", "https://a.example/{x}", "https://a.example/b/{x}?q=1"] {
         #expect(throws: URLTemplateError.path(template)) { try fill(template, ["x": value]) }
@@ -136,8 +136,8 @@ import Testing
     }
   }
 
-  /// A host with a port cannot stand before more of a host.
-  @Test func aPortInTheMiddleIsNoURL() {
+  /// The value contains a port, which only the end of a host may have.
+  @Test func aPortInsideAHostIsInvalid() {
     #expect(throws: URLTemplateError.self) { try fill("https://{x}.example/t", ["x": "evil.com:443"]) }
   }
 
@@ -146,15 +146,15 @@ import Testing
     "file:///etc/passwd", "javascript:alert(1)", "HTTP://a.example",
   ]
 
-  @Test(arguments: insecure) func aBaseURLHasToBeSecure(_ value: String) {
+  @Test(arguments: insecure) func baseURLsMustBeSecure(_ value: String) {
     #expect(throws: URLTemplateError.self) { try fill("{x}/t", ["x": value]) }
   }
 
   @Test(arguments: [
     "http://127.0.0.1:80", "http://127.255.0.1", "http://localhost", "http://[::1]:8080", "https://a.example",
-  ]) func thisMachineMayBeInsecure(_ value: String) throws { #expect(try fill("{x}/t", ["x": value]) == value + "/t") }
+  ]) func loopbackMayBeInsecure(_ value: String) throws { #expect(try fill("{x}/t", ["x": value]) == value + "/t") }
 
-  @Test func aMissingValueIsToldByItsName() {
+  @Test func missingValuesAreNamed() {
     #expect(throws: URLTemplateError.template(.missing("x"))) { try fill("https://a.example/{x}", [:]) }
   }
 

@@ -2,7 +2,7 @@ import Glibc
 import Descriptors
 import YAML
 
-/// Descriptors that exist only in a test, in folders `0`, `1`, …
+/// Descriptors that exist only in a test, in directories `0`, `1`, …
 struct MemoryLibrary {
   let library: DescriptorLibrary
 
@@ -16,12 +16,12 @@ struct MemoryLibrary {
   }
 }
 
-/// A descriptor of the text, as its author would have it.
+/// Loads a descriptor from a text.
 func descriptor(_ text: String, named name: String = "sample.yaml") throws -> Descriptor {
   try DescriptorLibrary(directories: []) { _ in nil }.load(Array(text.utf8), name: name).descriptor
 }
 
-/// What every descriptor has to have, for tests that are about something else.
+/// The required keys of a descriptor, for tests of other keys.
 let sampleHead = "provider: sample\ngrant: client_credentials\nendpoints: {token: https://a.example/token}\n"
 
 /// The files of this package.

@@ -3,7 +3,7 @@ import Testing
 import Text
 
 @Suite struct VariableTests {
-  /// Declared as in a descriptor.
+  /// Reads a variable with these keys, as in a descriptor.
   func variable(_ keys: String) throws -> Variable {
     let descriptor = try descriptor(sampleHead + "variables: {v: {\(keys)}}\nextra_headers: {X-V: \"{v}\"}\n")
     return try #require(descriptor.variable("v"))
@@ -43,7 +43,7 @@ import Text
     #expect(variable.isOptional)
   }
 
-  @Test func aVariableWithoutKeysIsATextThatHasToBeGiven() throws {
+  @Test func variablesWithoutKeysAreRequiredTexts() throws {
     let descriptor = try descriptor(sampleHead + "variables: {v: }\nextra_headers: {X-V: \"{v}\"}\n")
     let variable = try #require(descriptor.variable("v"))
     #expect(variable.defaultValue == nil)
@@ -51,15 +51,15 @@ import Text
     #expect(!variable.isOptional && !variable.isSecret)
   }
 
-  @Test func aVariableMayBeASecret() throws {
+  @Test func variablesMayBeSecret() throws {
     let descriptor = try descriptor(
       sampleHead + "variables: {v: {secret: true, pattern: \"[a-z]+\"}}\nextra_headers: {X-V: \"{v}\"}\n")
     let variable = try #require(descriptor.variable("v"))
     #expect(variable.isSecret && variable.accepts("abc") && !variable.accepts("1"))
   }
 
-  /// Only a key has lines (RFC 7468), and only where it is none that people see.
-  @Test func aSecretMayHaveLines() throws {
+  /// Only a key has several lines (RFC 7468), and only if it is secret.
+  @Test func secretsMayHaveLines() throws {
     let descriptor = try descriptor(
       sampleHead + "variables: {k: {secret: true}, t: {}}\nextra_headers: {X-V: \"{hex(sha256(k))}{t}\"}\n")
     #expect(descriptor.variable("k")?.accepts("-----BEGIN PRIVATE KEY-----\nMC4\n") == true)

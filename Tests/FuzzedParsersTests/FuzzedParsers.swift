@@ -1,5 +1,5 @@
-// The parsers of what comes from outside, and what has to hold for whatever they take. The tests give them the same few thousand inputs
-// each time; script/fuzz builds the same file into a program of libFuzzer. Each of the two says what `require` does.
+// The parsers of outside input, with requirements for all input that they accept. The tests run them on the same few
+// thousand inputs each time; script/fuzz builds this file into a libFuzzer program. Each of the two defines `require`.
 
 import Cryptography
 import HTTP
@@ -12,7 +12,7 @@ import YAML
 @testable import OAuth
 import Text
 
-/// Reads bytes from outside. It may refuse anything; what it takes has to hold what is required of it.
+/// Reads any bytes. It may reject them, but an accepted input must meet the parser's requirements.
 typealias FuzzedParser = @Sendable ([UInt8]) -> Void
 
 private func text(_ bytes: [UInt8]) -> String? { String(validating: bytes, as: UTF8.self) }
@@ -42,7 +42,7 @@ private let client: Client = {
   return client
 }()
 
-/// An answer whose status and label the first byte chooses.
+/// A response whose first byte selects its status and label.
 private func answer(_ bytes: [UInt8]) -> HTTPResponse {
   let first = bytes.first ?? 0
   let statuses = [200, 200, 400, 401, 429, 500, 200, 302]
@@ -53,7 +53,7 @@ private func answer(_ bytes: [UInt8]) -> HTTPResponse {
   return HTTPResponse(status: statuses[Int(first) % statuses.count], fields: fields, body: Array(bytes.dropFirst()))
 }
 
-/// By the name that script/fuzz takes.
+/// The parsers by the names that script/fuzz uses.
 let fuzzedParsers: [String: FuzzedParser] = [
   "yaml": { _ = try? Node.parse(bytes: $0, name: "fuzz.yaml") },
   "descriptor": { bytes in
@@ -125,7 +125,7 @@ let fuzzedParsers: [String: FuzzedParser] = [
   }, "credential": { _ = try? Credential(decoding: Secret(bytes: $0)) },
 ]
 
-/// What a parser takes, for the mutations to begin with.
+/// Valid inputs as seeds for mutations.
 let fuzzedSeeds: [String: [String]] = [
   "yaml": [descriptor, "a: &x [1, 'two', \"three\\u0041\"]\nb: *x\nc: |\n  text\n"], "descriptor": [descriptor],
   "json": [#"{"a":[1,-2.5e3,true,null,"t\u00e9\ud83d\ude00"],"b":{}}"#],

@@ -1,11 +1,11 @@
 import Testing
 
-/// Called for what does not hold; in this module that fails the test.
+/// Fails the test if the condition is false.
 func require(_ condition: Bool, _ words: StaticString) {
   if !condition { Issue.record("does not hold: \(words)") }
 }
 
-/// Mutations in an order that is the same at each run (SplitMix64).
+/// Mutations in the same order at each run (SplitMix64).
 private struct Mutations {
   var state: UInt64
 
@@ -17,7 +17,7 @@ private struct Mutations {
     return Int((z ^ (z >> 31)) % UInt64(max(bound, 1)))
   }
 
-  /// Bytes that end, begin or separate something in one of the formats.
+  /// Bytes that end, begin or separate parts of one of the formats.
   static let marks = Array("\0\t\n\r \"#%&'*,-./:;<=>?@[\\]{|}~+0eE9\u{7F}".utf8) + [0x80, 0xC3, 0xED, 0xFF]
 
   mutating func mutate(_ bytes: [UInt8]) -> [UInt8] {
@@ -38,8 +38,8 @@ private struct Mutations {
   }
 }
 
-@Suite("Parsers of what comes from outside") struct FuzzedParsersTests {
-  @Test("hold what is required of them for two hundred mutations of each seed", arguments: fuzzedSeeds.keys.sorted())
+@Suite("Parsers of outside input") struct FuzzedParsersTests {
+  @Test("meet their requirements for two hundred mutations of each seed", arguments: fuzzedSeeds.keys.sorted())
   func mutations(of name: String) throws {
     let parser = try #require(fuzzedParsers[name])
     let seeds = try #require(fuzzedSeeds[name])
@@ -50,7 +50,7 @@ private struct Mutations {
     }
   }
 
-  @Test("have seeds, all but the one whose format is our own") func seeds() {
+  @Test("have seeds, except the one with our own format") func seeds() {
     #expect(Set(fuzzedParsers.keys).subtracting(fuzzedSeeds.keys) == ["credential"])
     #expect(Set(fuzzedSeeds.keys).isSubset(of: fuzzedParsers.keys))
   }

@@ -3,7 +3,7 @@ import Testing
 @testable import HTTP
 
 struct PercentEncodingTests {
-  /// From the test cases of the OAuth 1 community (section 5.1).
+  /// Test cases of the OAuth 1 community (section 5.1).
   @Test(arguments: [
     ("abcABC123", "abcABC123"), ("-._~", "-._~"), ("%", "%25"), ("+", "%2B"), ("&=*", "%26%3D%2A"), ("\n", "%0A"),
     (" ", "%20"), ("\u{7F}", "%7F"), ("\u{80}", "%C2%80"), ("\u{3001}", "%E3%80%81"), ("", ""), ("\0", "%00"),

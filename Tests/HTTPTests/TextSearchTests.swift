@@ -19,7 +19,7 @@ struct TextSearchTests {
     #expect(text.pieces(separatedBy: separator).map(String.init) == expected)
   }
 
-  @Test func eachOccurrenceIsExchanged() {
+  @Test func replacesEachOccurrence() {
     #expect("a&b&&c".exchanging("&", for: "&amp;") == "a&amp;b&amp;&amp;c")
     #expect("aaa".exchanging("aa", for: "b") == "ba")
     #expect("abc".exchanging("x", for: "y") == "abc")

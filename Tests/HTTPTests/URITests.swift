@@ -29,7 +29,7 @@ struct URITests {
     #expect(try URI(parsing: uri.text) == uri)
   }
 
-  /// The first ten are those of the OAuth 1 base string URI (RFC 5849, section 3.4.1.2).
+  /// The first ten are cases of OAuth 1's base string URI (RFC 5849, section 3.4.1.2).
   @Test(
     arguments: [
       ("", .noScheme), ("example.com", .noScheme), ("http:", .noHost), ("http://", .noHost), ("http://:8080", .noHost),

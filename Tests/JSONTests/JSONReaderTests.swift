@@ -31,18 +31,18 @@ import Testing
     ("\u{FEFF}", 3),
   ]
 
-  @Test(arguments: faults) func faultsAreToldByTheirOffset(_ text: String, _ offset: Int) throws {
+  @Test(arguments: faults) func faultsHaveTheirOffset(_ text: String, _ offset: Int) throws {
     let error = try #require(throws: JSONError.self) { try parse(text) }
     #expect(error.offset == offset)
   }
 
   @Test(
     arguments: [[0x22, 0xFF, 0x22], [0x22, 0xC0, 0xAF, 0x22], [0xFF], [0x22, 0xED, 0xA0, 0x80, 0x22]] as [[UInt8]])
-  func textsThatAreNotUTF8AreRefused(_ bytes: [UInt8]) {
+  func rejectsInvalidUTF8(_ bytes: [UInt8]) {
     #expect(throws: JSONError.self) { try JSONValue.parse(bytes) }
   }
 
-  @Test func valuesNestAsDeepAsTheBound() throws {
+  @Test func nestingHasALimit() throws {
     func nested(_ depth: Int) -> String { String(repeating: "[", count: depth) + String(repeating: "]", count: depth) }
     #expect(throws: Never.self) { try parse(nested(64)) }
     #expect(throws: JSONError.self) { try parse(nested(65)) }
@@ -50,16 +50,16 @@ import Testing
     #expect(throws: JSONError.self) { try parse(String(repeating: "{\"a\":", count: 1_000_000)) }
   }
 
-  @Test func ofMembersWithOneNameTheLastCounts() throws {
+  @Test func theLastOfSeveralMembersCounts() throws {
     #expect(try parse("{\"a\": 1, \"b\": 2, \"a\": 3}")["a"] == 3)
   }
 
-  @Test func errorsHoldNoText() throws {
+  @Test func errorsContainNoText() throws {
     let error = try #require(throws: JSONError.self) { try parse("{\"access_token\": \"secret-1\" x}") }
     #expect(!"\(error)".contains("secret-1"))
   }
 
-  @Test func accessorsTellKindsApart() throws {
+  @Test func accessorsDistinguishKinds() throws {
     let value = try parse("{\"s\": \"1\", \"n\": 1, \"r\": 1.5, \"l\": [1], \"big\": 99999999999999999999}")
     #expect(value["s"]?.text == "1")
     #expect(value["s"]?.integer == nil)

@@ -6,7 +6,7 @@ import Testing
     (.null, "null"), (true, "true"), (.number("1.50e+3"), "1.50e+3"), ([], "[]"), ([:], "{}"),
     (["a": 1, "b": ["c", .null]], #"{"a":1,"b":["c",null]}"#), ("ä€😀/", "\"ä€😀/\""),
     ("\"\\\n\r\t\u{8}\u{0}", #""\"\\\n\r\t\u0008\u0000""#),
-    // What a terminal would act on is not written as it is.
+    // Characters that a terminal would act on are escaped.
     ("\u{1B}[31m\u{7F}\u{9B}", #""\u001b[31m\u007f\u009b""#),
     (.optional(nil), "null"), (.optional("x"), "\"x\""), (.integer(-7 as Int8), "-7"),
   ]
@@ -16,7 +16,7 @@ import Testing
     #expect(try JSONValue.parse(Array(text.utf8)) == value)
   }
 
-  @Test func formattedForAPerson() throws {
+  @Test func formatsForReaders() throws {
     let value: JSONValue = ["a": 1, "b": ["c", ["d": []]], "e": [:]]
     let text = """
       {

@@ -3,12 +3,12 @@ import Testing
 @testable import Platform
 
 struct UserEntryTests {
-  /// passwd(5)
+  /// Lines in the format of passwd(5).
   @Test(
     arguments: [
       (1000, "/home/ada"), (0, "/root"), (7, nil), (1001, nil), (1002, nil), (100, nil), (1003, "/second"),
     ] as [(UInt32, String?)])
-  func theHomeOfAUser(_ identifier: UInt32, _ home: String?) {
+  func usersHomes(_ identifier: UInt32, _ home: String?) {
     let lines = """
       root:x:0:0:root:/root:/bin/bash
       ada:x:1000:1000:Ada, the first:/home/ada:/bin/bash
@@ -32,7 +32,7 @@ struct DisplayTests {
       (["WAYLAND_DISPLAY": "/dev/null", "DISPLAY": ":4711"], nil),
       (["WAYLAND_DISPLAY": "/nowhere", "DISPLAY": ":4711"], "DISPLAY"),
     ] as [([String: String], String?)])
-  func displaysThatAreNotThere(_ environment: [String: String], _ variable: String?) {
+  func unreachableDisplays(_ environment: [String: String], _ variable: String?) {
     #expect(Display.unreachable { environment[$0] } == variable)
   }
 }
@@ -44,14 +44,14 @@ struct SessionKindTests {
       (["WAYLAND_DISPLAY": "wayland-0"], .desktop), (["WSL_DISTRO_NAME": "Debian"], .desktop),
       (["SSH_CONNECTION": "192.0.2.1 1 192.0.2.2 22"], .ssh),
       (["SSH_TTY": "/dev/pts/1", "DISPLAY": "localhost:10"], .ssh),
-      // A remote editor shows pages on the person's own machine.
+      // A remote editor shows pages on the user's own machine.
       (["SSH_TTY": "/dev/pts/1", "BROWSER": "open-there"], .desktop), (["BROWSER": "lynx"], .desktop),
-    ] as [([String: String], SessionKind)]) func aPlace(_ environment: [String: String], _ expected: SessionKind)
+    ] as [([String: String], SessionKind)]) func sessionKinds(_ environment: [String: String], _ expected: SessionKind)
   { #expect(SessionKind { environment[$0] } == expected) }
 }
 
 @Suite struct LineInboxTests {
-  @Test func linesAreHandedOverInTheirOrder() throws {
+  @Test func linesArriveInOrder() throws {
     let folder = try TemporaryFolder()
     let path = folder("inbox")
     do {
@@ -70,7 +70,7 @@ struct SessionKindTests {
     _ = folder
   }
 
-  @Test func nothingIsWrittenIntoAFile() throws {
+  @Test func doesNotWriteToAFile() throws {
     let folder = try TemporaryFolder()
     let path = folder("inbox")
     try File.replace(path, [])
@@ -78,7 +78,7 @@ struct SessionKindTests {
     #expect(try File.read(path, limit: 10) == [])
   }
 
-  @Test func whatIsTooLongIsNotHandedOver() throws {
+  @Test func overlongLinesAreNotSent() throws {
     let folder = try TemporaryFolder()
     let path = folder("inbox")
     let inbox = try LineInbox(path)

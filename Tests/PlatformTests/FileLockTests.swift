@@ -13,7 +13,7 @@ struct FileLockTests {
     place = LockPlace(path: folder("file"), byte: 1 << 62)
   }
 
-  /// A program that is not ours, and takes the lock in its own way.
+  /// A foreign program that takes the lock in its own way.
   private func holding(_ script: String) -> [String] {
     [
       "-c",
@@ -27,7 +27,7 @@ struct FileLockTests {
     ]
   }
 
-  /// Starts a process that holds the lock, and returns when it does.
+  /// Starts a process and returns once it holds the lock.
   private func startHolder(_ script: String) throws {
     let noted = "open('pid', 'w').write(str(os.getpid()))\nopen('held', 'w').close()\n" + script
     _ = try Launcher.launch("python3", holding(noted) + ["0"])
@@ -56,14 +56,14 @@ struct FileLockTests {
     }
     #expect(waits > 0)
     #expect(File.exists(folder("released")))
-    // The other side agrees that it is ours.
+    // The other process also finds it locked.
     #expect(try !isFreeForOthers())
     _ = consume lock
     #expect(try isFreeForOthers())
     #expect(try !FileLock.isHeld(place))
   }
 
-  @Test func diesWithItsProcess() throws {
+  @Test func endsWithItsProcess() throws {
     try startHolder("time.sleep(600)")
     let pid = try #require(pid_t(try folder.text("pid")))
     _ = try lock(place, timeout: .seconds(30)) { _ in
@@ -88,8 +88,8 @@ struct FileLockTests {
     _ = try lock(place)
   }
 
-  /// A file in the place of the one that is locked is another one, and who waits goes on with it.
-  @Test func followsTheFile() throws {
+  /// A process that waits for a replaced file continues with the new file.
+  @Test func followsAReplacedFile() throws {
     let first = try lock(place)
     try PrivateFile.replace(place.path, [])
     #expect(try !FileLock.isHeld(place))
@@ -99,8 +99,8 @@ struct FileLockTests {
     _ = consume second
   }
 
-  /// fcntl(2): a process that closes a file loses the locks of the other kind that it has on it, and SQLite's are such.
-  @Test func leavesOtherLocksOfTheProcessAlone() throws {
+  /// fcntl(2): closing a file drops the process's classic locks on it, such as SQLite's.
+  @Test func keepsOtherLocksOfTheProcess() throws {
     let file = try Descriptor(opening: place.path, O_RDWR)
     var range = flock()
     range.l_type = Int16(F_WRLCK)
@@ -114,7 +114,7 @@ struct FileLockTests {
     #expect(try FileLock.isHeld(LockPlace(path: place.path, byte: 1 << 30)))
   }
 
-  @Test func refusesWhatIsNoFile() throws {
+  @Test func rejectsOtherKinds() throws {
     try #require(unsafe symlink(folder("file"), folder("link")) == 0)
     func acquire(_ path: String) throws { _ = try lock(LockPlace(path: path, byte: 0)) }
     #expect(throws: POSIXError.symbolicLink(path: folder("link"))) { try acquire(folder("link")) }
@@ -122,7 +122,7 @@ struct FileLockTests {
     #expect(throws: POSIXError.notFound(path: folder("no"))) { try acquire(folder("no")) }
   }
 
-  /// Many processes add to one number; without the lock some of the additions would be lost.
+  /// Many processes increment one number; without the lock some increments would be lost.
   @Test func excludesManyProcesses() throws {
     try folder.write("number", "0")
     let script = """

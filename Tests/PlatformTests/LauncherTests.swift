@@ -15,11 +15,11 @@ struct LauncherTests {
     #expect(try Launcher.run("cat", []).output == [])
     #expect(try Launcher.run("sh", ["-c", "exit 7"]).status == 7)
     #expect(try Launcher.run("sh", ["-c", "kill -KILL $$"]).status == 137)
-    // Who does not read its input is no reason to fail.
+    // A program may ignore its input.
     #expect(try Launcher.run("true", [], input: input).status == 0)
   }
 
-  @Test func argumentsAndEnvironmentAsTheyAre() throws {
+  @Test func passesArgumentsAndEnvironmentUnchanged() throws {
     let arguments = ["a b", "", "$HOME", "'\"", "é\n"]
     let result = try Launcher.run("printf", ["[%s]"] + arguments)
     #expect(String(decoding: result.output, as: UTF8.self) == arguments.map { "[\($0)]" }.joined())
@@ -27,15 +27,15 @@ struct LauncherTests {
     #expect(String(decoding: variables, as: UTF8.self) == "A=b c\n")
   }
 
-  /// Who waits for the end of our standard error would wait for the last of them.
-  @Test func endsTheWholeFamily() throws {
+  /// A reader of our standard error would wait for the last descendant.
+  @Test func endsAllDescendants() throws {
     let folder = try TemporaryFolder()
     let script = "sh -c 'trap \"\" TERM; echo $$ > \"$0\"; while :; do sleep 1; done' \"$0\" & wait"
     #expect(throws: POSIXError.timedOut) {
       try Launcher.run("sh", ["-c", script, folder("pid")], timeout: .seconds(3))
     }
     let child = try #require(pid_t(try folder.text("pid").filter(\.isNumber)))
-    // It is nobody's any more, and whoever takes such processes may not have done so yet.
+    // The orphan is reparented, and init may not have reaped it yet.
     func isThere() -> Bool {
       let state = try? String(decoding: File.read("/proc/\(child)/stat", limit: 4096), as: UTF8.self)
       return state.map { !$0.contains(") Z ") } ?? false
@@ -58,15 +58,15 @@ struct LauncherTests {
     }
   }
 
-  /// One that has closed its output may not have ended.
-  @Test func endsWhatGoesOnBehindItsOutput() throws {
+  /// A program that has closed its output may still run.
+  @Test func endsAProgramThatClosedItsOutput() throws {
     #expect(throws: POSIXError.timedOut) {
       try Launcher.run("sh", ["-c", "exec >&-; sleep 20"], timeout: .milliseconds(300))
     }
     #expect(try Launcher.run("sh", ["-c", "exec >&-; sleep 0.1; exit 3"]).status == 3)
   }
 
-  @Test func findsAlongThePath() throws {
+  @Test func findsCommandsInPath() throws {
     try folder.write("tool", "#!/bin/sh\n", mode: 0o700)
     try folder.write("text", "", mode: 0o600)
     #expect(try Launcher.find("tool", path: "/no/such:\(folder.path)") == folder("tool"))
@@ -74,7 +74,7 @@ struct LauncherTests {
     #expect(throws: POSIXError.commandNotFound("tool")) { try Launcher.find("tool", path: "/no/such") }
   }
 
-  @Test func startsWhatOutlivesUs() throws {
+  @Test func startsProgramsThatOutliveUs() throws {
     let script = "while [ ! -e end ]; do sleep 0.01; done; read line < /proc/$$/stat; echo \"$line\" > stat; : > ended"
     #expect(try Launcher.launch("sh", ["-c", "cd '\(folder.path)'; \(script)"]).status(within: .zero) == nil)
     try File.replace(folder("end"), [])
@@ -85,7 +85,7 @@ struct LauncherTests {
     #expect(fields[0] == fields[5])
   }
 
-  @Test func noticesWhatFailsAtOnce() throws {
+  @Test func noticesImmediateFailures() throws {
     #expect(try Launcher.launch("sh", ["-c", "exit 3"]).status(within: .seconds(300)) == 3)
     #expect(try Launcher.launch("sh", ["-c", "read x && exit 1; echo x; exit 0"]).status(within: .seconds(300)) == 0)
   }
@@ -97,7 +97,7 @@ struct LauncherTests {
       ("'a b'  \"c 'd\" e''", [["a b", "c 'd", "e", "U"]]), ("::", []),
     ] as [(String, [[String]])])
   func browserCommands(variable: String, own: [[String]]) {
-    // The desktop's own way comes after what the person asked for, and that of Windows last.
+    // The desktop's own way follows the user's choice, and the way of Windows is last.
     #expect(Browser.commands("U", browser: variable) == own + [["xdg-open", "U"], ["wslview", "U"]])
   }
 
@@ -107,7 +107,7 @@ struct LauncherTests {
     ("https://h/?s=a%20b%2f&t=%zz%4#$(x)", "https://h/?s=a%20b%2f&t=%25zz%254#%24%28x%29"),
     ("https://h/\n\u{7F}é", "https://h/%0A%7F%C3%A9"), ("[x]://[y]/", "%5Bx%5D://%5By%5D/"),
     ("a?://[y]", "a?://%5By%5D"),
-    // What providers use stays as it is.
+    // Characters that providers use stay unchanged.
     ("http://[::1]:8080/authorize?a=b&c=d", "http://[::1]:8080/authorize?a=b&c=d"),
     ("https://h:1/~a/b-c_d.e!*?f=g+h%2B,i:j@k&l=m#n/o?p", "https://h:1/~a/b-c_d.e!*?f=g+h%2B,i:j@k&l=m#n/o?p"),
   ]) func harmlessAddress(text: String, harmless: String) {
@@ -116,7 +116,7 @@ struct LauncherTests {
     #expect(Browser.commands(text, browser: "") == [["xdg-open", harmless], ["wslview", harmless]])
   }
 
-  @Test func neverAnOption() { #expect(Browser.commands("--help", browser: "a") == []) }
+  @Test func urlsAreNeverOptions() { #expect(Browser.commands("--help", browser: "a") == []) }
 
   @Test func opensInTheFirstBrowserThatWorks() throws {
     try folder.write("fails", "#!/bin/sh\nexit 1\n", mode: 0o700)
@@ -128,13 +128,13 @@ struct LauncherTests {
       "CREDMGR_PASSPHRASE_FILE": "x", "DISPLAY": ":0",
     ]
     #expect(try Browser.open(url, environment: environment, patience: .seconds(30)).isOpen)
-    // A command may be a script that hands the URL on to a shell, as `wslview` does.
+    // A command may be a script that passes the URL to a shell, as `wslview` does.
     #expect(try folder.text("url") == "https://h/?a=b&c=%27%24%28touch%20x%29%27%20%22#f")
     #expect(try folder.text("env").contains("DISPLAY=:0\n"))
     #expect(try !folder.text("env").contains("CREDMGR_"))
   }
 
-  @Test func noBrowserAtAll() throws {
+  @Test func withoutABrowser() throws {
     try folder.write("fails", "#!/bin/sh\nexit 1\n", mode: 0o700)
     #expect(
       try !Browser.open("https://h/", environment: ["BROWSER": "fails", "PATH": folder.path], patience: .seconds(30))
@@ -145,8 +145,8 @@ struct LauncherTests {
         .isOpen)
   }
 
-  /// One that is at work when we go on can be looked at again.
-  @Test func aBrowserThatFailsLater() throws {
+  /// The status of a program that is still running can be checked later.
+  @Test func browserThatFailsLater() throws {
     let gate = folder("gate")
     try #require(unsafe mkfifo(gate, 0o600) == 0)
     try folder.write("slow", "#!/bin/sh\nread x <'\(gate)'\nexit 3\n", mode: 0o700)

@@ -4,7 +4,7 @@ import Testing
 @testable import Platform
 
 struct PreparedFileTests {
-  @Test func hasItsRoomBeforeItsContent() throws {
+  @Test func reservesSpaceBeforeTheContent() throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/answer"
     let file = try PreparedFile.make(path, size: 10_000)
@@ -18,12 +18,12 @@ struct PreparedFileTests {
     #expect(try PreparedFile.read(path, limit: 20_000) == Array("content".utf8))
     try file.fill(Array("other".utf8), isForced: false)
     #expect(try PreparedFile.read(path, limit: 20_000) == Array("other".utf8))
-    // A new one knows nothing of the old one.
+    // A new file does not contain the old content.
     _ = try PreparedFile.make(path, size: 100)
     #expect(try PreparedFile.read(path, limit: 20_000) == nil)
   }
 
-  @Test func moreThanTheRoom() throws {
+  @Test func contentBeyondTheReservedSpace() throws {
     let folder = try TemporaryFolder()
     let file = try PreparedFile.make(folder.path + "/answer", size: 10)
     let content = [UInt8](repeating: 7, count: 5000)
@@ -31,7 +31,7 @@ struct PreparedFileTests {
     #expect(try PreparedFile.read(folder.path + "/answer", limit: 20_000) == content)
   }
 
-  @Test func noneOrNoFile() throws {
+  @Test func missingOrOtherFiles() throws {
     let folder = try TemporaryFolder()
     #expect(try PreparedFile.read(folder.path + "/none", limit: 100) == nil)
     for bytes in [[], [0, 0, 0, 0, 0, 0, 0], [255, 0, 0, 0, 0, 0, 0, 1, 9], [0, 0, 0, 0, 255, 255, 255, 255, 9]]
@@ -42,7 +42,7 @@ struct PreparedFileTests {
     }
   }
 
-  @Test func aFullDisk() throws {
+  @Test func fullDisk() throws {
     #expect(POSIXError.system(call: "posix_fallocate", path: nil, code: ENOSPC).isDiskFull)
     #expect(POSIXError.system(call: "posix_fallocate", path: nil, code: EFBIG).isDiskFull)
     #expect(!POSIXError.system(call: "posix_fallocate", path: nil, code: EIO).isDiskFull)

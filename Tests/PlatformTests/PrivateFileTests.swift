@@ -18,12 +18,12 @@ struct PrivateFileTests {
     try PrivateFile.replace(path, [4])
     #expect(try PrivateFile.read(path, limit: 100) == [4])
     #expect(try permissions(path) == 0o600)
-    // No temporary file is left.
+    // No temporary file remains.
     #expect(try File.names(in: folder.path) == ["key"])
   }
 
-  /// A file that a killed process left goes with the next one; files that are being written and a person's stay.
-  @Test func removesWhatWasAbandoned() throws {
+  /// Writing a file removes those left by killed processes, but not those being written or a user's own.
+  @Test func removesAbandonedFiles() throws {
     let abandoned = ".credmgr-0000000000abc.tmp"
     let held = ".credmgr-3w5e11264sgsf.tmp"
     let others = [
@@ -40,14 +40,14 @@ struct PrivateFileTests {
     try PrivateFile.create(folder("key"), [1])
     try PrivateFile.replace(folder("key"), [2])
     #expect(try File.names(in: folder.path).sorted() == (others + [held, link, "key"]).sorted())
-    // A process that another test starts has the file open for a moment, too.
+    // A process started by another test may briefly have the file open as well.
     try #require(flock(holder.number, LOCK_UN) == 0)
     _ = consume holder
     try File.replace(folder("another"), [])
     #expect(try File.names(in: folder.path).sorted() == (others + [link, "key", "another"]).sorted())
   }
 
-  /// Of a vault that a killed process made. fcntl(2): closing the second one would drop SQLite's locks on the first.
+  /// A killed process left a second name of the vault. fcntl(2): closing it would drop SQLite's locks on the vault.
   @Test func aSecondNameIsRemovedWithoutBeingOpened() throws {
     try PrivateFile.create(folder("vault.db"), [1])
     #expect(try FileStatus(path: folder("vault.db"), following: false)?.links == 1)
@@ -76,14 +76,16 @@ struct PrivateFileTests {
     }
   }
 
-  @Test(arguments: [0o640, 0o604, 0o620, 0o601, 0o677] as [UInt32]) func refusesWhatOthersMayUse(mode: UInt32) throws {
+  @Test(arguments: [0o640, 0o604, 0o620, 0o601, 0o677] as [UInt32]) func rejectsFilesThatOthersMayUse(mode: UInt32)
+    throws
+  {
     try folder.write("a", "secret", mode: mode)
     let error = POSIXError.readableByOthers(path: folder("a"), mode: mode)
     #expect(throws: error) { try PrivateFile.read(folder("a"), limit: 100) }
     #expect(throws: error) { try PrivateFile.check(folder("a")) }
   }
 
-  @Test func refusesOtherKinds() throws {
+  @Test func rejectsOtherKinds() throws {
     try folder.write("a", "secret")
     try #require(unsafe symlink(folder("a"), folder("link")) == 0)
     try #require(unsafe mkfifo(folder("pipe"), 0o600) == 0)
@@ -100,7 +102,7 @@ struct PrivateFileTests {
     #expect(throws: POSIXError.system(call: "open", path: path, code: EINVAL)) { try PrivateFile.read(path, limit: 1) }
   }
 
-  @Test func refusesOtherOwners() throws {
+  @Test func rejectsOtherOwners() throws {
     var path = "/etc/passwd"
     if geteuid() == 0 {
       path = folder("a")
@@ -110,16 +112,16 @@ struct PrivateFileTests {
     #expect(throws: POSIXError.otherOwner(path: path)) { try PrivateFile.check(path) }
   }
 
-  /// In the namespace that knows all users, 65534 is one of them: `nobody`.
+  /// In the namespace that knows all users, 65534 is an ordinary user: `nobody`.
   private static let canGiveAway =
     geteuid() == 0
     && (try? File.read("/proc/self/uid_map", limit: 4096)).map {
       String(decoding: $0, as: UTF8.self).split(whereSeparator: \.isWhitespace) == ["0", "0", "4294967295"]
     } == true
 
-  /// A folder on the way, the file itself, a link to it, and a link on the way to where that leads.
+  /// A parent directory, the file itself, a link to it, and a link on the way to the link's target.
   @Test(.enabled(if: canGiveAway), arguments: [1, 65534] as [UInt32], ["a", "a/b", "file", "link", "a/middle"])
-  func refusesWhatAnotherUserCouldExchange(_ owner: UInt32, _ name: String) throws {
+  func rejectsFilesThatOthersCouldReplace(_ owner: UInt32, _ name: String) throws {
     try File.createDirectory(folder("a/b"))
     try folder.write("a/b/x", "")
     try folder.write("file", "")
@@ -132,13 +134,13 @@ struct PrivateFileTests {
     }
   }
 
-  @Test func linksInACircle() throws {
+  @Test func circularLinks() throws {
     try #require(unsafe symlink("b", folder("a")) == 0)
     try #require(unsafe symlink("a", folder("b")) == 0)
     #expect(throws: POSIXError.self) { try PrivateFile.checkParents(of: folder("a")) }
   }
 
-  @Test func aLinkThroughAFolderOfEverybodys() throws {
+  @Test func linkThroughAPublicDirectory() throws {
     try File.createDirectory(folder("open"))
     try #require(unsafe chmod(folder("open"), 0o777) == 0)
     try folder.write("file", "")
@@ -149,7 +151,7 @@ struct PrivateFileTests {
     }
   }
 
-  @Test func replacesALinkAndNotItsTarget() throws {
+  @Test func replacesALinkInsteadOfItsTarget() throws {
     try folder.write("target", "old")
     try #require(unsafe symlink(folder("target"), folder("link")) == 0)
     try PrivateFile.replace(folder("link"), Array("new".utf8))
@@ -160,7 +162,7 @@ struct PrivateFileTests {
     #expect(throws: POSIXError.exists(path: folder("dangling"))) { try PrivateFile.create(folder("dangling"), [1]) }
   }
 
-  @Test func makesFolders() throws {
+  @Test func createsDirectories() throws {
     try PrivateFile.createDirectory(folder("a/b/c"))
     for name in ["a", "a/b", "a/b/c"] { #expect(try permissions(folder(name)) == 0o700) }
     try PrivateFile.createDirectory(folder("a/b/c/"))
@@ -176,7 +178,7 @@ struct PrivateFileTests {
     try PrivateFile.createDirectory(folder("a/new"))
     try #require(unsafe symlink(folder("a/b"), folder("link")) == 0)
     #expect(throws: POSIXError.symbolicLink(path: folder("link"))) { try PrivateFile.createDirectory(folder("link")) }
-    // On the way to it a link is where the person put it.
+    // A user may put links on the way to the directory.
     try PrivateFile.createDirectory(folder("link/d"))
     #expect(throws: POSIXError.system(call: "mkdir", path: "/proc/self/nowhere", code: ENOENT)) {
       try PrivateFile.createDirectory("/proc/self/nowhere")
@@ -186,7 +188,7 @@ struct PrivateFileTests {
     #expect(throws: POSIXError.notDirectory(path: folder("file"))) { try PrivateFile.createDirectory(folder("file/x")) }
   }
 
-  @Test func cannotWriteIntoNothing() {
+  @Test func cannotWriteWithoutADirectory() {
     #expect(throws: POSIXError.self) { try PrivateFile.replace(folder("no/such"), [1]) }
     #expect(throws: POSIXError.self) { try PrivateFile.create(folder("no/such"), [1]) }
   }
@@ -197,7 +199,7 @@ struct FileTests {
 
   init() throws { folder = try TemporaryFolder() }
 
-  /// A pipe at whose other end nobody is does not hold us up for ever; one that is written is read to its end.
+  /// A pipe without a writer does not block without limit; a written one is read to its end.
   @Test func pipes() throws {
     let path = folder("pipe")
     try #require(unsafe mkfifo(path, 0o600) == 0)
@@ -236,7 +238,7 @@ struct FileTests {
 
 struct PathTests {
   @Test(arguments: [("a", "b", "a/b"), ("a/", "b", "a/b"), ("a", "/b", "/b"), ("", "b", "b"), ("/", "b", "/b")])
-  func joins(folder: String, child: String, expected: String) { #expect(Path.joining(folder, child) == expected) }
+  func joinsPaths(folder: String, child: String, expected: String) { #expect(Path.joining(folder, child) == expected) }
 
   @Test(
     arguments: [
@@ -244,7 +246,7 @@ struct PathTests {
       ("a", nil, "a"),
       ("/", nil, "/"), ("", nil, ""), ("//a", "/", "a"),
     ] as [(String, String?, String)])
-  func takesApart(path: String, folder: String?, last: String) {
+  func splitsPaths(path: String, folder: String?, last: String) {
     #expect(Path.directory(of: path) == folder)
     #expect(Path.lastComponent(of: path) == last)
   }

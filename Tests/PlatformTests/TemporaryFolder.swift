@@ -3,7 +3,7 @@ import Testing
 
 @testable import Platform
 
-/// A folder for one test; it goes with the test.
+/// A directory for one test, removed with the value.
 final class TemporaryFolder {
   let path: String
 
@@ -19,7 +19,7 @@ final class TemporaryFolder {
 
   deinit { _ = try? Launcher.run("rm", ["-rf", path]) }
 
-  /// The path of a name in it.
+  /// The path of a name in the directory.
   func callAsFunction(_ name: String) -> String { Path.joining(path, name) }
 
   func write(_ name: String, _ text: String, mode: UInt32 = 0o600) throws {
@@ -31,7 +31,7 @@ final class TemporaryFolder {
     String(decoding: try File.read(self(name), limit: 1 << 20), as: UTF8.self)
   }
 
-  /// Waits for a file that another process makes.
+  /// Waits for a file that another process creates.
   func awaitFile(_ name: String) throws {
     let clock = SystemClock()
     let end = clock.monotonic() + .seconds(300)

@@ -4,7 +4,7 @@ import Testing
 @testable import Platform
 import Text
 
-/// A terminal whose keyboard is the test.
+/// A terminal with the test as its keyboard.
 private final class PseudoTerminal: Sendable {
   let keyboard: Int32
   let terminal: Int32
@@ -12,7 +12,7 @@ private final class PseudoTerminal: Sendable {
   init() throws {
     keyboard = unsafe open("/dev/ptmx", O_RDWR | O_NOCTTY)
     try #require(keyboard >= 0)
-    // ioctl_tty(2): TIOCSPTLCK unlocks the other end, TIOCGPTN tells its number.
+    // ioctl_tty(2): TIOCSPTLCK unlocks the other end, and TIOCGPTN returns its number.
     var number: Int32 = 0
     try #require(unsafe ioctl(keyboard, 0x4004_5431, &number) == 0)
     try #require(unsafe ioctl(keyboard, 0x8004_5430, &number) == 0)
@@ -33,7 +33,7 @@ private final class PseudoTerminal: Sendable {
 
   func type(_ bytes: [UInt8]) { try? Terminal.writeAll(keyboard, bytes) }
 
-  /// What a person sees, up to the end of the line; the kernel hands it over in its own time.
+  /// The visible text up to the end of the line, which the kernel delivers in its own time.
   func shownLine() -> String {
     var shown = ""
     while !shown.utf8.contains(UInt8(ascii: "\n")) {
@@ -51,7 +51,7 @@ struct TerminalTests {
   private func password(typing bytes: [UInt8], limit: Int = 100) throws -> (Result<[UInt8], POSIXError>, String) {
     let pseudo = try PseudoTerminal()
     #expect(pseudo.hasEcho)
-    // Nobody types before the echo is off: what was typed earlier is thrown away.
+    // The user types after the echo is off, because earlier input is discarded.
     let person = try Background {
       while pseudo.hasEcho { sched_yield() }
       pseudo.type(bytes)
@@ -78,7 +78,7 @@ struct TerminalTests {
     arguments: [
       ([UInt8(3)], .interrupted), ([97, 3], .interrupted), ([4], .endOfInput),
       ([97, 97, 97, 97], .tooLarge(path: "-", limit: 3)),
-    ] as [([UInt8], POSIXError)]) func endsOtherwise(typed: [UInt8], error: POSIXError) throws
+    ] as [([UInt8], POSIXError)]) func readsInterruptionsAndEnds(typed: [UInt8], error: POSIXError) throws
   { #expect(try password(typing: typed, limit: 3).0 == .failure(error)) }
 
   @Test func needsATerminal() throws {
@@ -108,7 +108,7 @@ struct TerminalTests {
     _ = consume input
   }
 
-  @Test func saysWhyItCannotWrite() throws {
+  @Test func reportsWhyWritingFails() throws {
     Signals.ignoreFailedWrites()
     var ends: [Int32] = [-1, -1]
     try #require(unsafe pipe(&ends) == 0)
@@ -129,7 +129,7 @@ struct SignalsTests {
       #expect(!Signals.isWaiting)
       _ = pthread_kill(pthread_self(), SIGTERM)
       #expect(Signals.isWaiting)
-      // Taken here, so that it does not end the tests.
+      // Consumes the signal, so that it does not end the tests.
       var set = sigset_t()
       unsafe sigemptyset(&set)
       unsafe sigaddset(&set, SIGTERM)

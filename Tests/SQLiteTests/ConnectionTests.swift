@@ -9,7 +9,7 @@ import Testing
     try connection.execute("CREATE TABLE t(i INTEGER, t TEXT, b BLOB)STRICT")
   }
 
-  @Test("values come back as they were bound", arguments: [[], [0], [1, 0, 2], Array(repeating: 7, count: 10_000)])
+  @Test("values are read as they were bound", arguments: [[], [0], [1, 0, 2], Array(repeating: 7, count: 10_000)])
   func values(_ bytes: [UInt8]) throws {
     try connection.run("INSERT INTO t VALUES(?1,char(97,0,233),?2)", [.integer(.min), .blob(bytes)])
     let rows = try connection.rows("SELECT i,t,b FROM t") { row throws(SQLiteError) in
@@ -29,7 +29,7 @@ import Testing
     #expect(throws: SQLiteError.unexpectedType(column: 3)) { try statement.bytes(3) }
   }
 
-  @Test("a body that throws leaves nothing behind") func transaction() throws {
+  @Test("a transaction is undone if its body throws") func transaction() throws {
     struct Stop: Error {}
     #expect(throws: Stop.self) {
       try connection.transaction(.immediate, convert: { $0 as any Error }) { () throws(any Error) in
@@ -45,7 +45,7 @@ import Testing
     #expect(try connection.integer("SELECT count(*) FROM t") == 1)
   }
 
-  @Test("errors say what was done and hold no value") func errors() throws {
+  @Test("errors name the operation and contain no values") func errors() throws {
     do throws(SQLiteError) {
       try connection.execute("INSERT INTO t VALUES('secret',1,1)")
       Issue.record("a text went into a column of integers")
@@ -56,7 +56,7 @@ import Testing
     #expect(throws: SQLiteError.self) { _ = try connection.prepare("") }
   }
 
-  @Test("a file that is not there is not made") func absent() {
+  @Test("does not create a missing file") func absent() {
     do throws(SQLiteError) {
       _ = try Connection(path: "/nonexistent/file.db", .readWrite, busyTimeout: 0)
       Issue.record("opened")
@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  @Test("the bytes of a database begin as its format says") func serialize() throws {
+  @Test("serialized bytes begin with SQLite's header") func serialize() throws {
     let bytes = try connection.serialize()
     #expect(bytes.starts(with: "SQLite format 3\0".utf8))
     #expect(bytes.count.isMultiple(of: 512))

@@ -7,13 +7,13 @@ import Testing
 import Text
 import Vault
 
-/// A place for accounts, of which each `open` is another process.
+/// A place for accounts; each `open` stands for another process.
 struct Place: Sendable, CustomTestStringConvertible {
   let testDescription: String
   let open: @Sendable () throws -> any AccountStore
 }
 
-/// A clock that goes on only when somebody waits.
+/// A clock that advances only when a caller waits.
 final class WaitingClock: WallClock {
   private let elapsed = Mutex(Duration.zero)
   private let onSleep: @Sendable () -> Void
@@ -45,7 +45,7 @@ final class WaitingClock: WallClock {
     },
   ]
 
-  /// A folder that goes away with the value.
+  /// A directory that is removed with the value.
   final class Folder: Sendable {
     let path: String
 
@@ -76,7 +76,7 @@ final class WaitingClock: WallClock {
 
   // MARK: Records
 
-  @Test(arguments: 0..<Self.stores.count) func whatIsStoredIsRead(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func readsStoredRecords(_ number: Int) throws {
     try each(number) { place in
       let store = try place.open()
       #expect(try store.record(Self.credential) == nil)
@@ -102,7 +102,7 @@ final class WaitingClock: WallClock {
       #expect(try store.records(.pending, provider: nil).isEmpty)
       #expect(try store.unreadable(.credential, provider: nil, without: []).isEmpty)
       #expect(try store.isLost(Self.credential) == false)
-      // An "é" of one code point is not one of two.
+      // Unicode equates these two encodings of "é", but they are different names.
       let (one, two) = (AccountID("a", "\u{E9}"), AccountID("a", "e\u{301}"))
       try store.apply([.store(Secret("1"), as: RecordIdentifier(.credential, of: one))])
       #expect(try store.record(RecordIdentifier(.credential, of: two)) == nil)
@@ -135,7 +135,7 @@ final class WaitingClock: WallClock {
     }
   }
 
-  /// What another process changes meanwhile is seen afterwards. A store may keep it waiting, or let it go on.
+  /// Another process's change becomes visible after the snapshot. A store may block that process or let it continue.
   @Test(arguments: 0..<Self.stores.count) func aSnapshotIsOneMoment(_ number: Int) async throws {
     struct Unusual: Error {}
     let (place, folder) = try Self.stores[number]()
@@ -157,7 +157,7 @@ final class WaitingClock: WallClock {
 
   // MARK: Locks
 
-  @Test(arguments: 0..<Self.stores.count) func oneHasTheLock(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func onlyOneHolderHasTheLock(_ number: Int) throws {
     try each(number) { place in
       let (store, other) = (try place.open(), try place.open())
       do {
@@ -180,7 +180,7 @@ final class WaitingClock: WallClock {
     }
   }
 
-  @Test(arguments: 0..<Self.stores.count) func whoWaitsGetsTheLock(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func waitingEndsWithTheLock(_ number: Int) throws {
     try each(number) { place in
       let held = Mutex(Optional(try lock(place.open())))
       let clock = WaitingClock { held.withLock { $0 = nil } }
@@ -191,7 +191,7 @@ final class WaitingClock: WallClock {
 
   // MARK: Exchanges
 
-  /// An account and an exchange that is under way; what is done with it is looked at from another process.
+  /// An account and an exchange in progress; the tests check the results from another process.
   private func exchange(
     _ number: Int, keepsAnswer: Bool = true, note: Secret? = nil, clock: any WallClock = WaitingClock(),
     _ body: (consuming PendingExchange, any AccountStore) throws -> Void
@@ -209,7 +209,7 @@ final class WaitingClock: WallClock {
 
   private static let replacesOld: @Sendable (Secret) -> Bool = { $0 == Secret("old") }
 
-  @Test(arguments: 0..<Self.stores.count) func anAnswer(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func storesAResponse(_ number: Int) throws {
     try exchange(number) { pending, other in
       pending.keep(Secret("new"), isForced: false)
       #expect(other.answer(for: Self.ana) == Secret("new"))
@@ -223,7 +223,7 @@ final class WaitingClock: WallClock {
     }
   }
 
-  @Test(arguments: 0..<Self.stores.count) func anAnswerThatCameLate(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func lateResponse(_ number: Int) throws {
     try exchange(number) { pending, other in
       pending.keep(Secret("new"), isForced: false)
       try other.apply([.store(Secret("theirs"), as: Self.credential)])
@@ -235,8 +235,8 @@ final class WaitingClock: WallClock {
     }
   }
 
-  /// The record was changed, and is still what the exchange was made from.
-  @Test(arguments: 0..<Self.stores.count) func anAnswerToAChangedRecord(_ number: Int) throws {
+  /// The record was changed, but the exchange still started from it.
+  @Test(arguments: 0..<Self.stores.count) func responseForAChangedRecord(_ number: Int) throws {
     try exchange(number) { pending, other in
       try other.apply([.store(Secret("old, rejected"), as: Self.credential)])
       let revision = try pending.finish(.renewed(Secret("new"), replacing: { _ in true }, []))
@@ -245,7 +245,7 @@ final class WaitingClock: WallClock {
     }
   }
 
-  @Test(arguments: 0..<Self.stores.count) func anAnswerForAnAccountThatIsGone(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func responseForARemovedAccount(_ number: Int) throws {
     try exchange(number) { pending, other in
       try other.apply([.remove(Self.credential)])
       do throws(CommitError) {
@@ -260,7 +260,7 @@ final class WaitingClock: WallClock {
     }
   }
 
-  @Test(arguments: 0..<Self.stores.count) func changesAfterAnAnswer(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func changesWithAResponse(_ number: Int) throws {
     let ben = RecordIdentifier(.credential, of: AccountID("example", "ben"))
     try exchange(number) { pending, other in
       pending.keep(Secret("token"), isForced: true)
@@ -281,7 +281,9 @@ final class WaitingClock: WallClock {
     }
   }
 
-  @Test(arguments: 0..<Self.stores.count, [nil, "before"]) func nothingToKeep(_ number: Int, _ before: String?) throws {
+  @Test(arguments: 0..<Self.stores.count, [nil, "before"]) func exchangeWithoutAResponse(
+    _ number: Int, _ before: String?
+  ) throws {
     try exchange(number, note: before.map { Secret($0) }) { pending, other in
       #expect(pending.before == before.map { Secret($0) })
       try pending.finish(.ended(noting: nil))
@@ -294,8 +296,8 @@ final class WaitingClock: WallClock {
     }
   }
 
-  /// An exchange without an answer of its own leaves the one that waits where it is, until it is committed.
-  @Test(arguments: 0..<Self.stores.count) func anAnswerOfBefore(_ number: Int) throws {
+  /// An exchange without its own response leaves a waiting one in place until that is committed.
+  @Test(arguments: 0..<Self.stores.count) func earlierResponse(_ number: Int) throws {
     for isCommitted in [false, true] {
       try each(number) { place in
         let store = try place.open()
@@ -308,8 +310,10 @@ final class WaitingClock: WallClock {
     }
   }
 
-  /// The process dies: before an answer, with an answer, and while it is written.
-  @Test(arguments: 0..<Self.stores.count, [nil, "new"]) func aCrashInBetween(_ number: Int, _ answer: String?) throws {
+  /// The process dies before, during or after storing the response.
+  @Test(arguments: 0..<Self.stores.count, [nil, "new"]) func crashDuringAnExchange(_ number: Int, _ answer: String?)
+    throws
+  {
     try each(number) { place in
       do {
         let store = try place.open()
@@ -332,8 +336,8 @@ final class WaitingClock: WallClock {
     }
   }
 
-  /// The disk is full. There may be room again for the commit; what can be kept in neither place is told.
-  @Test(arguments: [false, true]) func anAnswerThatCannotBeKept(_ isCommitted: Bool) throws {
+  /// The disk is full. The commit may find space again; otherwise the loss is reported.
+  @Test(arguments: [false, true]) func responseThatCannotBeStored(_ isCommitted: Bool) throws {
     let contents = MemoryStore.Contents()
     let store = MemoryStore(contents)
     let locked = try lock(store)
@@ -352,8 +356,8 @@ final class WaitingClock: WallClock {
     #expect(store.answer(for: Self.ana) == nil)
   }
 
-  /// A new exchange takes the place of what waited.
-  @Test(arguments: 0..<Self.stores.count) func roomIsEmptyAtFirst(_ number: Int) throws {
+  /// A new exchange replaces a waiting response.
+  @Test(arguments: 0..<Self.stores.count) func newSpaceIsEmpty(_ number: Int) throws {
     try each(number) { place in
       let store = try place.open()
       try store.makeRoom(for: Self.ana).fill(Secret("waits"), isForced: false)

@@ -3,9 +3,9 @@ import Platform
 import Store
 import Synchronization
 
-/// Accounts in memory: as many stores as wanted see the same records, as processes do with a file.
+/// Accounts in memory; several stores share the same records like processes share a file.
 final class MemoryStore: AccountStore {
-  /// What several stores share.
+  /// The content that several stores share.
   final class Contents: Sendable {
     fileprivate struct State {
       var records: [RecordIdentifier: Record] = [:]
@@ -42,7 +42,7 @@ final class MemoryStore: AccountStore {
   }
 
   private let contents: Contents
-  /// What is read within a snapshot.
+  /// The records as seen by the current snapshot.
   private var snapshot: [RecordIdentifier: Record]?
 
   init(_ contents: Contents) { self.contents = contents }

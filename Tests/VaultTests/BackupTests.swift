@@ -21,7 +21,7 @@ import Testing
     try vault.store(Secret("then"), as: ana)
   }
 
-  @Test("a backup is the file, and opens with the same key") func image() throws {
+  @Test("a backup is a copy of the file and opens with the same key") func image() throws {
     let image = try vault.image()
     #expect(image == TemporaryVault.read(location.file))
     let backup = try location.backup(image)
@@ -30,7 +30,7 @@ import Testing
     #expect(throws: VaultError.readOnly(path: "/backup")) { try backup.store(Secret("x"), as: ana) }
   }
 
-  @Test("a backup that is made while others write is whole") func concurrent() async throws {
+  @Test("a backup made during writes is complete") func concurrent() async throws {
     let location = location
     try await concurrently([
       {
@@ -52,7 +52,7 @@ import Testing
     ])
   }
 
-  @Test("restoring brings the records back, to processes that have the vault open, too") func restore() throws {
+  @Test("restoring brings the records back, even for processes with an open vault") func restore() throws {
     let image = try vault.image()
     let revision = try vault.store(Secret("now"), as: ana)
     try vault.store(Secret("more"), as: .credential("p", "a"))
@@ -67,7 +67,7 @@ import Testing
     #expect(try vault.store(Secret("later"), as: ana) > revision)
   }
 
-  @Test("a backup of before a rotation brings its key file along, and the other one is kept") func otherKey() throws {
+  @Test("a backup from before a rotation restores its key file and keeps the other one") func otherKey() throws {
     let image = try vault.image()
     let old = TemporaryVault.read(location.keyFile)
     try vault.rotate(to: [.keyFile(random: random)], now: 0)
@@ -83,7 +83,7 @@ import Testing
     #expect(try temporary.open().verify() == [])
   }
 
-  /// A rotation that was killed behind its commit leaves the key file that is in force beside the older one.
+  /// Simulates a rotation killed after its commit: the key file in force is next to the older one.
   private func strandKeyFile() throws -> (older: [UInt8], inForce: [UInt8]) {
     let older = TemporaryVault.read(location.keyFile)
     try vault.rotate(to: [.keyFile(random: random)], now: 0)
@@ -94,7 +94,7 @@ import Testing
     return (older, inForce)
   }
 
-  /// What was there before can be opened with what is kept of it.
+  /// Opens the previous vault with its kept files.
   private func openKept(_ kept: [String]) throws -> String? {
     let place = try TemporaryVault()
     TemporaryVault.write(place.location.file, TemporaryVault.read(kept[0]))
@@ -102,7 +102,7 @@ import Testing
     return try place.open(.readOnly).record(ana)?.payload.reveal()
   }
 
-  @Test("the key file that is in force is kept, also where it was not moved to its place", arguments: [true, false])
+  @Test("the key file in force is kept, even before it is moved to its place", arguments: [true, false])
   func keyFileInForce(_ isNamed: Bool) throws {
     let image = try vault.image()
     let (older, inForce) = try strandKeyFile()
@@ -117,7 +117,7 @@ import Testing
     #expect(try temporary.open().record(ana)?.payload.reveal() == "then")
   }
 
-  @Test("a backup that the key file in force opens needs no other one") func backupOfTheKeyFileInForce() throws {
+  @Test("a backup that the current key file opens needs no other key file") func backupOfTheKeyFileInForce() throws {
     let (_, inForce) = try strandKeyFile()
     let image = try vault.image()
     try vault.store(Secret("later"), as: ana)
@@ -127,20 +127,20 @@ import Testing
     #expect(try temporary.open().record(ana)?.payload.reveal() == "now")
   }
 
-  @Test("of a vault that is damaged both key files are kept where nobody knows which one is in force")
+  @Test("both key files of a damaged vault are kept if either may be in force")
   func keyFilesOfADamagedVault() throws {
     let image = try vault.image()
     let (older, inForce) = try strandKeyFile()
     let place = try TemporaryVault()
     TemporaryVault.write(place.location.keyFile, older)
-    // Its records can still be read.
+    // Its records are still readable.
     try temporary.tamper("UPDATE header SET sealed=zeroblob(60)")
     let damaged = TemporaryVault.read(location.file)
     var kept = try location.backup(image, keyFile: place.location.keyFile).restore(to: location)
     #expect(TemporaryVault.read(kept[0]) == damaged)
     #expect(kept.dropFirst().map { TemporaryVault.read($0) } == [inForce])
     #expect(try temporary.open().record(ana)?.payload.reveal() == "then")
-    // Nothing of it can be.
+    // Nothing in it is readable.
     TemporaryVault.write(location.file, Array("no vault at all".utf8))
     TemporaryVault.write(location.nextKeyFile, inForce)
     let third = try KeyFile(random: random).content
@@ -152,7 +152,7 @@ import Testing
     #expect(!File.exists(location.nextKeyFile))
   }
 
-  @Test("a backup without a key file leaves none") func withoutKeyFile() throws {
+  @Test("a backup without a key file removes the key file") func withoutKeyFile() throws {
     try vault.protect(with: .passphrase(Secret("p"), costs: .cheap, random: random), now: 0)
     try vault.unprotect(.keyFile)
     let image = try vault.image()
@@ -164,7 +164,7 @@ import Testing
   }
 
   @Test(
-    "a vault that is gone or damaged is replaced",
+    "a missing or damaged vault is replaced",
     arguments: ["gone", "empty", "garbage", "truncated", "overwritten", "other database"])
   func damaged(_ damage: String) throws {
     let image = try vault.image()
@@ -184,7 +184,7 @@ import Testing
     #expect(!File.exists(location.file + "-journal"))
   }
 
-  @Test("a backup in which something was altered is refused, and nothing is changed") func damagedBackup() throws {
+  @Test("an altered backup is rejected without changes") func damagedBackup() throws {
     let image = try vault.image()
     let before = TemporaryVault.read(location.file)
     for (step, byte) in image.enumerated() where byte != 0 && step.isMultiple(of: 7) {
@@ -200,7 +200,7 @@ import Testing
     #expect(!File.exists(location.file + ".replaced"))
   }
 
-  @Test("a vault of a newer credmgr is not replaced") func newer() throws {
+  @Test("a newer version's vault is not replaced") func newer() throws {
     let image = try vault.image()
     try temporary.tamper("PRAGMA user_version=2")
     #expect(throws: VaultError.newerFormat(path: location.file, found: 2, supported: 1)) {

@@ -18,14 +18,14 @@ import Testing
     try temporary.open().store(Secret("token"), as: ana)
   }
 
-  /// Each error, and that what is on the disk stays as it is.
+  /// Expects the error, and no changes on disk.
   private func expect(_ error: VaultError, _ sourceLocation: SourceLocation = #_sourceLocation) {
     for access in [StoreAccess.readOnly, .readWrite] {
       #expect(throws: error, sourceLocation: sourceLocation) { try temporary.open(access) }
     }
   }
 
-  @Test("no vault, and nothing is made for reading") func absent() throws {
+  @Test("a missing vault is not created for reading") func absent() throws {
     let empty = try TemporaryVault()
     #expect(throws: VaultError.absent(path: empty.location.file)) { try empty.open(.readOnly) }
     #expect(unsafe access(empty.location.keyFile, F_OK) != 0)
@@ -36,7 +36,7 @@ import Testing
     #expect(unsafe access(nowhere.directory, F_OK) != 0)
   }
 
-  @Test("the key file is gone: no other is made") func keyMissing() throws {
+  @Test("a missing key file is not replaced") func keyMissing() throws {
     let key = TemporaryVault.read(location.keyFile)
     unsafe unlink(location.keyFile)
     expect(.keyFileMissing(path: location.keyFile))
@@ -45,14 +45,14 @@ import Testing
     #expect(try temporary.open().record(ana)?.payload.reveal() == "token")
   }
 
-  @Test("the key file of another vault") func otherKey() throws {
+  @Test("another vault's key file") func otherKey() throws {
     let other = try TemporaryVault()
     _ = try other.open()
     TemporaryVault.write(location.keyFile, TemporaryVault.read(other.location.keyFile))
     expect(.keyFileOfAnotherVault(path: location.keyFile))
   }
 
-  @Test("a key file of which any byte was altered, or a part is missing") func alteredKey() throws {
+  @Test("a key file with an altered or missing byte") func alteredKey() throws {
     let key = TemporaryVault.read(location.keyFile)
     for index in key.indices {
       var altered = key
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test(
-    "a format that never was, a database of another program, and one without the tables of a vault",
+    "an unknown format, another program's database, and a database without the vault's tables",
     arguments: [("PRAGMA user_version=0", .structure), ("PRAGMA application_id=1", nil), ("DROP TABLE slot", .schema)]
       as [(String, VaultPart?)])
   func otherDatabase(_ sql: String, _ part: VaultPart?) throws {
@@ -88,14 +88,14 @@ import Testing
     expect(.notAVault(path: location.file))
   }
 
-  @Test("a vault with slots that only a person can open") func locked() throws {
+  @Test("a vault that only a user can open") func locked() throws {
     try temporary.tamper("UPDATE slot SET kind=2")
     expect(.locked([.passphrase]))
     try temporary.tamper("DELETE FROM slot")
     expect(.damaged(path: location.file, .slots))
   }
 
-  @Test("a vault whose end is missing", arguments: [0, 1, 99, 100, 4095, 4096, 4097, 8192, 20_000])
+  @Test("a truncated vault", arguments: [0, 1, 99, 100, 4095, 4096, 4097, 8192, 20_000])
   func truncated(_ count: Int) throws {
     let bytes = TemporaryVault.read(location.file)
     try #require(count < bytes.count)
@@ -104,7 +104,7 @@ import Testing
     #expect(TemporaryVault.read(location.file) == Array(bytes.prefix(count)))
   }
 
-  @Test("what others can read or write", arguments: [0o740, 0o704, 0o720, 0o702, 0o710] as [mode_t])
+  @Test("files that others can read or write", arguments: [0o740, 0o704, 0o720, 0o702, 0o710] as [mode_t])
   func modes(_ mode: mode_t) throws {
     for (path, own) in [(location.directory, 0o700), (location.keyFile, 0o600), (location.file, 0o600)] {
       unsafe chmod(path, mode)
@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  @Test("links, pipes, folders and open files in the place of files, and where SQLite would look by itself")
+  @Test("links, pipes, directories and open files in place of the vault's and SQLite's files")
   func otherKinds() throws {
     for path in [location.keyFile, location.file] + ["-journal", "-wal", "-shm"].map({ location.file + $0 }) {
       unsafe rename(path, path + ".moved")
@@ -134,7 +134,7 @@ import Testing
     #expect(try temporary.open().verify() == [])
   }
 
-  @Test("a link in the place of the directory") func linkedDirectory() throws {
+  @Test("a link in place of the directory") func linkedDirectory() throws {
     let moved = location.directory + ".moved"
     unsafe rename(location.directory, moved)
     unsafe symlink(moved, location.directory)
@@ -147,7 +147,7 @@ import Testing
     #expect(try temporary.open().verify() == [])
   }
 
-  @Test("what is wrong with the key file can be told without opening anything") func keyFileFault() throws {
+  @Test("the fault of a key file is known without opening the vault") func keyFileFault() throws {
     #expect(Vault.keyFileFault(at: location) == nil)
     unsafe chmod(location.keyFile, 0o640)
     #expect(Vault.keyFileFault(at: location) == .file(.readableByOthers(path: location.keyFile, mode: 0o640)))
@@ -166,7 +166,7 @@ import Testing
     }
   }
 
-  @Test("a directory that cannot be written", .disabled(if: geteuid() == 0, "the superuser can write everywhere"))
+  @Test("a read-only directory", .disabled(if: geteuid() == 0, "the superuser can write everywhere"))
   func readOnlyDirectory() throws {
     let vault = try temporary.open()
     unsafe chmod(location.directory, 0o500)
@@ -175,7 +175,7 @@ import Testing
     #expect(try temporary.open(.readOnly).record(ana)?.payload.reveal() == "token")
   }
 
-  @Test("a vault that another process keeps locked") func busy() throws {
+  @Test("a vault locked by another process") func busy() throws {
     let vault = try temporary.open(busyTimeout: 1)
     let other = try Connection(path: location.file, .readWrite, busyTimeout: 0)
     try other.execute("BEGIN IMMEDIATE")
@@ -188,7 +188,7 @@ import Testing
     try vault.store(Secret("x"), as: ana)
   }
 
-  @Test("a full disk: nothing is changed, and there is a change when there is room again") func full() throws {
+  @Test("a full disk changes nothing, and writing works again after freeing space") func full() throws {
     let vault = try temporary.open()
     let pages = try vault.file.connection.integer("PRAGMA page_count")
     _ = try vault.file.connection.integer("PRAGMA max_page_count=\(pages)")

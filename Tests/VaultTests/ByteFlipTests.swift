@@ -28,15 +28,15 @@ import Testing
     secret = vault.openedKeys.keys
   }
 
-  /// Each record is the one that was stored, or an error, or known to be lost; also after another one was stored.
-  @Test("none of them ever changes an answer", arguments: 0..<parts) func answers(_ part: Int) throws {
+  /// Each record is unchanged, causes an error, or is reported as lost, even after storing another record.
+  @Test("an altered byte never changes a result", arguments: 0..<parts) func answers(_ part: Int) throws {
     for offset in stride(from: part, to: image.count, by: Self.parts) {
       var altered = image
       altered[offset] ^= [0x01, 0x80, 0xff, 0x10][offset / Self.parts % 4]
       guard let vault = try? open(altered) else { continue }
       let isWhole = hasRightAnswers(vault, contents, offset)
       if !isWhole { #expect((try? vault.verify()) != [], "offset \(offset)") }
-      // Beyond a page's header, where there is nothing, nothing leads a change anywhere.
+      // Skips empty space after a page's header, which affects no change.
       guard image[offset] != 0 || offset % Format.pageSize < 128 else { continue }
       let name = names[offset / Self.parts % names.count]
       guard (try? vault.store(Secret("new"), as: name)) != nil else { continue }
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  /// A vault in memory that can be changed.
+  /// Opens a writable vault in memory.
   private func open(_ image: [UInt8]) throws -> Vault {
     let secret = secret
     let file = try VaultFile(image: image, of: temporary.location)
@@ -54,7 +54,7 @@ import Testing
     return try Vault(file, .readWrite, random: SystemRandomSource(), opening: opening)
   }
 
-  /// - Returns: whether all are there.
+  /// - Returns: whether all records exist.
   private func hasRightAnswers(_ vault: Vault, _ expected: [RecordIdentifier: String], _ offset: Int) -> Bool {
     var isWhole = true
     for (name, content) in expected {
@@ -63,7 +63,7 @@ import Testing
           #expect(record.payload.reveal() == content, "offset \(offset)")
         } else {
           isWhole = false
-          // That it is not there must not be taken for an answer.
+          // A missing record must be reported as lost.
           #expect(try vault.isLost(name), "offset \(offset)")
         }
       } catch {

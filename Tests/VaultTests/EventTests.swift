@@ -30,7 +30,7 @@ import Testing
     TemporaryVault.write(path, Array(lines.joined(separator: [UInt8(ascii: "\n")])))
   }
 
-  @Test("an event is noted after the change that it is about, or not at all; one that is too long is left out")
+  @Test("an event is logged only after its change, unless it is too long")
   func changes() throws {
     let long = Secret(String(repeating: "x", count: 2049))
     try vault.apply([.store(Secret("x"), as: ana), .note(long), .note(Secret("stored"))])
@@ -42,7 +42,7 @@ import Testing
     #expect(try vault.verify() == [])
   }
 
-  @Test("a note changes nothing in the vault, says nothing to others, and can be read at once") func notes() throws {
+  @Test("a note changes nothing in the vault, reveals nothing, and is readable immediately") func notes() throws {
     try vault.store(Secret("x"), as: ana)
     let before = TemporaryVault.read(location.file)
     let reader = try temporary.open(.readOnly)
@@ -55,7 +55,7 @@ import Testing
     #expect(unsafe stat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
   }
 
-  @Test("the log is bounded, its newest events stay, and the way from one file to the next is bound, too")
+  @Test("the log has a limit, keeps its newest events, and binds each file to the previous one")
   func bounded() throws {
     let event = String(repeating: "e", count: 2000)
     for number in 0..<1000 { try vault.note(Secret("\(number) \(event)")) }
@@ -72,7 +72,7 @@ import Testing
     #expect(try vault.events().lost == 1)
   }
 
-  @Test("a line that was removed, moved, repeated or altered is noticed", arguments: 0..<4)
+  @Test("removed, moved, repeated and altered lines are detected", arguments: 0..<4)
   func altered(_ kind: Int) throws {
     for number in 0..<6 { try vault.note(Secret("\(number)")) }
     var lines = lines()
@@ -89,7 +89,7 @@ import Testing
     #expect(events.last?.reveal() == "5")
   }
 
-  @Test("a line that is begun is not there; the next one is not spoilt by it, and says that something is missing")
+  @Test("an incomplete line is skipped, and the next line reports the loss")
   func halfWritten() throws {
     try vault.note(Secret("first"))
     let whole = TemporaryVault.read(path)
@@ -106,7 +106,7 @@ import Testing
     #expect(try vault.events().lost == 2)
   }
 
-  @Test("what is not a file of ours alone is not written, and does not hinder a change") func unsafeFile() throws {
+  @Test("an unsafe log file is not written and does not prevent a change") func unsafeFile() throws {
     for kind in 0..<3 {
       switch kind {
       case 0: unsafe symlink(location.directory + "/elsewhere", path)
@@ -122,7 +122,7 @@ import Testing
     #expect(try vault.record(ana)?.payload.reveal() == "2")
   }
 
-  @Test("a rotation seals the log anew, and makes nothing genuine") func rotation() throws {
+  @Test("a rotation seals the log again, but validates no altered lines") func rotation() throws {
     for number in 0..<5 { try vault.note(Secret("\(number)")) }
     var lines = lines()
     lines.remove(at: 1)
@@ -136,7 +136,7 @@ import Testing
     #expect(try log() == [])
   }
 
-  @Test("the log of other keys is set aside by a restore") func restore() throws {
+  @Test("a restore moves a log with other keys away") func restore() throws {
     let backup = try TemporaryVault()
     try backup.open().store(Secret("then"), as: ana)
     try vault.note(Secret("now"))
@@ -150,7 +150,7 @@ import Testing
   }
 
   /// Pages of up to 64 events, in two series.
-  @Test("events that earlier programs kept in records are read") func earlier() throws {
+  @Test("events from records of earlier versions are read") func earlier() throws {
     func page(_ series: String, _ account: String, first: Int64, _ events: [String]) -> Change {
       var fields = BinaryWriter()
       fields.append(first)
@@ -171,7 +171,7 @@ import Testing
     #expect(try vault.status.recordCount == 0)
   }
 
-  @Test("nothing is lost, or there twice, while many write and others change the vault") func races() async throws {
+  @Test("concurrent writes and changes lose and duplicate no event") func races() async throws {
     let location = location
     let notes: [@Sendable () throws -> Void] = (0..<4).map { number in
       {

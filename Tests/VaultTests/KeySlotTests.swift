@@ -28,13 +28,13 @@ import Testing
     try temporary.open(.readOnly, holders: holders).record(ana)?.payload.reveal()
   }
 
-  @Test("a passphrase opens the vault beside the key file, and in its place") func passphrase() throws {
+  @Test("a passphrase opens the vault with or without a key file") func passphrase() throws {
     try vault.protect(with: passphrase("correct"), now: 5)
     #expect(try vault.status.slots.map(\.kind) == [.keyFile, .passphrase])
     #expect(try token([.keyFile]) == "token")
     #expect(try token([.answering("correct")]) == "token")
     try vault.unprotect(.keyFile)
-    // It needs no key.
+    // The status needs no key.
     let slot = VaultStatus.Slot(kind: .passphrase, created: 5)
     let expected = VaultStatus(path: location.file, formatVersion: 1, slots: [slot], recordCount: 1)
     #expect(try Vault.status(of: location) == expected)
@@ -42,11 +42,11 @@ import Testing
     #expect(try token([.keyFile, .answering("correct")]) == "token")
     #expect(throws: VaultError.locked([.passphrase])) { try temporary.open(holders: [.keyFile]) }
     #expect(try vault.verify() == [])
-    // No new key file comes into being for a vault that is there.
+    // An existing vault gets no new key file.
     #expect(!File.exists(location.keyFile))
   }
 
-  @Test("a wrong passphrase is told from a damaged slot, and asked for again") func wrongPassphrase() throws {
+  @Test("a wrong passphrase leads to another prompt, unlike a damaged slot") func wrongPassphrase() throws {
     try vault.protect(with: passphrase("correct"), now: 0)
     try vault.unprotect(.keyFile)
     for wrong in ["", "wrong", "Correct", "correct "] {
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test(
-    "a passphrase slot of which a byte was altered is damaged, whatever the passphrase",
+    "a passphrase slot with an altered byte is damaged for every passphrase",
     arguments: [("parameters", 0), ("parameters", 20), ("parameters", 34), ("parameters", 45), ("wrapped", 50)])
   func damagedSlot(_ column: String, _ byte: Int) throws {
     try vault.protect(with: passphrase("correct"), now: 0)
@@ -71,7 +71,7 @@ import Testing
     #expect(throws: VaultError.damaged(path: location.file, .slots)) { try token([.answering("correct")]) }
   }
 
-  @Test("a new passphrase takes the place of the old one") func changedPassphrase() throws {
+  @Test("a new passphrase replaces the old one") func changedPassphrase() throws {
     try vault.protect(with: passphrase("old"), now: 0)
     try vault.protect(with: passphrase("new"), now: 0)
     #expect(try vault.status.slots.count == 2)
@@ -80,7 +80,7 @@ import Testing
     #expect(try vault.verify() == [])
   }
 
-  @Test("the costs stand in the slot, and no vault is made with less than the moderate ones") func costs() throws {
+  @Test("slots contain their costs, which are at least moderate for new vaults") func costs() throws {
     #expect(PassphraseCosts.moderate.operations >= 3)
     #expect(PassphraseCosts.moderate.memory >= 256 << 20)
     let draft = try passphrase("x")
@@ -88,7 +88,7 @@ import Testing
     #expect(parameters.costs == .cheap)
   }
 
-  @Test("the last slot stays, and so does everything else", arguments: [SlotKind.keyFile, .passphrase, .secretService])
+  @Test("removing the last slot fails without changes", arguments: [SlotKind.keyFile, .passphrase, .secretService])
   func lastSlot(_ kind: SlotKind) throws {
     let drafts: [SlotKind: SlotDraft] = [
       .passphrase: try passphrase("p"), .secretService: try .secretService(random: random),
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test("a slot of a kind that is not known does not count as a way into the vault") func unknownKind() throws {
+  @Test("a slot of an unknown kind does not count as a way to open the vault") func unknownKind() throws {
     try vault.protect(with: passphrase("p"), now: 0)
     try vault.change { change, _ throws(VaultError) in
       var slots = try vault.file.slots()
@@ -118,7 +118,7 @@ import Testing
     #expect(throws: VaultError.otherSlots) { try vault.rotate(to: [.keyFile(random: random)], now: 0) }
   }
 
-  @Test("the key file can be made anew, and comes back after it was removed") func keyFile() throws {
+  @Test("a key file can be renewed, and added again after removal") func keyFile() throws {
     let old = TemporaryVault.read(location.keyFile)
     try vault.protect(with: .keyFile(random: random), now: 0)
     let new = TemporaryVault.read(location.keyFile)
@@ -135,8 +135,8 @@ import Testing
     #expect(![old, new].contains(TemporaryVault.read(location.keyFile)))
   }
 
-  /// A commit's key file is moved behind it, when the one place was looked at and the other was not.
-  @Test("a key file that is moved to its place between two looks is found") func keyFileMovedMeanwhile() throws {
+  /// A commit moves its key file afterwards, possibly between checks of the two places.
+  @Test("a key file that moves between two checks is found") func keyFileMovedMeanwhile() throws {
     try temporary.open().store(Secret("token"), as: ana)
     let (place, next) = (location.keyFile, location.nextKeyFile)
     let (key, others) = (TemporaryVault.read(place), try KeyFile(random: random).content)
@@ -150,12 +150,12 @@ import Testing
       #expect(try token([.keyFile, moves]) == "token")
       #expect(!File.exists(next))
     }
-    // One that stays another vault's is told, and not looked at for ever.
+    // If the file still belongs to another vault, opening reports that instead of checking without end.
     TemporaryVault.write(place, others)
     #expect(throws: VaultError.keyFileOfAnotherVault(path: place)) { try token([.keyFile]) }
   }
 
-  @Test("a process that dies between the commit of a key file's slot and the moving of the file")
+  @Test("a process dies after committing a key file's slot and before moving the file")
   func unsettledKeyFile() throws {
     let old = TemporaryVault.read(location.keyFile)
     try vault.protect(with: .keyFile(random: random), now: 0)
@@ -166,7 +166,7 @@ import Testing
       if let present { TemporaryVault.write(location.keyFile, present) }
       #expect(try token([.keyFile]) == "token")
     }
-    // The next one to change the key file does not lose the one in force.
+    // The next change of the key file keeps the one in force.
     #expect(throws: VaultError.conflict(ana, actual: 1)) {
       try vault.change { change, _ throws(VaultError) in
         try vault.stage([.keyFile(random: random)], over: vault.file.slots())
@@ -180,7 +180,7 @@ import Testing
     #expect(!File.exists(location.nextKeyFile))
   }
 
-  @Test("a key file that cannot be read now is not removed: it may be the one in force")
+  @Test("an unreadable key file is not removed, because it may be in force")
   func unreadableKeyFile() throws {
     try vault.protect(with: .keyFile(random: random), now: 0)
     let (place, next) = (location.keyFile, location.nextKeyFile)
@@ -193,13 +193,13 @@ import Testing
     #expect(try token([.keyFile]) == "token")
     try vault.settleKeyFile()
     #expect(!File.exists(next) && File.exists(place))
-    // What is no key file is nobody's key.
+    // A file with other content is ignored.
     TemporaryVault.write(next, [1])
     try vault.settleKeyFile()
     #expect(!File.exists(next))
   }
 
-  @Test("a slot that was damaged, or a key file that is gone, does not keep others from opening the vault")
+  @Test("the vault opens with other slots despite a damaged slot or a missing key file")
   func otherHolders() throws {
     try vault.protect(with: passphrase("p"), now: 0)
     let key = TemporaryVault.read(location.keyFile)
@@ -214,7 +214,7 @@ import Testing
     #expect(try temporary.open(.readOnly, holders: [.answering("p")]).verify() == [.slots])
   }
 
-  @Test("a key file that others can read is refused, and nobody is asked instead") func unsafeKeyFile() throws {
+  @Test("a key file that others can read is rejected without a prompt") func unsafeKeyFile() throws {
     try vault.protect(with: passphrase("p"), now: 0)
     unsafe chmod(location.keyFile, 0o644)
     #expect(throws: VaultError.file(.readableByOthers(path: location.keyFile, mode: 0o644))) {
@@ -222,7 +222,7 @@ import Testing
     }
   }
 
-  @Test("the Secret Service keeps a key, of which the file has the name alone") func secretService() throws {
+  @Test("the Secret Service stores a key, and the vault only its name") func secretService() throws {
     let draft = try SlotDraft.secretService(random: random)
     let item = try #require(draft.item)
     #expect(try vault.secretServiceItem == nil)
@@ -250,14 +250,14 @@ import Testing
     #expect(try vault.verify() == [])
   }
 
-  @Test("holders are asked in their order, and only as long as nobody has a key") func order() throws {
+  @Test("holders are asked in their order until one has a key") func order() throws {
     try vault.protect(with: passphrase("p"), now: 0)
     let refuses = KeyHolder.passphrase { _ throws(VaultError) in throw .wrongPassphrase }
     #expect(try token([.keyFile, refuses]) == "token")
     #expect(throws: VaultError.wrongPassphrase) { try token([refuses, .keyFile]) }
   }
 
-  @Test("keys that somebody keeps open the vault they are of, and no other") func openedKeys() throws {
+  @Test("cached keys open only their own vault") func openedKeys() throws {
     try vault.protect(with: passphrase("p"), now: 0)
     try vault.unprotect(.keyFile)
     let (name, keys, foundBy) = vault.openedKeys
@@ -276,7 +276,7 @@ import Testing
     }
   }
 
-  @Test("slots that processes change at once are as the last one says, and there is always a way in")
+  @Test("the last concurrent change of slots wins, and the vault can always be opened")
   func races() async throws {
     let location = location
     try vault.protect(with: passphrase("p"), now: 0)
@@ -302,12 +302,12 @@ import Testing
 }
 
 extension PassphraseCosts {
-  /// For tests: as little as Argon2id allows.
+  /// The lowest costs that Argon2id allows, for tests.
   static let cheap = PassphraseCosts(operations: 1, memory: 8192)
 }
 
 extension KeyHolder {
-  /// Answers one after the other, and then no more.
+  /// Returns one answer after the other, and then none.
   static func answering(_ answers: String...) -> KeyHolder {
     .passphrase { attempt throws(VaultError) in
       guard attempt <= answers.count else { throw .wrongPassphrase }

@@ -15,7 +15,7 @@ import Testing
   }
 
   @Test(
-    "comes back as it was stored, also from another connection",
+    "stored records are read unchanged, even from another connection",
     arguments: ["", "a", "token", String(repeating: "long", count: 20_000), "ключ\n\0🔑"])
   func roundTrip(_ payload: String) throws {
     let revision = try vault.store(Secret(payload), as: ana)
@@ -28,7 +28,7 @@ import Testing
     #expect(try vault.verify() == [])
   }
 
-  @Test("names that are cut elsewhere or look alike are kept apart, byte by byte", arguments: RecordKind.allCases)
+  @Test("names differ if any byte or their division differs", arguments: RecordKind.allCases)
   func names(_ kind: RecordKind) throws {
     let names =
       [("ab", "c"), ("a", "bc"), ("abc", ""), ("", "abc")]
@@ -46,7 +46,7 @@ import Testing
     #expect(try vault.status.recordCount == (kind == .event || kind == .host ? 0 : 7))
   }
 
-  @Test("what is too large is refused") func limits() throws {
+  @Test("overlong records are rejected") func limits() throws {
     let long = RecordIdentifier.credential(String(repeating: "p", count: 65536), "")
     #expect(throws: VaultError.tooLarge(long)) { try vault.store(Secret("x"), as: long) }
     let large = Secret(bytes: Array(repeating: 0, count: 16 << 20 + 1))
@@ -56,7 +56,7 @@ import Testing
     #expect(try vault.record(most)?.identifier == most)
   }
 
-  @Test("a vault that is open for reading is not changed") func readOnly() throws {
+  @Test("a vault open for reading is not changed") func readOnly() throws {
     let reader = try temporary.open(.readOnly)
     let error = VaultError.readOnly(path: temporary.location.file)
     #expect(throws: error) { try reader.store(Secret("x"), as: ana) }
@@ -64,7 +64,7 @@ import Testing
     #expect(throws: error) { try reader.check([ana]) }
   }
 
-  @Test("neither names nor payloads can be read in the file, also after removals") func silentFile() throws {
+  @Test("the file reveals neither names nor payloads, even after removals") func silentFile() throws {
     let words = ["linkedin-prod", "ana.accountname", "ghp_SecretPayload"]
     for round in 0..<40 {
       let identifier = RecordIdentifier.credential(words[0], words[1] + "\(round)")
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test("lock names say nothing, differ, and are the same in every process") func lockNames() throws {
+  @Test("lock names reveal nothing, differ, and are the same in every process") func lockNames() throws {
     let name = vault.lockName(provider: "github", account: "ana")
     #expect(name.utf8.count == 32)
     #expect(Hexadecimal.decode(name) != nil)

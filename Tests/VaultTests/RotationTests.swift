@@ -21,7 +21,7 @@ import Testing
 
   private func rotate(_ vault: Vault) throws { try vault.rotate(to: [.keyFile(random: random)], now: 9) }
 
-  @Test("every record comes through, with its revision, and everything is sealed anew") func records() throws {
+  @Test("every record keeps its revision, and everything is sealed again") func records() throws {
     let before = try identifiers.map { try vault.record($0)?.revision }
     let (identifier, lock) = (vault.openedKeys.vault, vault.lockName(provider: "p", account: "a"))
     let key = TemporaryVault.read(location.keyFile)
@@ -38,7 +38,7 @@ import Testing
     #expect(try temporary.open(.readOnly).record(identifiers[0])?.payload.reveal() == "x")
   }
 
-  @Test("the old key opens nothing any more") func oldKey() throws {
+  @Test("the old key no longer opens anything") func oldKey() throws {
     let (_, keys, _) = vault.openedKeys
     let file = TemporaryVault.read(location.keyFile)
     try rotate(vault)
@@ -47,7 +47,7 @@ import Testing
     #expect(throws: VaultError.keyFileOfAnotherVault(path: location.keyFile)) { try temporary.open() }
   }
 
-  @Test("processes that had the vault open go on, readers and writers") func others() throws {
+  @Test("readers and writers with an open vault continue") func others() throws {
     let reader = try temporary.open(.readOnly)
     let writer = try temporary.open()
     for round in 0..<3 {
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test("all slots are renewed, and one that nobody renews keeps the vault from it") func slots() throws {
+  @Test("a rotation renews all slots or none") func slots() throws {
     let draft = try SlotDraft.secretService(random: random)
     try vault.protect(with: .passphrase(Secret("p"), costs: .cheap, random: random), now: 0)
     try vault.protect(with: draft, now: 0)
@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test(
-    "what somebody altered is not made genuine",
+    "a rotation rejects altered records",
     arguments: [
       "UPDATE record SET sealed=zeroblob(90) WHERE rowid=(SELECT min(rowid) FROM record)",
       "DELETE FROM record WHERE rowid=(SELECT min(rowid) FROM record)",
@@ -98,7 +98,7 @@ import Testing
     #expect(readable >= identifiers.count - 1)
   }
 
-  @Test("a key file that cannot be written: nothing is changed") func failure() throws {
+  @Test("an unwritable key file prevents all changes") func failure() throws {
     let (before, key) = (TemporaryVault.read(location.file), TemporaryVault.read(location.keyFile))
     unsafe mkdir(location.nextKeyFile, 0o700)
     #expect(throws: VaultError.self) { try rotate(vault) }
@@ -107,7 +107,7 @@ import Testing
     #expect(try vault.verify() == [])
   }
 
-  @Test("those who rotate, store and read at once: nothing is lost") func races() async throws {
+  @Test("concurrent rotations, writes and reads lose nothing") func races() async throws {
     let location = location
     let rotates: @Sendable () throws -> Void = {
       let vault = try location.open()

@@ -6,8 +6,8 @@ import Testing
 
 @testable import Vault
 
-/// What several processes do to each other; connections of one process stand for them.
-@Suite("Several at once") struct SeveralAtOnceTests {
+/// Tests for the effects of processes on each other; connections of one process stand for processes.
+@Suite("Concurrent processes") struct SeveralAtOnceTests {
   private let temporary: TemporaryVault
   private let location: VaultLocation
 
@@ -16,7 +16,7 @@ import Testing
     location = temporary.location
   }
 
-  @Test("those who make the vault at once have the same one, and no store is lost") func creation() async throws {
+  @Test("processes that create the vault concurrently share it and lose no change") func creation() async throws {
     let location = location
     try await concurrently(
       (0..<12).map { number in
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test("at once, too, a vault is read whose key another process changed") func snapshotAfterRotation() throws {
+  @Test("concurrent readers notice another process's new vault key") func snapshotAfterRotation() throws {
     let identifier = RecordIdentifier.credential("p", "a")
     let writer = try temporary.open()
     try writer.store(Secret("1"), as: identifier)
@@ -45,7 +45,7 @@ import Testing
     #expect(try read.get()?.payload.reveal() == "1")
   }
 
-  @Test("a counter behind a precondition counts every one") func counter() async throws {
+  @Test("a counter with a precondition counts every process") func counter() async throws {
     let location = location
     let counter = RecordIdentifier.credential("p", "counter")
     try temporary.open().store(Secret("0"), as: counter)
@@ -59,7 +59,7 @@ import Testing
           try vault.store(Secret("\(next)"), as: counter, if: .revision(record.revision))
           left -= 1
         } catch {
-          // Another one was faster: read again.
+          // Another connection was faster, so this reads again.
           guard case .conflict = error else { throw error }
         }
       }
@@ -70,7 +70,7 @@ import Testing
     #expect(try vault.verify() == [])
   }
 
-  @Test("a key file without a vault is used, as after a creation that was killed") func interruptedCreation() throws {
+  @Test("a key file without a vault, left by a killed creation, is used") func interruptedCreation() throws {
     _ = try temporary.open()
     let key = TemporaryVault.read(location.keyFile)
     unsafe unlink(location.file)
@@ -80,12 +80,12 @@ import Testing
   }
 
   @Test(
-    "what a killed writer left half-written is undone, also by a reader", arguments: [StoreAccess.readOnly, .readWrite])
+    "even a reader undoes a killed writer's incomplete change", arguments: [StoreAccess.readOnly, .readWrite])
   func hotJournal(_ access: StoreAccess) throws {
     let vault = try temporary.open()
     for number in 0..<30 { try vault.store(Secret("old"), as: .credential("p", "a\(number)")) }
     let connection = try Connection(path: location.file, .readWrite, busyTimeout: 0)
-    // With a cache of one page the file is written long before the commit.
+    // With a cache of one page, SQLite writes the file long before the commit.
     try connection.execute(
       "PRAGMA cache_size=1;BEGIN IMMEDIATE;UPDATE record SET sealed=randomblob(3000);DELETE FROM bucket")
     let (half, journal) = (TemporaryVault.read(location.file), TemporaryVault.read(location.file + "-journal"))
@@ -100,8 +100,8 @@ import Testing
     #expect(try opened.verify() == [])
   }
 
-  /// The system drops all of a process's locks on a file when the process closes any descriptor of it (fcntl(2)).
-  @Test("opening a vault does not drop the locks that another connection of this process holds") func locks() throws {
+  /// The system drops all of a process's locks on a file when it closes any descriptor of the file (fcntl(2)).
+  @Test("opening a vault keeps the locks of this process's other connections") func locks() throws {
     _ = try temporary.open()
     var status = stat()
     try #require(unsafe stat(location.file, &status) == 0)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Vault
 
-/// A vault in a directory of its own, which goes away with the value.
+/// A vault in its own directory, which is removed with the value.
 final class TemporaryVault {
   let location: VaultLocation
 
@@ -32,10 +32,10 @@ final class TemporaryVault {
     try location.open(access, busyTimeout: busyTimeout, holders: holders)
   }
 
-  /// Runs SQL on the file as somebody could who has no key.
+  /// Runs SQL on the file, like an attacker without a key.
   func tamper(_ sql: String) throws { try Connection(path: location.file, .readWrite, busyTimeout: 0).execute(sql) }
 
-  /// Makes the file longer without closing it, which would drop the locks of those in this process that have it open.
+  /// Extends the file without closing it, which would drop this process's locks on it.
   func append(_ bytes: [UInt8]) throws {
     let descriptor = unsafe Glibc.open(location.file, O_WRONLY | O_APPEND)
     try #require(unsafe Glibc.write(descriptor, bytes, bytes.count) == bytes.count)
@@ -60,7 +60,7 @@ extension VaultLocation {
       self, access, random: SystemRandomSource(), now: 1_700_000_000, busyTimeout: busyTimeout, holders: holders)
   }
 
-  /// A vault in memory, which this vault's key file opens.
+  /// Opens a vault in memory with this vault's key file.
   func backup(
     _ image: [UInt8], keyFile: String? = nil, _ holders: [KeyHolder] = [.keyFile]
   ) throws(VaultError) -> Vault {
@@ -69,7 +69,7 @@ extension VaultLocation {
   }
 }
 
-/// Runs the bodies at the same time: they stand for processes.
+/// Runs the bodies concurrently; they stand for processes.
 func concurrently(_ bodies: [@Sendable () throws -> Void]) async throws {
   try await withThrowingTaskGroup(of: Void.self) { group in
     for body in bodies { group.addTask { try body() } }

@@ -11,8 +11,8 @@ import Testing
     try Connection(path: vault.location.file, .readWrite, busyTimeout: 0).integer(sql)
   }
 
-  /// A process that dies between the commit of a change and the cutting of the file leaves pages that are nobody's.
-  @Test("pages behind it are nobody's: they hinder nothing, also where the vault is open when they come")
+  /// A process that dies between the commit and truncating the file leaves unused pages.
+  @Test("extra pages after the end are harmless, even for an open vault")
   func behindTheEnd() throws {
     let temporary = try TemporaryVault()
     let vault = try temporary.open()
@@ -29,8 +29,8 @@ import Testing
     #expect(try vault.record(.credential("github", "a"))?.payload.reveal() == "token")
   }
 
-  /// Pages in the middle of the vault are not nobody's because a byte of the first one says so.
-  @Test("a number of pages that was altered cuts nothing off and lets nothing be written over")
+  /// An altered byte in the first page must not make pages in the middle unused.
+  @Test("an altered number of pages neither truncates nor overwrites anything")
   func alteredPageCount() throws {
     let temporary = try TemporaryVault()
     let vault = try temporary.open()
@@ -54,7 +54,7 @@ import Testing
       }
       #expect(throws: VaultError.self) { try temporary.open().check([.credential("github", "0")]) }
       #expect(TemporaryVault.read(path) == altered, "\(fewer) pages")
-      // Nor is it a backup that is cut.
+      // A truncated backup is rejected as well.
       #expect(throws: VaultError.self) { try temporary.location.backup(altered).restore(to: temporary.location) }
       #expect(TemporaryVault.read(path) == altered, "\(fewer) pages")
     }
@@ -62,7 +62,7 @@ import Testing
     #expect(try temporary.open(.readOnly).verify() == [])
   }
 
-  @Test("no page is unused between two changes, and the file gets shorter") func unused() throws {
+  @Test("changes leave no unused pages and can shorten the file") func unused() throws {
     let temporary = try TemporaryVault()
     let vault = try temporary.open()
     let large = Secret(String(repeating: "x", count: 50_000))
@@ -77,7 +77,7 @@ import Testing
     #expect(try vault.record(.credential("github", "b"))?.payload == large)
   }
 
-  @Test("how unused pages are given back cannot be altered") func flag() throws {
+  @Test("the flag for freeing pages cannot be altered") func flag() throws {
     let temporary = try TemporaryVault()
     try temporary.open().store(Secret("token"), as: .credential("github", "a"))
     // The largest root page and the flag of the incremental vacuum (sqlite.org/fileformat.html, 1.3.12).
@@ -104,12 +104,12 @@ import Testing
     #expect(try vault.verify() == [])
   }
 
-  /// The revision of a record is the only thing about it that can be read without a key.
+  /// The revision, which is the only part of a record readable without a key.
   private func place(_ index: Int) throws -> String {
     "revision=\(try #require(try vault.record(identifiers[index])).revision)"
   }
 
-  /// The last entry of a leaf (sqlite.org/fileformat.html, 1.6) is not counted any more.
+  /// Reduces the count of a leaf's entries, which hides the last one (sqlite.org/fileformat.html, 1.6).
   private func hideLastEntry(ofIndex name: String) throws {
     let root = try Connection(path: temporary.location.file, .readWrite, busyTimeout: 0)
       .integer("SELECT rootpage FROM sqlite_schema WHERE name='\(name)'")
@@ -120,7 +120,7 @@ import Testing
     TemporaryVault.write(temporary.location.file, bytes)
   }
 
-  @Test("a record that SQLite's index hides is there all the same") func hiddenByTheIndex() throws {
+  @Test("a record that SQLite's index hides is still found") func hiddenByTheIndex() throws {
     try hideLastEntry(ofIndex: "record_group")
     let vault = try temporary.open()
     #expect(try vault.records(.credential, provider: "github").map(\.identifier) == identifiers)
@@ -129,7 +129,7 @@ import Testing
     #expect(try vault.verify() == [.structure])
   }
 
-  @Test("parts that do not fit together are found out before something is used up") func structure() throws {
+  @Test("inconsistent parts are found before a token is consumed") func structure() throws {
     try vault.check(identifiers)
     try hideLastEntry(ofIndex: "record_group")
     #expect(throws: VaultError.damaged(path: temporary.location.file, .structure)) {
@@ -137,7 +137,7 @@ import Testing
     }
   }
 
-  @Test("an altered record is named and does not take the others along") func altered() throws {
+  @Test("an altered record is named and does not affect others") func altered() throws {
     let place = try place(2)
     try temporary.tamper("UPDATE record SET sealed=zeroblob(length(sealed)) WHERE \(place)")
     #expect(try vault.verify() == [.record(identifiers[2], .altered)])
@@ -149,7 +149,7 @@ import Testing
   }
 
   @Test(
-    "every column is bound, and a dropped record is named",
+    "every column is authenticated, and a dropped record is named",
     arguments: ["kind=2", "grouping=grouping+1", "revision=revision+100", nil])
   func columns(_ change: String?) throws {
     try temporary.tamper((change.map { "UPDATE record SET " + $0 } ?? "DELETE FROM record") + " WHERE \(try place(1))")
@@ -158,14 +158,14 @@ import Testing
     #expect(throws: VaultError.damagedRecord(identifiers[1])) { try vault.record(identifiers[1]) }
   }
 
-  @Test("a record under another look-up hash") func moved() throws {
+  @Test("a record under another lookup hash") func moved() throws {
     try temporary.tamper("UPDATE record SET lookup=lookup+1 WHERE \(try place(1))")
     let findings = try vault.verify()
     #expect(findings.contains(.record(identifiers[1], .dropped)))
     #expect(findings.count == 2)
   }
 
-  @Test("two records in each other's place are named") func swapped() throws {
+  @Test("swapped records are named") func swapped() throws {
     let (first, second) = (try place(0), try place(1))
     try temporary.tamper(
       """
@@ -188,7 +188,7 @@ import Testing
     try temporary.tamper("ATTACH '\(other.location.file)' AS old;\(copies)")
   }
 
-  @Test("an older sealing of a record, and a removed record, are named") func replayed() throws {
+  @Test("replayed and removed records are named") func replayed() throws {
     let old = TemporaryVault.read(temporary.location.file)
     try vault.store(Secret("new"), as: identifiers[4])
     try vault.remove(identifiers[5])
@@ -196,7 +196,7 @@ import Testing
     #expect(Set(try vault.verify()) == [.record(identifiers[4], .replayed), .record(identifiers[5], .replayed)])
   }
 
-  @Test("the index of the time of the replay does not help") func replayedIndex() throws {
+  @Test("replaying the matching index as well does not help") func replayedIndex() throws {
     let old = TemporaryVault.read(temporary.location.file)
     try vault.store(Secret("new"), as: identifiers[4])
     try bringBack(["record", "bucket"], of: old)
@@ -209,7 +209,7 @@ import Testing
     #expect(throws: VaultError.self) { try vault.store(Secret("x"), as: identifiers[4]) }
   }
 
-  @Test("parts of the index that are altered or missing are named, and hinder no reading") func index() throws {
+  @Test("altered or missing parts of the index are named and do not prevent reading") func index() throws {
     try temporary.tamper("UPDATE bucket SET sealed=zeroblob(100) WHERE number=(SELECT min(number) FROM bucket)")
     let altered = try vault.verify()
     guard case .index(let number, .altered) = altered.first else {
@@ -224,7 +224,7 @@ import Testing
   }
 
   @Test(
-    "header and slots that are altered, added or missing are named, and hinder no reading, but writing",
+    "altered, added or missing headers and slots are named; they prevent writing, but not reading",
     arguments: [
       ("UPDATE header SET sealed=zeroblob(60)", .header), ("UPDATE header SET key=zeroblob(16)", .header),
       ("DELETE FROM header", .header), ("UPDATE slot SET number=7", .slots),
@@ -240,25 +240,25 @@ import Testing
     }
   }
 
-  @Test("a slot that is altered does not open", arguments: ["created=1", "wrapped=zeroblob(104)"])
+  @Test("an altered slot does not open", arguments: ["created=1", "wrapped=zeroblob(104)"])
   func slot(_ change: String) throws {
     try temporary.tamper("UPDATE slot SET \(change)")
     #expect(throws: VaultError.damaged(path: temporary.location.file, .slots)) { try temporary.open() }
   }
 
-  @Test("a table too many is named") func schema() throws {
+  @Test("an additional table is named") func schema() throws {
     try temporary.tamper("CREATE TABLE more(x)")
     #expect(try vault.verify() == [.schema])
   }
 
-  @Test("a digest that an earlier program left means nothing") func earlierDigest() throws {
+  @Test("an earlier version's digest is ignored") func earlierDigest() throws {
     try temporary.tamper("UPDATE header SET digest=randomblob(32)")
     #expect(try vault.verify() == [])
     try vault.store(Secret("new"), as: identifiers[0])
     #expect(try temporary.open().record(identifiers[0])?.payload.reveal() == "new")
   }
 
-  @Test("random changes leave nothing to find, whatever pages they split and join") func randomChanges() throws {
+  @Test("random changes that split and join pages cause no findings") func randomChanges() throws {
     var random = SystemRandomNumberGenerator()
     for round in 0..<150 {
       let identifier = RecordIdentifier.credential(

@@ -1,6 +1,6 @@
-/// A text in which `‸` stands before each place that something is expected at.
+/// A text with `‸` before each place of an expected finding.
 struct MarkedText {
-  /// A place in the text without its marks; line and column count from 1.
+  /// A place in the text without its marks; line and column begin with 1.
   struct Mark: Equatable, CustomStringConvertible {
     var line: Int
     var column: Int

@@ -1,7 +1,7 @@
 import Testing
 import YAML
 
-/// A text that is refused at its mark.
+/// A text that the parser rejects at its mark.
 struct FaultyText: CustomTestStringConvertible {
   let testDescription: String
   let marked: String
@@ -17,7 +17,7 @@ struct FaultyText: CustomTestStringConvertible {
 @Suite struct ParserTests {
   func parse(_ text: String) throws -> Node { try Node.parse(bytes: Array(text.utf8), name: "text") }
 
-  @Test func scalarsKeepTheirTextAndTheirPlace() throws {
+  @Test func scalarsHaveTheirTextAndPlace() throws {
     let root = try parse("a: 1\nlonger: [x, 'y', \"z\\n\"]\nblock: |\n  one\n  two\n")
     #expect(root["a"]?.text == "1")
     #expect(root["a"]?.place.line == 1)
@@ -29,7 +29,7 @@ struct FaultyText: CustomTestStringConvertible {
     #expect(root.entries?.map(\.keyPlace.line) == [1, 2, 3])
   }
 
-  @Test func columnsCountCharactersAndNotBytes() throws {
+  @Test func columnsCountCharacters() throws {
     let root = try parse("größe: ünf\n")
     #expect(root["größe"]?.place.column == 8)
   }
@@ -50,7 +50,7 @@ struct FaultyText: CustomTestStringConvertible {
   @Test(
     arguments: [("true", true), ("false", false), ("yes", nil), ("on", nil), ("True", nil), ("1", nil)]
       as [(String, Bool?)])
-  func onlyTwoWordsAreTruthValues(_ written: String, _ value: Bool?) throws {
+  func onlyTrueAndFalseAreBooleans(_ written: String, _ value: Bool?) throws {
     let node = try #require(try parse("a: \(written)\n")["a"])
     #expect(node.boolean == value)
     #expect(node.text == written)
@@ -69,7 +69,7 @@ struct FaultyText: CustomTestStringConvertible {
     #expect(root["b"]?["<<"]?["k"]?.text == "v")
   }
 
-  @Test func aByteOrderMarkIsPassedOver() throws { #expect(try parse("\u{FEFF}a: b\n")["a"]?.text == "b") }
+  @Test func byteOrderMarksAreSkipped() throws { #expect(try parse("\u{FEFF}a: b\n")["a"]?.text == "b") }
 
   @Test func carriageReturnsEndLines() throws {
     let root = try parse("a: b\r\nc: d\r\n")
@@ -94,7 +94,7 @@ struct FaultyText: CustomTestStringConvertible {
     FaultyText("a bell", "ä: b\nc: ü‸\u{7}\n", .syntax("control characters are not allowed")),
   ]
 
-  @Test(arguments: faulty) func faultsAreToldWithTheirPlace(_ faulty: FaultyText) throws {
+  @Test(arguments: faulty) func faultsHaveTheirPlace(_ faulty: FaultyText) throws {
     let marked = MarkedText(faulty.marked)
     let error = try #require(throws: YAMLError.self) { try Node.parse(bytes: marked.bytes, name: "text") }
     #expect(error.reason == faulty.reason)
@@ -102,7 +102,7 @@ struct FaultyText: CustomTestStringConvertible {
     #expect(error.place.source.name == "text")
   }
 
-  @Test func aKeyThatStandsTwiceIsToldAndTheFirstCounts() throws {
+  @Test func repeatedKeysAreReportedAndTheFirstCounts() throws {
     let marked = MarkedText("a: 1\nb: {c: 2, ‸c: 3}\n‸a: 4\n‸a: 5\n")
     var duplicates: [YAMLError] = []
     let root = try Node.parse(bytes: marked.bytes, name: "text", duplicates: &duplicates)
@@ -118,14 +118,14 @@ struct FaultyText: CustomTestStringConvertible {
 
   @Test(
     arguments: [[0x61, 0x3A, 0x20, 0xFF], [0xC0, 0xAF], [0x61, 0xED, 0xA0, 0x80], [0xFE, 0xFF, 0x00, 0x61]] as [[UInt8]]
-  ) func textsThatAreNotUTF8AreRefused(_ bytes: [UInt8]) throws {
+  ) func rejectsInvalidUTF8(_ bytes: [UInt8]) throws {
     let error = try #require(throws: YAMLError.self) { try Node.parse(bytes: bytes, name: "text") }
     #expect(error.reason == .notUTF8)
   }
 
   // MARK: Bounds
 
-  @Test func aTextMayBeAsLargeAsTheBound() throws {
+  @Test func textsHaveALimit() throws {
     let line = "a: b #"
     let largest = line + String(repeating: "x", count: 256 * 1024 - line.utf8.count)
     #expect(try parse(largest)["a"]?.text == "b")
@@ -133,7 +133,7 @@ struct FaultyText: CustomTestStringConvertible {
     #expect(error.reason == .tooLarge(bytes: 256 * 1024))
   }
 
-  @Test func collectionsMayNestAsDeepAsTheBound() throws {
+  @Test func nestingHasALimit() throws {
     func nested(_ depth: Int) -> String {
       String(repeating: "[", count: depth) + "x" + String(repeating: "]", count: depth)
     }
@@ -144,7 +144,7 @@ struct FaultyText: CustomTestStringConvertible {
     }
   }
 
-  @Test func aliasesCountAsOftenAsTheyAreUsed() throws {
+  @Test func eachUseOfAnAliasCounts() throws {
     var bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
     for level in 1...9 {
       let uses = Array(repeating: "*a\(level - 1)", count: 10).joined(separator: ", ")

@@ -3,7 +3,7 @@ import Text
 import YAML
 
 extension DescriptorDecoder {
-  /// Each endpoint over what it takes over from its base and from the descriptor's own `response`.
+  /// Reads each endpoint merged over its base endpoint and the descriptor's own `response`.
   mutating func endpoints(_ node: Node) -> [EndpointKind: Endpoint]? {
     guard entries(of: node) != nil else { return nil }
     checkKeys(node, EndpointKind.allCases.map(\.rawValue))
@@ -20,8 +20,8 @@ extension DescriptorDecoder {
   private func description(of kind: EndpointKind, in node: Node) -> Node? {
     let own = node[kind.rawValue].flatMap { $0.isNull ? nil : $0 }
     guard let base = kind.base, let inherited = node[base.rawValue], inherited.entries != nil else { return own }
-    // Where no grant has the endpoint `token` itself, the endpoint that takes it over is the exchange that it
-    // describes, and its parameters belong to that.
+    // If no grant uses the endpoint `token` itself, `token` describes the exchange of the endpoint that inherits it,
+    // including its parameters.
     let grants = Self.elements(of: root["grant"]).compactMap(\.text)
     let tokenIsUsed = grants.contains { Grant(rawValue: $0)?.traits.requiredEndpoints.contains(.token) == true }
     let isTheExchange = !tokenIsUsed && kind != .refresh
@@ -35,13 +35,13 @@ extension DescriptorDecoder {
       return description
     }
     let applying = entries.filter { entry in
-      // Parameters of a redirect do not nest, and its errors are those of RFC 6749, 4.1.2.1, whatever a body has.
+      // Parameters of a redirect do not nest, and its errors are those of RFC 6749, 4.1.2.1, unlike those of a body.
       if kind == .authorization { return entry.key != "within" && entry.key != "errors" }
-      // Errors look the same at every endpoint of a provider; fields and what is kept are a credential's.
+      // All endpoints of a provider report errors alike, but `fields` and `keep` belong to a credential.
       return entry.key == "errors" || kind.issuesToken
     }
     let key = Node.Entry(key: "response", keyPlace: general.place, value: Node(.mapping(applying), at: general.place))
-    // An endpoint that says `null` has none of its own, and takes over all the same.
+    // `null` means that the endpoint has no `response` of its own, but it still inherits.
     let own = description["response"]?.isNull == true ? DescriptorTree.without("response", description) : description
     return DescriptorTree.merged(own, over: Node(.mapping([key]), at: general.place))
   }
@@ -69,7 +69,7 @@ extension DescriptorDecoder {
     } else {
       fields = texts(node)?.map { KeptField(name: $0.value, paths: [FieldPath($0.value)]) } ?? []
     }
-    // What is kept goes before what the engine knows; under these names it would take the place of that.
+    // Kept fields take precedence over the engine's values, so they must not have the same names.
     for field in fields where !Self.isTemplateName(field.name) || Self.takenNames.contains(field.name) {
       add(.malformedName(field.name), at: node.place)
     }
@@ -104,8 +104,8 @@ extension DescriptorDecoder {
     return Self.elements(of: node).prefix(Self.entryLimit).compactMap { node in
       guard let text = node.text, let template = template(node, isShown: true) else { return nil }
       refuseKeptVariables(template.names)
-      // A place at the beginning may stand for a whole base URL, one behind a colon for a port; what they yield is
-      // looked at when they are filled.
+      // A placeholder at the beginning may stand for a base URL, and one after a colon for a port; their values are
+      // checked when they are filled in.
       let isHost = ["sample", "1"].contains { sample in
         var host = (try? template.filled { _ in sample }) ?? ""
         if host.hasPrefix("*.") { host.removeFirst(2) }

@@ -1,7 +1,7 @@
 import HTTP
 import YAML
 
-/// A name below a `keep`, before it is decoded.
+/// A name under a `keep`, before decoding.
 struct KeptName {
   let name: String
   let place: Place
@@ -19,11 +19,11 @@ struct KeptName {
   }
 }
 
-// What a browser's address bar, a terminal or a list of hosts would show.
+// Keeps secrets out of a browser's address bar, a terminal and a list of hosts.
 extension DescriptorDecoder {
-  /// What the engine knows and nobody but the provider's endpoints may see.
+  /// The engine's values that only the provider's endpoints may see.
   static let secretNames = Set(endpointNames).subtracting(pageNames)
-  /// What the engine knows of the page where a person enters a device's code.
+  /// The engine's values for the page on which a user enters a device's code.
   static let pageNames = ["user_code", "verification_uri"]
 
   mutating func refuseSecrets(_ names: [String], at place: Place) {
@@ -35,15 +35,15 @@ extension DescriptorDecoder {
     return variables.contains { $0.name == name && $0.isSecret }
   }
 
-  /// Where a kept field goes before a variable, an answer would choose a host that only the person may choose.
+  /// Rejects kept fields with a variable's name: a response would choose a host that only the user may choose.
   mutating func refuseKeptVariables(_ names: [String]) {
     for field in kept where names.contains(field.name) && variables.contains(where: { $0.name == field.name }) {
       add(.keptVariable(field.name), at: field.place)
     }
   }
 
-  /// Looks for fields that may be any host, or all of it but one label: nothing bounds them, or a pattern that takes
-  /// hosts which have nothing in common.
+  /// Warns about fields that may be a whole host, or all of it except one label, if they have no pattern or one that
+  /// matches unrelated hosts.
   mutating func checkBounds(_ descriptor: Descriptor) {
     let hosts = [descriptor.hosts, descriptor.git?.hosts, descriptor.docker?.hosts, descriptor.kubectl?.hosts]
     let endpoints = descriptor.endpoints.values.map(\.url.template)
@@ -68,12 +68,12 @@ extension DescriptorDecoder {
     return (names + ["203.0.113.7"]).flatMap { [$0, "https://\($0)", "https://\($0)/", "https://\($0)/x"] }
   }()
 
-  /// The page of a device is the provider's: at one of its endpoints, or where its answer says.
+  /// Checks that a device's page belongs to the provider: it must be at one of its endpoints or come from its response.
   mutating func checkDevicePage(_ descriptor: Descriptor) {
     guard let node = root["device"]?["verification_uri_complete"],
       let page = descriptor.device.verificationURIComplete, let uri = try? filled(page)
     else { return }
-    // What is open now is looked at when it is filled.
+    // Values that are still open are checked when they are filled in.
     let urls = descriptor.endpoints.values.map(\.url)
     guard page.hostPlaces.isEmpty,
       urls.allSatisfy({ url in url.hostPlaces.allSatisfy { $0.names.allSatisfy(isFixed) } })

@@ -2,26 +2,26 @@ import HTTP
 import Text
 import YAML
 
-/// Reads a tree into a descriptor and collects every finding on the way, not only the first.
+/// Reads a tree into a descriptor and collects all findings, not only the first.
 struct DescriptorDecoder {
   private(set) var findings: [Finding] = []
   let root: Node
   private(set) var variables: [Variable] = []
   private(set) var definedNames: Set<String> = []
   private(set) var kept: [KeptName] = []
-  /// Values that a variable may have, to see what would become of a URL.
+  /// Sample values of variables, for checking the resulting URLs.
   private(set) var samples: [String: String] = [:]
   private var usedNames: Set<String> = []
 
-  static let engineNames = ["client_id", "redirect_uri", "scope"]  // What the engine knows in every template.
-  /// What the engine knows besides in what is sent to the provider's own endpoints.
+  static let engineNames = ["client_id", "redirect_uri", "scope"]  // The engine's values for every template.
+  /// The engine's additional values for templates sent to the provider's own endpoints.
   static let endpointNames = [
     "client_secret", "access_token", "refresh_token", "token_secret", "code", "state", "user_code",
     "verification_uri", "assertion",
   ]
-  /// What the engine knows besides in headers: the request that they are for.
+  /// The engine's additional values for headers: parts of the request.
   static let requestNames = ["request_method", "request_host", "request_path", "request_query", "request_body"]
-  /// What neither a variable nor a kept field may be called: it would take the place of what the engine knows.
+  /// Names that variables and kept fields must not have, because they would replace the engine's values.
   static let takenNames = engineNames + endpointNames + requestNames
   static let ownedHeaders: Set<String> = [
     "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive",
@@ -30,7 +30,7 @@ struct DescriptorDecoder {
 
   mutating func add(_ problem: Finding.Problem, at place: Place, severity: Finding.Severity = .error) {
     let finding = Finding(problem, at: place, severity: severity)
-    // A part that several endpoints take over is decoded once for each; its faults are told once.
+    // A part inherited by several endpoints is decoded for each of them, but its faults are reported once.
     if !findings.contains(finding) { findings.append(finding) }
   }
 
@@ -54,7 +54,7 @@ struct DescriptorDecoder {
     return descriptor
   }
 
-  /// Looks for the endpoints that the grants need. One that is there and faulty is told by its own faults.
+  /// Checks that the endpoints of the grants exist. Faulty endpoints report their own faults.
   mutating func checkEndpoints() {
     guard let endpoints = root["endpoints"], endpoints.entries != nil else { return }
     func isThere(_ kind: EndpointKind) -> Bool { endpoints[kind.rawValue].map { !$0.isNull } ?? false }
@@ -76,7 +76,7 @@ struct DescriptorDecoder {
     }
   }
 
-  /// Templates are compared with names and computed for a request, so that a file may not have any number of them.
+  /// The maximum number of entries, because each template costs time when names are compared and requests computed.
   static let entryLimit = 256
 
   private mutating func limited<Entry>(_ entries: [Entry], at place: Place) -> [Entry] {
@@ -90,7 +90,7 @@ struct DescriptorDecoder {
   }
 
   mutating func text(_ node: Node) -> String? {
-    // A key that is null is a key that is not there.
+    // A key with the value null counts as missing.
     if node.text == nil, !node.isNull { add(.wrongType(expected: "a text"), at: node.place) }
     return node.text
   }
@@ -105,7 +105,7 @@ struct DescriptorDecoder {
     return text(node).map { [($0, node.place)] }
   }
 
-  /// `isShown`: what comes of it is seen by others than the provider's own endpoints.
+  /// Reads a template; `isShown` means that its value is visible outside the provider's own endpoints.
   mutating func template(_ node: Node, names: [String] = [], isShown: Bool = false) -> Template? {
     guard let text = text(node) else { return nil }
     do {
@@ -129,15 +129,15 @@ struct DescriptorDecoder {
     }
   }
 
-  /// Its places are filled with the variables' defaults, or with harmless values, to see whether a URL can come of it.
+  /// Reads a URL and checks that filling it with the variables' defaults or harmless values results in a URL.
   mutating func url(_ node: Node, names: [String], anyScheme: Bool = false, isShown: Bool = false) -> URLTemplate? {
     guard let template = template(node, names: names, isShown: isShown) else { return nil }
     let url = URLTemplate(template)
     refuseKeptVariables(template.names)
-    // A host is looked up where others see it, and told when a provider is added.
+    // Looking up a host reveals it to others, and adding a provider shows it.
     if !isShown { refuseSecrets(url.hostPlaces.flatMap(\.names), at: node.place) }
     do {
-      // A place may also stand for a port.
+      // A placeholder may also stand for a port.
       let atPort = try? filled(url, with: "1", anyScheme: anyScheme)
       if atPort == nil { _ = try filled(url, anyScheme: anyScheme) }
       return url
@@ -154,7 +154,7 @@ struct DescriptorDecoder {
   func filled(
     _ url: URLTemplate, with sample: String = "sample", anyScheme: Bool = false
   ) throws(URLTemplateError) -> URI {
-    // A place at the very beginning stands for a whole base URL; any of its names is good enough for that.
+    // A placeholder at the beginning stands for a base URL, which any of its names may supply.
     var first: [String] = []
     if case .place(let terms)? = url.template.parts.first { first = terms.flatMap(\.names) }
     let fill = { (name: String) -> String? in

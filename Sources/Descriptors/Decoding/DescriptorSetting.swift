@@ -1,18 +1,18 @@
 import Text
 import YAML
 
-/// A value that a descriptor has in the end, and where it is from.
+/// An effective value of a descriptor with its origin.
 package struct DescriptorSetting: Sendable, Equatable {
   package enum Origin: Sendable, Equatable {
     case file(String, line: Int)
     case standard(specification: String)
   }
 
-  package let key: String  // From the outside in, joined by dots: `endpoints.token.url`.
-  package let value: String  // As it is written; a list with commas.
+  package let key: String  // The keys from the outside in, joined by dots: `endpoints.token.url`.
+  package let value: String  // The value as written; lists with commas.
   package let origin: Origin
 
-  /// What a specification says for logins of OAuth 2 where no file says anything.
+  /// The defaults of the specifications for OAuth 2 logins, where no file sets a value.
   private static func standards(
     _ table: TableDescription, below path: String = ""
   ) -> [(key: String, value: String, specification: String)] {
@@ -37,7 +37,7 @@ package struct DescriptorSetting: Sendable, Equatable {
     return settings
   }
 
-  /// A header style that is none of a scheme has no scheme.
+  /// Whether a key has this standard value. A header style without a scheme has none.
   private static func isAt(_ standard: String, _ key: String) -> Bool {
     key == standard || (standard == "header_style.scheme" && key.hasPrefix("header_style."))
   }
@@ -56,7 +56,7 @@ package struct DescriptorSetting: Sendable, Equatable {
 }
 
 extension DescriptorLibrary {
-  /// Every value with the file and the line that it is from.
+  /// Every value with its file and line.
   package func settings(of identifier: String) throws(ProviderError) -> [DescriptorSetting] {
     DescriptorSetting.all(in: try tree(of: identifier))
   }

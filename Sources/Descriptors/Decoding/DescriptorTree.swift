@@ -1,6 +1,6 @@
 import YAML
 
-/// The tree of a descriptor before it is decoded: short forms written out, and what it extends laid underneath.
+/// The tree of a descriptor before decoding: expands short forms and merges the descriptor over its base.
 enum DescriptorTree {
   static func expanded(_ root: Node) -> Node { expanded(root, Descriptor.keys.description) }
 
@@ -9,7 +9,7 @@ enum DescriptorTree {
     return Node(
       .mapping(
         entries.map { entry in
-          // What stands below `response` is laid over as it was written.
+          // Everything under `response` is merged as written.
           guard entry.key != "response", let inner = table.keys.first(where: { $0.name == entry.key })?.shape.table
           else { return entry }
           var entry = entry
@@ -24,8 +24,8 @@ enum DescriptorTree {
     return Node(.mapping([Node.Entry(key: key, keyPlace: node.place, value: node)]), at: node.place)
   }
 
-  /// `top` laid over `base`: mappings key by key, all else replaced; a key that is null takes the inherited one away.
-  /// Below `parameters` and `endpoints`, `null` is a value of its own, and stays.
+  /// Merges `top` over `base`: mappings key by key, everything else replaced. A null key removes the inherited one,
+  /// except under `parameters` and `endpoints`, where `null` is a value.
   static func merged(_ top: Node, over base: Node, keepingNulls: Bool = false) -> Node {
     guard let upper = top.entries, let lower = base.entries else { return top }
     var entries: [Node.Entry] = []
@@ -47,7 +47,7 @@ enum DescriptorTree {
     return Node(.mapping(entries), at: top.place)
   }
 
-  /// What a descriptor inherits. The issuer belongs to the login page: a page elsewhere is not that of the same server.
+  /// The part of a base that a descriptor inherits, without the issuer if the descriptor has another login page.
   static func inherited(_ base: Node, by top: Node) -> Node {
     let page = base["endpoints"]?["authorization"] == nil ? "token" : "authorization"
     let isElsewhere = top["endpoints"]?[page]?["url"] != nil

@@ -1,7 +1,7 @@
 import Text
 import YAML
 
-/// Something about a descriptor that its author should know, with the place where it stands.
+/// A message about a descriptor for its author, with its place in the file.
 package struct Finding: Sendable, Equatable {
   package enum Severity: String, Sendable {
     case error
@@ -21,14 +21,14 @@ package struct Finding: Sendable, Equatable {
     case invalidURL(String)
     case invalidHost(String)
     case subdomains(String)  // Hosts of git or docker are looked up whole.
-    case controlCharacter  // Something that a terminal acts on, or that reorders what stands there.
+    case controlCharacter  // A character that a terminal acts on or that reorders text.
     case tooManyEntries(Int)
     case forbiddenHeader(String)
     case ownedParameter(String)
-    case fixedParameter(String)  // It has no other name anywhere.
-    case shownSecret(String)  // A field that is a secret, where what is there is shown.
-    case computedRedirect  // A redirect with a function or an alternative in it.
-    /// `state` need not come back, and nothing else ties an answer to the login; in which case.
+    case fixedParameter(String)  // It has the same name at every provider.
+    case shownSecret(String)  // A secret field in a place whose content is shown.
+    case computedRedirect  // A redirect that contains a function or an alternative.
+    /// `state` may be missing, and nothing else ties the response to the login, for this reason.
     case unprotectedState(UnprotectedState)
     case invalidDuration(String)
     case invalidPattern(String)
@@ -46,11 +46,11 @@ package struct Finding: Sendable, Equatable {
     case bracketInPath(String)
     case blankInScope(String)  // Where scopes are separated otherwise.
     case secretInAddress(String)  // Others than the provider's endpoints would see it.
-    case foreignPage(String)  // Where a device's code is entered: an origin that is none of the descriptor's endpoints.
-    case keptVariable(String)  // A provider's answer would choose a host that a variable names, or all hosts below one.
+    case foreignPage(String)  // A device's code is entered at an origin without an endpoint of the descriptor.
+    case keptVariable(String)  // A response would choose a variable's host, or all hosts under one.
     case keptSubdomains(String)
-    case unboundedHost(String)  // A provider's answer may name any host.
-    case newHost(String, provider: String)  // Nobody agreed to it when the provider was added.
+    case unboundedHost(String)  // A response may choose any host.
+    case newHost(String, provider: String)  // The user did not agree to this host when adding the provider.
 
     package enum UnprotectedState: Sendable { case noProofKey, scheme, implicit }
 
@@ -58,7 +58,7 @@ package struct Finding: Sendable, Equatable {
       .unknownValue(text, allowed: allowed, suggestion: nearMiss(text, among: allowed))
     }
 
-    /// Whether what the descriptor extends is not there because of it.
+    /// Whether the problem makes the base of the descriptor unavailable.
     var hidesBase: Bool {
       switch self {
       case .yaml(.duplicateKey): false
@@ -67,7 +67,7 @@ package struct Finding: Sendable, Equatable {
       }
     }
 
-    /// Whether it may be no fault once what the descriptor extends is there.
+    /// Whether a base that is unavailable could resolve the problem.
     var isOfWhatIsMissing: Bool {
       switch self {
       case .missingKey, .unknownTemplateName, .grantWithoutEndpoint: true
@@ -107,8 +107,8 @@ package enum UnreadableDescriptor: Error, Sendable, Equatable {
   case notRegularFile
   case danglingLink
   case tooLarge
-  case otherOwner(String)  // Another user owns the file, or a folder on the way to it.
-  case writableByOthers(String, mode: UInt32)  // Other users can write the file, or a folder on the way to it.
+  case otherOwner(String)  // Another user owns the file or a parent directory.
+  case writableByOthers(String, mode: UInt32)  // Other users can write to the file or a parent directory.
   case failed
 }
 

@@ -2,8 +2,8 @@ import HTTP
 import YAML
 
 extension DescriptorDecoder {
-  /// A redirect is registered at the provider and agreed to by the person, so it is one text: a place in it takes the
-  /// value of one variable, or the client identifier.
+  /// Reads a redirect. Users register it and agree to it as one text, so a placeholder in it stands for one variable or
+  /// the client identifier.
   mutating func redirect(_ node: Node) -> URLTemplate? {
     if node.text == "oob" { return URLTemplate(Template(literal: "oob")) }
     guard let url = url(node, names: [], anyScheme: true, isShown: true) else { return nil }
@@ -12,7 +12,7 @@ extension DescriptorDecoder {
         add(.computedRedirect, at: node.place)
         continue
       }
-      // Elsewhere `redirect_uri` stands for the redirect, and kept fields come with an answer.
+      // Elsewhere `redirect_uri` stands for the redirect, and responses supply kept fields.
       let isKnown = ["scope", "redirect_uri"].contains(name) || definedNames.contains(name)
       if isKnown, !variables.contains(where: { $0.name == name }) {
         add(.unknownTemplateName(name, suggestion: nil), at: node.place)
@@ -24,13 +24,13 @@ extension DescriptorDecoder {
     return url
   }
 
-  /// The redirect with the defaults of its variables; `nil` where one of them has none.
+  /// The redirect with the defaults of its variables, or `nil` if one has no default.
   private func standardURI(of url: URLTemplate) -> URI? {
     try? url.anyScheme { name in variables.first { $0.name == name }?.defaultValue }
   }
 
-  /// Looks at logins that nothing ties to their answer: without `state`, only a proof key does (RFC 9700, 2.1), and not
-  /// where another application's answers arrive (RFC 8252, 7.1), which is refused.
+  /// Checks logins that accept responses without `state`: only a proof key protects them (RFC 9700, 2.1). They are
+  /// rejected if a response may come from another application (RFC 8252, 7.1).
   mutating func checkProtection(_ root: Node, _ descriptor: Descriptor) {
     guard let page = descriptor.endpoints[.authorization] else { return }
     let hidesState = page.response.fields[.state]?.paths.isEmpty == true
@@ -42,7 +42,7 @@ extension DescriptorDecoder {
       add(.unprotectedState(.scheme), at: place)
       return
     }
-    // A page that the browser is sent to could bring an answer of its own; the receiver refuses all others.
+    // A malicious page could send the browser back with its own response; the receiver rejects all others.
     if descriptor.grants.contains(.authorizationCode), descriptor.pkce == .none {
       add(.unprotectedState(.noProofKey), at: place, severity: .warning)
     }

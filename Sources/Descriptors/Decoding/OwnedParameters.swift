@@ -2,7 +2,7 @@ import HTTP
 import Text
 import YAML
 
-/// The parameters that protect a login. A descriptor may rename most of them; only the engine sets them.
+/// The parameters that protect a login. A descriptor may rename most of them, but only the engine sets them.
 package enum OwnedParameters {
   static let all: Set<String> = [
     "state", "code_challenge", "code_challenge_method", "code_verifier", "nonce", "oauth_signature", "oauth_nonce",
@@ -10,18 +10,18 @@ package enum OwnedParameters {
     "oauth_verifier", "redirect_uri", "redirect_uris", "response_type", "request", "request_uri", "client_id",
   ]
 
-  /// These may be dropped: a provider that gets none takes what is registered there.
+  /// Parameters that a descriptor may drop, because the provider then uses its registered values.
   static let droppable: Set<String> = ["redirect_uri", "response_type", "client_id"]
 
-  /// A server passes over these under another name (RFC 6749, 3.1), and asks for no proof key.
+  /// Parameters without other names: a server ignores unknown names (RFC 6749, 3.1), and so would require no proof key.
   static let fixed: Set<String> = ["code_challenge", "code_challenge_method"]
 
   private static let ofThePage: Set<String> = [
     "state", "nonce", "redirect_uri", "response_type", "request", "request_uri", "client_id",
   ]
 
-  /// What decides at the authorization endpoint where an answer goes is a parameter like any other elsewhere. Nobody
-  /// signs the consumer key in the address of that page.
+  /// The owned parameters of an endpoint. Those that direct a login's response are ordinary parameters elsewhere;
+  /// `oauth_consumer_key` is ordinary in the page's address, which is not signed.
   static func names(at kind: EndpointKind) -> Set<String> {
     switch kind {
     case _ where kind.asksForConsent: all.subtracting(["oauth_consumer_key", "redirect_uris"])
@@ -30,8 +30,8 @@ package enum OwnedParameters {
     }
   }
 
-  /// A name as the most lenient server reads it: decoded as often as that goes, in any case, and as PHP does,
-  /// which ignores brackets and reads a dot, a space and a bracket without a partner as an underscore.
+  /// A name as the most lenient server reads it: decoded repeatedly, ignoring case, and like PHP, which ignores
+  /// brackets and reads a dot, a space and an unpaired bracket as an underscore.
   static func canonical(_ name: String) -> String {
     var text = name
     for _ in 0..<5 {
@@ -43,8 +43,8 @@ package enum OwnedParameters {
     return String(scalars.map { ". [".unicodeScalars.contains($0) ? "_" : Character($0) }).lowercased()
   }
 
-  /// The owned names and, where the endpoint renames them, their names on the wire: each in its canonical form, with
-  /// the name that the engine knows it by.
+  /// The engine's names by the canonical forms of the owned names and of their names on the wire, if the endpoint
+  /// renames them.
   private static func onTheWire(_ kind: EndpointKind, _ rename: [String: String]) -> [String: String] {
     var names: [String: String] = [:]
     for name in self.names(at: kind) {
@@ -54,18 +54,18 @@ package enum OwnedParameters {
     return names
   }
 
-  /// The owned parameter that another one would set, if the endpoint sends it under this name.
+  /// The owned parameter that this name would set at the endpoint, or `nil`.
   static func owned(_ name: String, at kind: EndpointKind, rename: [String: String]) -> String? {
     onTheWire(kind, rename)[canonical(name)]
   }
 
-  /// An owned parameter that a URL sets, in its query or in the query of its fragment, however the name is written.
+  /// The first owned parameter in the query of a URL or of its fragment, in any notation, or `nil`.
   package static func owned(in uri: URI, at kind: EndpointKind, rename: [String: String]) -> String? {
     let owned = onTheWire(kind, rename)
     return names(inQueriesOf: uri.text).lazy.compactMap { owned[canonical($0)] }.first
   }
 
-  /// What stands before a `=` behind a `?`, and between what separates parameters for one server or another.
+  /// The names before each `=` in the queries, separated in every way that servers support.
   static func names(inQueriesOf text: String) -> [String] {
     guard let start = text.firstIndex(where: { "?#".contains($0) }) else { return [] }
     return text[start...].split(whereSeparator: { "?#&;".contains($0) }).map { String($0.prefix { $0 != "=" }) }
@@ -73,7 +73,7 @@ package enum OwnedParameters {
 }
 
 extension DescriptorDecoder {
-  /// Looks for owned parameters among the parameters, the new names and the address of an endpoint.
+  /// Rejects owned parameters among an endpoint's parameters, new names and address.
   mutating func checkOwned(_ endpoint: Endpoint, of kind: EndpointKind, at node: Node) {
     let rename = endpoint.rename
     for entry in node["parameters"]?.entries?.prefix(Self.entryLimit) ?? [] {
@@ -99,8 +99,8 @@ extension DescriptorDecoder {
     }
   }
 
-  /// Whether a parameter is only said to be what the engine makes it: `redirect_uri: "{redirect_uri}"`. A response type
-  /// may have an ID token beside that of the grant (OpenID Connect Core 1.0, 3.2.2.1).
+  /// Whether a parameter only restates the engine's value: `redirect_uri: "{redirect_uri}"`. A response type may add an
+  /// ID token to the grant's own (OpenID Connect Core 1.0, 3.2.2.1).
   private func isItself(_ value: Node, _ name: String) -> Bool {
     if name == "response_type", let types = value.text?.split(separator: " ").map(String.init) {
       let grants = Self.elements(of: root["grant"]).compactMap { $0.text.flatMap(Grant.init(rawValue:)) }
@@ -111,7 +111,7 @@ extension DescriptorDecoder {
       || name == "client_id" && value.text == "{client_id}"
   }
 
-  /// The names in the queries of a URL, whatever its places are filled with.
+  /// The names in the queries of a URL for all values of its placeholders.
   private mutating func queryNames(_ template: Template) -> [String] {
     var texts = [""]
     for (index, part) in template.parts.enumerated() {
@@ -126,7 +126,7 @@ extension DescriptorDecoder {
     return texts.flatMap { OwnedParameters.names(inQueriesOf: $0) }
   }
 
-  /// What a term may yield, without what a function does to it.
+  /// The possible values of a term, without the effect of functions.
   private func pieces(of term: Template.Term, or sample: String) -> [String] {
     switch term {
     case .literal(let text): [text]

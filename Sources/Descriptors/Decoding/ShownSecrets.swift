@@ -1,9 +1,9 @@
 import YAML
 
-/// What is kept of an answer is shown, and may be an account's name, so that no secret is kept; some fields are shown
-/// in any case.
+/// Keeps secrets out of kept fields, which are shown and may become an account's name, and out of fields that are
+/// always shown.
 extension DescriptorDecoder {
-  /// Looks at all that is shown of one answer. `fields` may say that a secret stands under a harmless name.
+  /// Checks all shown parts of one response. `fields` may give a secret a harmless name.
   mutating func checkShown(_ rules: ResponseRules, _ node: Node) {
     let paths = ResponseField.secrets.flatMap { rules.fields[$0]?.paths ?? [] }
     let secrets = paths + paths.compactMap { path in rules.within.map { FieldPath($0.text + "." + path.text) } }
@@ -42,7 +42,7 @@ extension ResponseField {
     .userCode, .verificationURI, .verificationURIComplete, .tokenType, .scope, .clientID,
   ]
 
-  /// The names of secrets without case and underscores.
+  /// The names of secrets in lower case without underscores.
   fileprivate static let secretNames = Set(
     ResponseField.secrets.map { FieldPath.plain($0.rawValue) } + ["tokensecret", "sessionhandle"])
 }

@@ -95,7 +95,7 @@ extension Descriptor {
       means: "the clusters that take the provider's tokens: [kubectl](#kubectl)", for: "Keycloak, Dex")
   } finish: { decoder, root, descriptor in
     if descriptor.title.isEmpty { descriptor.title = descriptor.identifier }
-    // A request that is signed has no header with a token by itself.
+    // Signed requests have no header that contains only a token.
     if root["header_style"] == nil, descriptor.grants.first == .oauth1 { descriptor.headerStyle.scheme = "none" }
     if let issuer = descriptor.issuer { decoder.refuseKeptVariables(issuer.names) }
     decoder.checkDevicePage(descriptor)
@@ -108,7 +108,7 @@ extension Descriptor {
 }
 
 extension Notation<[Variable]> {
-  /// Variables are read before all else, because templates use them.
+  /// Variables are read first, because templates use them.
   static var variables: Self {
     Notation(
       .mapping(of: Variable.keys.notation.shape, names: .pattern("^[A-Za-z0-9._-]+$", type: "name")),

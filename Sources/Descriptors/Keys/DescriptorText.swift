@@ -2,14 +2,14 @@ import Text
 import YAML
 
 extension Descriptor {
-  /// The descriptor as YAML that it can be read from again: without a base, and without what is the default.
+  /// The descriptor as YAML that credmgr can read again, without a base and without default values.
   package var yaml: String {
     let entries = Self.keys.write(self).entries ?? []
     return entries.flatMap { entry in entry.lines(indentation: "") }.joined(separator: "\n") + "\n"
   }
 }
 
-/// Nodes that are written and not read: they have no place.
+/// Nodes for writing only; they have no place.
 extension Node {
   private static let nowhere = Place(source: Source(name: "", text: ""), line: 0, column: 0)
 
@@ -25,7 +25,7 @@ extension Node {
     Node(.mapping(entries.map { Entry(key: $0.key, keyPlace: nowhere, value: $0.value) }), at: nowhere)
   }
 
-  /// What has to be written so that this node comes of laying it over `base`: a key that only `base` has is taken away.
+  /// The node to write so that merging it over `base` results in this node; keys that only `base` has are removed.
   func replacing(_ base: Node) -> Node {
     guard let below = base.entries, let above = entries else { return self }
     let changed = above.filter { base[$0.key] != $0.value }

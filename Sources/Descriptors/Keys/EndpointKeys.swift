@@ -1,12 +1,12 @@
 import YAML
 
 extension Endpoint {
-  /// The keys of each endpoint: the same, but for the parameters that the engine owns, and for the defaults.
+  /// The keys of each endpoint: the same except for the parameters that the engine owns and the defaults.
   static let keys = Dictionary(uniqueKeysWithValues: EndpointKind.allCases.map { ($0, keys(of: $0)) })
 
   private static func keys(of kind: EndpointKind) -> Table<Endpoint> {
     let owned = OwnedParameters.names(at: kind)
-    // A browser is given its address.
+    // The browser opens the address of this endpoint.
     let isShown = kind == .authorization
     return Table(kind == .authorization ? "page" : "endpoint", Endpoint(kind), short: "url") {
       Key(
@@ -88,7 +88,7 @@ extension Notation<[EndpointKind: Endpoint]> {
         .mapping(
           kinds.compactMap { kind, table in
             let inherited = kind.base.flatMap { endpoints[$0] }
-            // Without a word, the endpoint would be what its base is.
+            // Without an entry the endpoint would equal its base.
             guard let endpoint = endpoints[kind] else { return inherited.map { _ in (kind.rawValue, .null) } }
             let value = table.write(endpoint)
             guard let inherited else { return (kind.rawValue, value) }
@@ -183,7 +183,7 @@ extension Notation<[ResponseField: FieldSource]> {
         for entry in entries {
           guard let field = ResponseField(rawValue: entry.key) else { continue }
           fields[field] = FieldSource.keys.read(&decoder, entry.value) ?? FieldSource(paths: [])
-          // Looked at wherever a provider says whom an answer is from (RFC 9207, 2.4).
+          // Providers that identify the sender of a response are always checked (RFC 9207, 2.4).
           if field == .issuer, fields[field]?.paths != [FieldPath(field.rawValue)] {
             decoder.add(.ownedParameter(entry.key), at: entry.keyPlace)
           }

@@ -1,13 +1,13 @@
 import YAML
 
-/// One key of the descriptor language: where its value is stored, how it is written, and what the reference says of it.
+/// One key of the descriptor language: its property, its notation, and its text in the reference.
 struct Key<Whole: Sendable>: Sendable {
   let description: KeyDescription
-  /// Stores the value of a node that is not null; a faulty one leaves the default.
+  /// Stores the value of a node that is not null; a faulty value leaves the default.
   let read: @Sendable (inout DescriptorDecoder, Node, inout Whole) -> Void
   let write: @Sendable (Whole) -> Node?
 
-  /// A key path is made when it is needed: the runtime takes longer to make all of them than to read a descriptor.
+  /// Creates key paths only when needed: creating all of them takes the runtime longer than reading a descriptor.
   init<Value>(
     _ name: String, at property: @autoclosure @escaping @Sendable () -> WritableKeyPath<Whole, Value> & Sendable,
     as notation: Notation<Value>,
@@ -36,7 +36,7 @@ struct Key<Whole: Sendable>: Sendable {
     write = { $0[keyPath: property()].map(notation.write) }
   }
 
-  /// A key that other keys are read by: it is only checked, and what came of it is written elsewhere.
+  /// Creates a key that is only checked here, because other keys read and write its value.
   init<Value>(
     checked name: String, as notation: Notation<Value>, type: String? = nil, default standard: String? = nil,
     from specification: String? = nil, means meaning: String, for neededBy: String
@@ -52,9 +52,9 @@ struct Key<Whole: Sendable>: Sendable {
 struct KeyDescription: Sendable {
   let name: String
   let shape: Shape
-  var ownType: String?  // What the reference says instead of the shape's own word, in Markdown.
-  var ownStandard: String?  // What the reference says instead of the value without the key, in Markdown.
-  var specification: String?  // Where that default is from; `nil` where it is ours.
+  var ownType: String?  // The type in the reference, in Markdown, instead of the shape's own word.
+  var ownStandard: String?  // The default in the reference, in Markdown, instead of the value without the key.
+  var specification: String?  // The source of that default; `nil` for our own.
   var meaning = ""
   var neededBy = ""
   var isRequired = false
@@ -69,11 +69,11 @@ struct KeyDescription: Sendable {
 struct Table<Whole: Sendable>: Sendable {
   let name: String
   let initial: Whole
-  let short: String?  // The key that a value stands for which is no mapping.
+  let short: String?  // The key whose value may replace the whole mapping.
   let keys: [Key<Whole>]
   private let finish: @Sendable (inout DescriptorDecoder, Node, inout Whole) -> Void
 
-  /// `finish` looks at what several keys say together.
+  /// Creates a table; `finish` checks several keys together.
   init(
     _ name: String, _ initial: Whole, short: String? = nil, @Rows<Whole> keys: () -> [Key<Whole>],
     finish: @escaping @Sendable (inout DescriptorDecoder, Node, inout Whole) -> Void = { _, _, _ in }
@@ -85,7 +85,7 @@ struct Table<Whole: Sendable>: Sendable {
     self.finish = finish
   }
 
-  /// `nil` for what is no mapping.
+  /// Reads a mapping, or returns `nil` if the node is not one.
   func read(_ decoder: inout DescriptorDecoder, _ node: Node) -> Whole? {
     var node = node
     if let short { node = DescriptorTree.wrapped(node, as: short) }
@@ -142,7 +142,7 @@ struct TableDescription: Sendable {
   static func buildBlock(_ rows: Key<Whole>...) -> [Key<Whole>] { rows }
 }
 
-/// What a value may look like, for the schema.
+/// The form of a value, for the schema.
 indirect enum Shape: Sendable {
   case text, texts, boolean, identifier, headerName, headerValue
   case pattern(String, type: String)
@@ -155,7 +155,7 @@ indirect enum Shape: Sendable {
   case either(Shape, Shape)
   case table(@Sendable () -> TableDescription)
 
-  /// The table, where the value is a mapping with known keys, or a short form of one.
+  /// The table, if the value is a mapping with known keys or a short form of one.
   var table: TableDescription? {
     switch self {
     case .table(let table), .either(_, .table(let table)): table()

@@ -4,7 +4,7 @@ import YAML
 
 struct Notation<Value: Sendable>: Sendable {
   let shape: Shape
-  let read: @Sendable (inout DescriptorDecoder, Node) -> Value?  // `nil` with a finding.
+  let read: @Sendable (inout DescriptorDecoder, Node) -> Value?  // Returns `nil` with a finding.
   let write: @Sendable (Value) -> Node
 
   init(
@@ -33,7 +33,7 @@ extension Notation<String> {
 
   static var text: Self { text(as: .text) { _ in nil } }
 
-  /// A text for people. It comes from a file that strangers send each other, and is shown on terminals.
+  /// A text for users, which is shown on terminals and comes from files that strangers exchange.
   static var shownText: Self {
     text(as: .text) { $0.unicodeScalars.contains(where: \.actsOnTerminals) ? .controlCharacter : nil }
   }
@@ -55,7 +55,7 @@ extension Notation<String> {
     text(as: .identifier) { DescriptorLibrary.isIdentifier($0) ? nil : .malformedName($0) }
   }
 
-  /// Looked at where the files are laid over each other.
+  /// The base, which is read when the files are merged.
   static var base: Self { Notation(.identifier, read: { _, _ in nil }, write: Node.text) }
 
   static var pattern: Self { text(as: .text) { Pattern($0) == nil ? .invalidPattern($0) : nil } }
@@ -167,7 +167,7 @@ extension Notation<[FieldPath]> {
 // MARK: Templates
 
 extension Notation<Template> {
-  /// With `isShown`, others than the provider's own endpoints see it, among them programs that read lines.
+  /// A template; `isShown` means that it is visible outside the provider's endpoints, also to programs that read lines.
   static func template(_ names: [String] = [], isShown: Bool = false) -> Self {
     Notation(
       .pattern("", type: "template"),

@@ -1,10 +1,10 @@
 import Text
 import YAML
 
-/// Files named `<identifier>.yaml` in folders, of which an earlier one goes before a later one. A descriptor is found
-/// by its name alone, so that start-up does not grow with their number.
+/// Files named `<identifier>.yaml` in directories, the earlier of which take precedence. credmgr finds a descriptor by
+/// its name alone, so that start-up time does not grow with their number.
 package struct DescriptorLibrary: Sendable {
-  /// A file that is there and cannot be read must not be passed over: the next one with its name may send credentials
+  /// Reads a file or throws. An unreadable file must not be skipped: the next file with its name may send credentials
   /// elsewhere.
   package typealias Reader = @Sendable (_ path: String) throws(UnreadableDescriptor) -> [UInt8]?
 
@@ -29,7 +29,7 @@ package struct DescriptorLibrary: Sendable {
     self.read = read
   }
 
-  /// Lower-case letters, digits, `-`, `_`, `.`; 64 at most: a file name and an argument at once.
+  /// Whether the text is a safe file name and argument: at most 64 lower-case letters, digits, `-`, `_` and `.`.
   package static func isIdentifier(_ text: String) -> Bool {
     guard let first = text.utf8.first, first != UInt8(ascii: "-"), first != UInt8(ascii: ".") else { return false }
     let isLower = { (byte: UInt8) in byte.isLetterOrDigit && !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) }
@@ -55,7 +55,7 @@ package struct DescriptorLibrary: Sendable {
     return (checked.descriptor, checked.findings)
   }
 
-  /// `directory`: which of the folders the bytes are from; `nil` for those from elsewhere.
+  /// Loads a descriptor; `directory` is the index of its directory, or `nil` for files from elsewhere.
   package func load(_ bytes: [UInt8], name: String, directory: Int? = nil) throws(ProviderError) -> Loaded {
     let checked = check(bytes, name: name, directory: directory)
     guard let descriptor = checked.descriptor, let root = checked.root,
@@ -74,7 +74,7 @@ package struct DescriptorLibrary: Sendable {
     }
     var decoder = DescriptorDecoder(root)
     let descriptor = decoder.descriptor()
-    // What is missing may stand in a base that was not reached; that one has to be mended first.
+    // A missing part may be in an unavailable base, which has to be fixed first.
     let isIncomplete = findings.contains { $0.problem.hidesBase }
     findings += decoder.findings.filter { !isIncomplete || !$0.problem.isOfWhatIsMissing }
     if let descriptor, Self.isIdentifier(descriptor.identifier), let place = root["provider"]?.place {
@@ -125,8 +125,8 @@ package struct DescriptorLibrary: Sendable {
     }
     guard !chain.contains(name) else { return unextended(.cyclicExtends(chain + [name])) }
     guard chain.count < Self.baseLimit else { return unextended(.tooManyBases(Self.baseLimit)) }
-    // A file that extends its own identifier means the one of the next folder: that is how a person overrides a shipped
-    // one.
+    // A file that extends its own identifier extends the one in the next directory, which lets users override shipped
+    // descriptors.
     let isOverride = root["provider"]?.text == identifier
     let found: File?
     do throws(Obstacle) {
@@ -179,8 +179,8 @@ package struct DescriptorLibrary: Sendable {
 }
 
 extension DescriptorLibrary.Loaded {
-  /// Where the descriptor names a host that tokens or the client's secret may go to: the place of the template, or of
-  /// the default of the variable that makes this host of it.
+  /// The place that names a host for tokens or the client's secret: the template, or the default of the variable that
+  /// supplies the host.
   package func place(ofHost host: String, _ hosts: (Template) -> [String]) -> Place? {
     for node in hostNodes {
       guard let text = node.text, let template = try? Template(parsing: text), hosts(template).contains(host) else {
@@ -196,14 +196,14 @@ extension DescriptorLibrary.Loaded {
     return nil
   }
 
-  /// Where the value of a key stands, that of keys within keys; `nil` where the descriptor does not have it.
+  /// The place of a nested key's value, or `nil` if the descriptor does not have it.
   package func place(of keys: [String]) -> Place? {
     var node: Node? = root
     for key in keys { node = node?[key] }
     return node?.place
   }
 
-  /// The endpoints first: those get the secret, too.
+  /// The templates with hosts, beginning with the endpoints, which also receive the secret.
   private var hostNodes: [Node] {
     func list(_ node: Node?) -> [Node] { node.map { $0.elements ?? [$0] } ?? [] }
     let endpoints = root["endpoints"]?.entries?.compactMap { $0.value["url"] } ?? []

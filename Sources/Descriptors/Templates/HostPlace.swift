@@ -1,11 +1,11 @@
 import HTTP
 import Text
 
-/// Where a place stands in the host of a URL, or of an entry of `hosts`: that decides what its value may be.
+/// The position of a placeholder in the host of a URL or of an entry of `hosts`, which decides on its possible values.
 package enum HostPlace: Sendable, Equatable {
-  case base  // At the beginning of a URL, or all of an entry: a whole URL, whose host is meant, or a host.
-  case host  // All of a host: a port may stand behind it.
-  case piece  // One label or more of a host, without a port.
+  case base  // At the beginning of a URL, or the whole entry: a URL, whose host counts, or a host.
+  case host  // The whole host, with an optional port.
+  case piece  // One or more labels of a host, without a port.
   case port
   case subdomains  // In an entry that begins with `*.`.
 
@@ -15,12 +15,12 @@ package enum HostPlace: Sendable, Equatable {
     case .host: Self.isHost(value)
     case .piece: Self.areLabels(value)
     case .port: UInt16(value).map { $0 > 0 } ?? false
-    // One label would be all that ends in `.com`.
+    // One label would allow everything that ends in `.com`.
     case .subdomains: Self.areLabels(value) && value.contains(".")
     }
   }
 
-  /// The host of a base URL, with its port where it is not the ordinary one.
+  /// The host of a base URL, with its port unless that is the default.
   fileprivate static func authority(ofURL text: String) -> String? {
     guard let uri = try? URI(parsing: text), uri.isSecure || (uri.scheme == "http" && uri.isLoopback),
       uri.query == nil, uri.fragment == nil, let host = uri.host
@@ -71,15 +71,15 @@ package enum HostPlace: Sendable, Equatable {
 }
 
 extension URLTemplate {
-  /// The places in the host, with the names that may stand there.
+  /// The placeholders in the host with their names.
   package var hostPlaces: [(place: HostPlace, names: [String])] { HostPlace.all(in: template, isEntry: false) }
 }
 
-/// A template as an entry of `hosts`: a value cannot make it another host than its author meant.
+/// Templates as entries of `hosts`, whose values cannot change the author's choice of a host.
 extension Template {
   package var hostPlaces: [(place: HostPlace, names: [String])] { HostPlace.all(in: self, isEntry: true) }
 
-  /// The host in lower case, with `*.` before it or a port behind it where it is written so.
+  /// The host in lower case, with `*.` and the port if the entry has them.
   package func host(_ values: (String) -> String?) throws(URLTemplateError) -> String {
     let places = hostPlaces.map(\.place)
     var text = ""
@@ -92,7 +92,7 @@ extension Template {
         do { value = try Self.value(of: terms, values) } catch { throw .template(error) }
         guard index < places.count else { throw .url(self.text) }
         let isLast = index == places.count - 1
-        // A variable at the end may bring its port.
+        // A variable at the end may include a port.
         let place = places[index] == .piece && isLast && parts.last == part ? .host : places[index]
         guard place.takes(value) else { throw .authority(value) }
         text += place == .base ? HostPlace.authority(ofURL: value) ?? value : value
@@ -106,8 +106,8 @@ extension Template {
 }
 
 extension Descriptor {
-  /// Whether a provider's answer may say this for what is kept under the name: it matches each `pattern`, and fits each
-  /// place in a host. Only a `pattern` lets it be more than one label of a host.
+  /// Whether a response may supply this value for a kept name: it matches every `pattern` and fits every placeholder in
+  /// a host. It can be several labels of a host only with a `pattern`.
   package func accepts(_ value: String, keptAs name: String) -> Bool {
     let patterns = patterns(ofKept: name)
     return patterns.allSatisfy { Pattern($0)?.matches(value) == true }
@@ -117,7 +117,7 @@ extension Descriptor {
       }
   }
 
-  /// Each has to match: they bound what a provider's answer may put into a URL or a host.
+  /// The patterns of a kept name, which together limit the values that a response may put into a URL or a host.
   package func patterns(ofKept name: String) -> [String] {
     Set(endpoints.values.flatMap(\.response.keep).filter { $0.name == name }.compactMap(\.pattern)).sorted()
   }

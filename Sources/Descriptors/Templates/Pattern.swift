@@ -1,10 +1,10 @@
-/// A regular expression that a whole value has to match.
+/// A regular expression that must match a whole value.
 ///
-/// A descriptor comes from strangers, so the time is bounded: the number of steps is at most the length of the value
-/// times that of the expression, whatever they are. That leaves out references to what a group matched, and looking
-/// ahead. What there is: characters, `.`, `[…]` and `[^…]` with ranges, `\d` `\w` `\s` and their opposites `\D`
-/// `\W` `\S`, `\` before any punctuation, groups `(…)` and `(?:…)`, `|`, and `*` `+` `?` `{n}` `{n,}` `{n,m}`. `^`
-/// at the beginning and `$` at the end may stand there, and change nothing.
+/// Descriptors come from strangers, so the time is limited: the number of steps is at most the product of the lengths
+/// of the value and the expression. This excludes back-references and lookahead. Supported are: characters, `.`, `[…]`
+/// and `[^…]` with ranges, `\d` `\w` `\s` and their opposites `\D` `\W` `\S`, `\` before any punctuation, groups `(…)`
+/// and `(?:…)`, `|`, and `*` `+` `?` `{n}` `{n,}` `{n,m}`. `^` at the beginning and `$` at the end are allowed without
+/// effect.
 struct Pattern {
   private enum Step {
     case scalar(ScalarSet)
@@ -13,7 +13,7 @@ struct Pattern {
 
   private let steps: [Step]
 
-  private static let limit = 10_000  // Steps that an expression may have; repetitions are written out.
+  private static let limit = 10_000  // The steps of an expression with its repetitions written out.
 
   init?(_ text: String) {
     var scalars = Array(text.unicodeScalars)[...]
@@ -25,7 +25,7 @@ struct Pattern {
     self.steps = steps
   }
 
-  /// Appends the steps of an expression; whoever comes to the end of them has matched it.
+  /// Appends the steps of an expression; reaching their end means a match.
   private static func append(_ tree: PatternTree, to steps: inout [Step]) -> Bool {
     guard steps.count < limit else { return false }
     switch tree {
@@ -69,12 +69,12 @@ struct Pattern {
 
   func matches(_ text: String) -> Bool { places(behind: text).contains(steps.count) }
 
-  /// Whether it matches a text, or one that goes on with `next` behind it.
+  /// Whether it matches the text, or the text followed by `next` and more.
   func matches(_ text: String, orBefore next: String) -> Bool {
     matches(text) || !places(behind: text + next).isEmpty
   }
 
-  /// Every place in the expression where one can be behind a text.
+  /// All positions in the expression after reading a text.
   private func places(behind text: String) -> [Int] {
     var places = reached(from: [0])
     for scalar in text.unicodeScalars {
@@ -112,7 +112,7 @@ private struct ScalarSet {
   static let digits = ScalarSet(ranges: [48...57])
   static let wordScalars = ScalarSet(ranges: [48...57, 65...90, 95...95, 97...122])
   static let spaces = ScalarSet(ranges: [9...13, 32...32])
-  static let any = ScalarSet(ranges: [10...10, 13...13], isInverted: true)  // All but the ends of lines.
+  static let any = ScalarSet(ranges: [10...10, 13...13], isInverted: true)  // Everything except line ends.
 
   func contains(_ scalar: Unicode.Scalar) -> Bool { ranges.contains { $0.contains(scalar.value) } != isInverted }
 }
@@ -127,12 +127,12 @@ private indirect enum PatternTree {
 private struct PatternParser {
   private var rest: ArraySlice<Unicode.Scalar>
 
-  private static let depthLimit = 50  // Groups within groups.
+  private static let depthLimit = 50  // The depth of nested groups.
   private static let repetitionLimit = 1000
 
   init(_ rest: ArraySlice<Unicode.Scalar>) { self.rest = rest }
 
-  /// The end, or the sign of the end at the end.
+  /// Whether the expression ends here, except for a final `$`.
   var isAtEnd: Bool { rest.isEmpty || rest.elementsEqual("$".unicodeScalars) }
 
   mutating func alternatives(depth: Int) -> PatternTree? {
@@ -180,7 +180,7 @@ private struct PatternParser {
     } else {
       return tree
     }
-    // A second sign would be a question of who takes how much, which other languages answer differently.
+    // Other languages give different meanings to a second sign.
     if let next = rest.first, "*+?{".unicodeScalars.contains(next) { return nil }
     return .repetition(tree, least: least, most: most)
   }
@@ -194,7 +194,7 @@ private struct PatternParser {
     return Int(digits).flatMap { $0 <= Self.repetitionLimit ? $0 : nil }
   }
 
-  /// What stands between brackets, of which the first one is taken.
+  /// Reads a set whose opening bracket has been read.
   private mutating func set() -> ScalarSet? {
     var set = ScalarSet(isInverted: take("^"))
     while let scalar = rest.popFirst() {
@@ -234,7 +234,7 @@ private struct PatternParser {
     case "s", "S": set = .spaces
     case "t": return ScalarSet(ranges: [9...9])
     default:
-      // Other letters and digits mean something else in every other language.
+      // Other languages give different meanings to other letters and digits.
       guard scalar.isASCII, !ScalarSet.wordScalars.contains(scalar) || scalar == "_" else { return nil }
       return ScalarSet(ranges: [scalar.value...scalar.value])
     }

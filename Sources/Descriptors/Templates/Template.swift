@@ -1,8 +1,8 @@
 import Text
-/// A text with places that are filled in: `{host}`, `{a || b}` (the first that is there and not empty),
-/// `{lowercase(a)}`. Two braces stand for one.
+/// A text with placeholders: `{host}`, `{a || b}` (the first value that is not empty), `{lowercase(a)}`. Two braces
+/// stand for one.
 package struct Template: Sendable, Equatable {
-  /// Computes the functions that need more than their arguments' letters.
+  /// Computes the functions that need cryptography, a clock or random bytes.
   package typealias Calculator = (Function, [[UInt8]]) -> [UInt8]?
 
   package enum Term: Sendable, Equatable {
@@ -13,15 +13,15 @@ package struct Template: Sendable, Equatable {
 
   package enum Part: Sendable, Equatable {
     case literal(String)
-    case place([Term])  // The first term that yields something counts.
+    case place([Term])  // The first term with a value counts.
   }
 
   package let parts: [Part]
 
   package init(_ parts: [Part]) { self.parts = parts }
 
-  /// Bytes that a template may have, that one of its functions may take or yield, and that may come of it. More is no
-  /// provider's header or parameter.
+  /// The maximum size in bytes of a template, of a function's arguments or result, and of the resulting text. No
+  /// provider needs a longer header or parameter.
   package static let longest = 65_536
 
   package init(literal text: String) { parts = text.isEmpty ? [] : [.literal(text)] }
@@ -36,7 +36,7 @@ package struct Template: Sendable, Equatable {
     parts.flatMap { part -> [String] in if case .place(let terms) = part { terms.flatMap(\.names) } else { [] } }
   }
 
-  /// What stands in it as it is, also in its places.
+  /// The literal texts, including those inside placeholders.
   var literals: [String] {
     parts.flatMap { part in
       switch part {
@@ -46,7 +46,7 @@ package struct Template: Sendable, Equatable {
     }
   }
 
-  /// Bytes that come of it, or of a function on the way there, where a name has so many.
+  /// The maximum size in bytes of the result and of all function calls, given the size of each name.
   func longestValue(_ names: (String) -> Int) -> Int {
     parts.reduce(0) { length, part in
       switch part {
@@ -65,7 +65,7 @@ package struct Template: Sendable, Equatable {
     return text
   }
 
-  /// For `values`, `nil` and the empty text count as absent; `encode` is for a value before it stands in the text.
+  /// The filled text. `nil` and empty `values` count as missing; `encode` converts each value before insertion.
   package func filled(
     _ values: (String) -> String?, encode: (String) -> String = { $0 }, calculate: Calculator = { _, _ in nil }
   ) throws(TemplateError) -> String {
@@ -119,7 +119,7 @@ extension Template.Term {
       for term in terms {
         guard let value = try term.value(values, calculate) else { return nil }
         arguments.append(value)
-        // What is signed may be long: it is the caller's own.
+        // The request body may be long, because it is the caller's own.
         if term != .name("request_body") { bytes += value.count }
         guard bytes <= Template.longest else { throw .tooLong(Template.longest) }
       }
@@ -134,7 +134,7 @@ extension Template.Term {
     }
   }
 
-  /// Bytes of the longest value on the way to that of the term, where a name has so many.
+  /// The maximum size in bytes of all values that lead to the term's value, given the size of each name.
   func longestValue(_ names: (String) -> Int) -> Int {
     guard case .call(_, let terms) = self else { return length(names) }
     return max(length(names), terms.map { $0.longestValue(names) }.max() ?? 0)
@@ -191,15 +191,15 @@ extension Template {
   package enum Function: String, Sendable, CaseIterable {
     case lowercase
     case uppercase
-    case base64  // RFC 4648, 4, of the arguments, one behind the other.
-    case hex  // RFC 4648, 8, lower case, of the arguments, one behind the other.
-    case sha256  // Of the arguments, one behind the other.
+    case base64  // RFC 4648, 4, of the concatenated arguments.
+    case hex  // RFC 4648, 8, lower case, of the concatenated arguments.
+    case sha256  // Of the concatenated arguments.
     case hmacSHA256 = "hmac_sha256"  // RFC 2104; the first argument is the key.
-    case now  // Seconds since 1970; with an argument, such as `"7d"`, in so long a time.
-    case date  // Of seconds since 1970: `2026-11-21` (UTC).
-    case datetime  // Of seconds since 1970: `2026-11-21T02:16:06Z` (RFC 3339).
-    case random  // 32 hexadecimal digits, the same in all of one request.
-    case json  // A text as it stands inside a JSON string (RFC 8259, 7).
+    case now  // Seconds since 1970; an argument such as `"7d"` adds that time.
+    case date  // Seconds since 1970 as `2026-11-21` (UTC).
+    case datetime  // Seconds since 1970 as `2026-11-21T02:16:06Z` (RFC 3339).
+    case random  // 32 hexadecimal digits, the same throughout one request.
+    case json  // A text escaped for a JSON string (RFC 8259, 7).
 
     var argumentCounts: ClosedRange<Int> {
       switch self {

@@ -1,9 +1,8 @@
 extension Template {
-  /// Expansions that are listed one by one; where there are more, the alternatives of a place stand in one place.
+  /// The maximum number of expansions to list; beyond it, all alternatives of a placeholder are joined in one text.
   private static let expansionLimit = 64
 
-  /// Every text that the template can become. A term without a value stands as it is written, and the terms behind it
-  /// are possible as well.
+  /// Every text that the template can become. Terms without a value appear as written, and so do the later terms.
   package func expansions(_ value: (String) -> String?) -> [String] {
     var texts = [""]
     for part in parts {
@@ -26,7 +25,7 @@ extension Template {
     var choices: [(term: Term, text: String)] = []
     for term in terms {
       if let bytes = try? term.value(value, { _, _ in nil }), !bytes.isEmpty {
-        // What stands behind it is never taken.
+        // Later terms are never used.
         let text = String(decoding: bytes, as: UTF8.self)
         return choices + [(.literal(text), text)]
       }
@@ -35,9 +34,9 @@ extension Template {
     return choices
   }
 
-  /// The scheme and the authority of a URL, or an entry of `hosts`, as it is written: all before the path.
+  /// The scheme and authority of a URL, or an entry of `hosts`, as written: everything before the path.
   package var origin: Template {
-    // A place counts as one letter.
+    // A placeholder counts as one letter.
     var text = ""
     var own: [Part] = []
     for part in parts {

@@ -46,12 +46,12 @@ struct TemplateParser {
 
   private static func term(_ text: String) throws(TemplateError) -> Template.Term {
     let term = try argument(text)
-    // A digest is no text: it has to be written as one.
+    // A digest is not a text and needs a function that encodes it.
     if term.isDigest { throw .malformedPlace(text) }
     return term
   }
 
-  /// Each level is read anew in its own text, and may double what comes of it. No provider needs more than four.
+  /// The maximum nesting: each level is parsed again and may double the size. No provider needs more than four levels.
   private static let depthLimit = 8
 
   private static func argument(_ text: String, depth: Int = 0) throws(TemplateError) -> Template.Term {

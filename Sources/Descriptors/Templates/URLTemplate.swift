@@ -1,8 +1,8 @@
 import HTTP
 import Text
 
-/// A URL with places to fill, which a value cannot turn into another URL than its author meant: in the authority it
-/// must be a host name, behind that it is percent-encoded. A place at the very beginning stands for a whole base URL.
+/// A URL with placeholders whose values cannot change its meaning: in the authority a value must be a host name, and
+/// after it credmgr percent-encodes the value. A placeholder at the beginning stands for a base URL.
 package struct URLTemplate: Sendable, Equatable {
   package let template: Template
 
@@ -16,12 +16,12 @@ package struct URLTemplate: Sendable, Equatable {
     return uri
   }
 
-  /// As `filled`, for a redirect, whose scheme may be the application's own.
+  /// Fills the template like `filled`, for a redirect that may have an application's own scheme.
   package func anyScheme(
     _ values: (String) -> String?, calculate: Template.Calculator = { _, _ in nil }
   ) throws(URLTemplateError) -> URI {
     var text = ""
-    var filledFrom = Int.max  // Where in the path or behind it the first value stands.
+    var filledFrom = Int.max  // The position of the first value in or after the path.
     for (index, part) in template.parts.enumerated() {
       switch part {
       case .literal(let piece): text += piece
@@ -30,13 +30,13 @@ package struct URLTemplate: Sendable, Equatable {
         do { value = try Template.value(of: terms, values, calculate) } catch { throw .template(error) }
         switch Self.position(after: text) {
         case .beginning:
-          // A base URL may be written with a slash behind it or without.
+          // A base URL may end in a slash or not.
           let rest = template.parts.dropFirst(index + 1).first
           guard rest == nil || !value.contains(where: { "?#".contains($0) }) else { throw .base(self.text) }
           let continues = if case .literal(let piece)? = rest { piece.hasPrefix("/") } else { false }
           text += value.hasSuffix("/") && continues ? String(value.dropLast()) : value
         case .authority:
-          // Behind a base URL without a slash, it would make that another host.
+          // A base URL without a slash would become another host.
           if case .place? = template.parts.first { throw .base(self.text) }
           guard Self.isAuthority(value) else { throw .authority(value) }
           text += value
@@ -46,13 +46,13 @@ package struct URLTemplate: Sendable, Equatable {
         }
       }
     }
-    // Nothing percent-encodes dots for good (RFC 3986, 6.2.2.2): what removes such segments would make another path.
+    // Percent-encoding does not protect dot segments (RFC 3986, 6.2.2.2): removing them would change the path.
     guard !Self.hasDotSegment(text, behind: filledFrom) else { throw .path(self.text) }
-    // The template, not what came of it: a value may be a secret.
+    // Shows the template, not the result: a value may be a secret.
     do { return try URI(parsing: text) } catch { throw .url(self.text) }
   }
 
-  /// Whether a segment of the path that ends behind this place is `.` or `..`.
+  /// Whether a path segment that ends after this position is `.` or `..`.
   private static func hasDotSegment(_ text: String, behind place: Int) -> Bool {
     guard place != .max else { return false }
     let path = text.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
@@ -73,7 +73,7 @@ package struct URLTemplate: Sendable, Equatable {
     return rest.contains(where: { "/?#".contains($0) }) ? .behindAuthority : .authority
   }
 
-  /// Letters, digits, dots and hyphens, and a port at most.
+  /// Whether the value is letters, digits, dots and hyphens with an optional port.
   static func isAuthority(_ value: String) -> Bool {
     let pieces = value.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     guard let host = pieces.first, !host.isEmpty, !host.hasPrefix("."), !host.hasPrefix("-") else { return false }
@@ -86,7 +86,7 @@ package enum URLTemplateError: Error, Sendable, Equatable {
   case template(TemplateError)
   case authority(String)
   case path(String)  // A segment is `.` or `..`; the template.
-  case base(String)  // A value at the beginning has a query or a fragment, behind which more would stand; the template.
+  case base(String)  // A base URL has a query or a fragment, which the rest would extend; the template.
   case url(String)
   case insecure(String)
 }

@@ -8,7 +8,7 @@ package struct Descriptor: Sendable, Equatable {
   package var extraHeaders: [HeaderTemplate] = []
   package var scope = ScopeRules()
   package var ownRedirect: URLTemplate?
-  /// Sent where the descriptor has no redirect of its own; `nil`: one with the identifier in it.
+  /// The redirect without one in the descriptor; `nil` means one with the provider's identifier.
   package var standardRedirect: String?
   package var state = StateRule.required
   package var pkce = PKCEMethod.s256
@@ -20,7 +20,7 @@ package struct Descriptor: Sendable, Equatable {
   package var assertion: AssertionRules?
   package var device = DeviceRules()
   package var oauth1 = OAuth1Rules()
-  /// The first path that is there counts, in the answer of the identity endpoint, or without one among what was kept.
+  /// Paths of the account's name in the identity endpoint's response or else the kept fields; the first existing counts.
   package var account: [FieldPath] = []
   package var hosts: [Template] = []
   package var git: GitRules?
@@ -33,10 +33,10 @@ package struct Descriptor: Sendable, Equatable {
     ownRedirect ?? URLTemplate(Template(literal: standardRedirect ?? Self.standardRedirect(of: identifier)))
   }
 
-  /// A path of its own for each provider, so that the answer of one is not taken for that of another (RFC 9700, 4.4.2).
+  /// The provider's own redirect, so that a response from one provider cannot pass for another's (RFC 9700, 4.4.2).
   package static func standardRedirect(of identifier: String) -> String { sharedRedirect + "/" + identifier }
 
-  /// What all providers had in earlier versions.
+  /// The redirect of all providers in earlier versions.
   package static let sharedRedirect = "http://127.0.0.1/callback"
 
   package func variable(_ name: String) -> Variable? { variables.first { $0.name == name } }
@@ -46,24 +46,24 @@ package struct HeaderStyle: Sendable, Equatable {
   package enum Location: Sendable, Equatable {
     case header(name: String, scheme: String)
     case query(name: String)
-    case none  // The extra headers carry it, or the request is signed.
+    case none  // Extra headers contain it, or the request is signed.
   }
 
   var scheme: String?
   var header: String?
   var query: String?
-  /// In the same header as `name="value"`, separated by commas (OCLC), or in the same query (WeChat).
+  /// Further parts of the header as `name="value"`, separated by commas (OCLC), or of the query (WeChat).
   package var parameters: [HeaderTemplate] = []
   var tokenTypes: [String] = []
 
-  /// Whether a token of this `token_type` is presented so (RFC 6749, 7.1; the types have no case).
+  /// Whether a token of this `token_type`, regardless of case, is presented this way (RFC 6749, 7.1).
   package func presents(tokenType: String) -> Bool {
     (["bearer"] + tokenTypes).contains { $0.lowercased() == tokenType.lowercased() }
   }
 
   package var location: Location {
     if let query { return .query(name: query) }
-    // A header of the provider's own carries the bare token, unless a scheme is asked for.
+    // A provider's own header contains the bare token unless a scheme is set.
     if let header { return .header(name: header, scheme: scheme ?? "") }
     return scheme == "none" ? .none : .header(name: "Authorization", scheme: scheme ?? "Bearer")
   }
@@ -75,13 +75,13 @@ package struct ScopeRules: Sendable, Equatable {
   package var grantedSeparator = " "
 }
 
-/// Whether the provider gives `state` back (RFC 6749, 10.12), or names itself in `iss` (RFC 9207, 2).
+/// Whether the provider returns `state` (RFC 6749, 10.12) or identifies itself in `iss` (RFC 9207, 2).
 package enum StateRule: String, Sendable, CaseIterable {
   case required
-  case optional  // It is compared when it is there.
+  case optional  // Compared if it is returned.
 }
 
-/// Proof key for code exchange (RFC 7636, 4.2).
+/// The method of the proof key for code exchange (RFC 7636, 4.2).
 package enum PKCEMethod: String, Sendable, CaseIterable {
   case s256 = "S256"
   case s256Hexadecimal = "S256-hex"  // The challenge in hexadecimal (TikTok).
@@ -90,30 +90,30 @@ package enum PKCEMethod: String, Sendable, CaseIterable {
 }
 
 package struct ClientRules: Sendable, Equatable {
-  package var authentication: ClientAuthentication?  // `nil`: Basic with a secret, none without.
+  package var authentication: ClientAuthentication?  // `nil` means Basic with a secret, and none without one.
   package var identifier: String?
   package var register: String?
   package var hasSecret: Bool { authentication != ClientAuthentication.none }
 }
 
 package struct ExpiryRules: Sendable, Equatable {
-  package var lifetime: Duration?  // `nil`: until the provider refuses the token.
-  package var margin = Duration.seconds(60)  // Before the expiry.
+  package var lifetime: Duration?  // `nil` means until the provider refuses the token.
+  package var margin = Duration.seconds(60)  // The time before expiry.
 }
 
 package struct DeviceRules: Sendable, Equatable {
   package enum SlowDown: Sendable, Equatable {
     case add(Duration)  // RFC 8628, 3.5: 5 s.
-    case multiply(Int64)  // Hundredths (L2P's clients: 120).
+    case multiply(Int64)  // In hundredths (L2P's clients: 120).
   }
 
   package var verificationURIComplete: URLTemplate?
-  package var hosts: [Template] = []  // Of the page, besides those of the endpoints.
+  package var hosts: [Template] = []  // Hosts of the page in addition to those of the endpoints.
   package var interval = Duration.seconds(5)  // RFC 8628, 3.2
   package var slowDown = SlowDown.add(.seconds(5))
 }
 
-/// How requests are signed (RFC 5849, 3.4).
+/// The signature of requests (RFC 5849, 3.4).
 package enum SignatureMethod: String, Sendable, CaseIterable {
   case hmacSHA1 = "HMAC-SHA1"  // RFC 5849, 3.4.2
   case hmacSHA256 = "HMAC-SHA256"
@@ -126,22 +126,22 @@ package enum SignatureMethod: String, Sendable, CaseIterable {
   package var isRSA: Bool { rawValue.hasPrefix("RSA-") }
 }
 
-/// Where the protocol parameters go (RFC 5849, 3.5).
+/// The location of the protocol parameters (RFC 5849, 3.5).
 package enum SignatureTransport: String, Sendable, CaseIterable {
   case header  // RFC 5849, 3.5.1
   case body  // RFC 5849, 3.5.2
   case query  // RFC 5849, 3.5.3
 }
 
-/// The first two are one of `SignatureMethod` and one of `SignatureTransport`.
+/// Rules of OAuth 1.0a; the first two properties are one of `SignatureMethod` and one of `SignatureTransport`.
 package struct OAuth1Rules: Sendable, Equatable {
   package var signatureMethod = Template(literal: SignatureMethod.hmacSHA1.rawValue)
   package var transport = Template(literal: SignatureTransport.header.rawValue)
   package var realm: Template?
   package var sendsVersion = true
   package var requiresCallbackConfirmed = true
-  package var requiresVerifier = true  // 1.0 without "a" has none (RFC 5849, 2.2).
-  package var callback = EndpointKind.temporaryCredentials  // Or `authorization`, as 1.0 had it.
+  package var requiresVerifier = true  // OAuth 1.0 without "a" has no verifier (RFC 5849, 2.2).
+  package var callback = EndpointKind.temporaryCredentials  // OAuth 1.0 used `authorization`.
 }
 
 package struct GitRules: Sendable, Equatable {
@@ -160,7 +160,7 @@ package struct DockerRules: Sendable, Equatable {
 
 package struct KubectlRules: Sendable, Equatable { package var hosts: [Template] = [] }
 
-/// How a JWT is signed (RFC 7518, 3.1).
+/// The algorithm that signs a JWT (RFC 7518, 3.1).
 package enum AssertionAlgorithm: String, Sendable, CaseIterable {
   case rs256 = "RS256"
   case rs384 = "RS384"
@@ -171,11 +171,11 @@ package enum AssertionAlgorithm: String, Sendable, CaseIterable {
   case hs512 = "HS512"
 }
 
-/// The JWT that the client signs (RFC 7523): to show who it is, or for a grant.
+/// The JWT that the client signs (RFC 7523) as authentication or for a grant.
 package struct AssertionRules: Sendable, Equatable {
-  package var algorithm: AssertionAlgorithm?  // `nil`: by the client's way of authentication.
-  package var key: Template  // PEM, or the secret of an HMAC.
-  package var header: [ParameterRule] = []  // Besides `alg` and `typ` (RFC 7515, 4.1).
+  package var algorithm: AssertionAlgorithm?  // `nil` means the client's way of authentication decides.
+  package var key: Template  // A PEM key, or the secret of an HMAC.
+  package var header: [ParameterRule] = []  // In addition to `alg` and `typ` (RFC 7515, 4.1).
   package var claims: [ParameterRule] = []  // RFC 7519, 4.1
   package var lifetime = Duration.seconds(300)
 

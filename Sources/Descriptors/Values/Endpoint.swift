@@ -1,4 +1,4 @@
-/// One HTTP exchange of a grant. The raw values are the keys below `endpoints`.
+/// One HTTP exchange of a grant. The raw values are the keys under `endpoints`.
 package enum EndpointKind: String, Sendable, CaseIterable {
   case authorization  // RFC 6749, 3.1; the page of RFC 5849, 2.2
   case token  // RFC 6749, 3.2; RFC 5849, 2.3
@@ -8,12 +8,12 @@ package enum EndpointKind: String, Sendable, CaseIterable {
   case deviceToken = "device_token"  // RFC 8628, 3.4
   case temporaryCredentials = "temporary_credentials"  // RFC 5849, 2.1, also called request token
   case introspection  // RFC 7662, 2.1
-  case tokenExchange = "token_exchange"  // RFC 8693, 2.1: what follows the token of a login
+  case tokenExchange = "token_exchange"  // RFC 8693, 2.1: follows the token of a login
   case revocation  // RFC 7009, 2.1
   case identity  // OpenID Connect Core 1.0, 5.3, or the provider's own
   case registration  // RFC 7591, 3, or the provider's own
 
-  /// RFC 8414, 2; RFC 8628, 4; OpenID Connect Discovery 1.0, 3
+  /// The endpoint's name in metadata (RFC 8414, 2; RFC 8628, 4; OpenID Connect Discovery 1.0, 3), or `nil`.
   package var metadataName: String? {
     switch self {
     case .authorization, .token, .deviceAuthorization, .introspection, .revocation, .registration:
@@ -23,10 +23,10 @@ package enum EndpointKind: String, Sendable, CaseIterable {
     }
   }
 
-  /// Whether its parameters say where the answer of a consent goes: no descriptor may set those.
+  /// Whether its parameters direct the response of a consent, so that no descriptor may set them.
   package var asksForConsent: Bool { self == .authorization }
 
-  /// Whether the answer may have a token in it, which is lost when nobody keeps it.
+  /// Whether the response may contain a token, which would be lost if it were not stored.
   package var issuesToken: Bool {
     switch self {
     case .token, .refresh, .clientCredentials, .deviceToken, .tokenExchange: true
@@ -34,8 +34,8 @@ package enum EndpointKind: String, Sendable, CaseIterable {
     }
   }
 
-  /// The endpoint whose description this one takes over where it says nothing itself: all of it but `parameters`,
-  /// because what is added to one exchange rarely belongs to another.
+  /// The endpoint whose description this one inherits, except `parameters`, because an addition to one exchange rarely
+  /// belongs to another.
   package var base: EndpointKind? {
     switch self {
     case .refresh, .clientCredentials, .deviceToken: .token
@@ -48,23 +48,23 @@ package enum ParameterPlacement: String, Sendable, CaseIterable {
   case query
   case form
   case json
-  case fragment  // Behind its own `?`: a page whose routes begin with `#`.
+  case fragment  // After the fragment's own `?`: a page whose routes begin with `#`.
 }
 
-/// How a client shows who it is (RFC 6749, 2.3; OpenID Connect Core 1.0, 9).
+/// The client's authentication (RFC 6749, 2.3; OpenID Connect Core 1.0, 9).
 package enum ClientAuthentication: String, Sendable, CaseIterable {
-  /// HTTP Basic, identifier and secret percent-encoded before (RFC 6749, 2.3.1).
+  /// HTTP Basic with percent-encoded identifier and secret (RFC 6749, 2.3.1).
   case clientSecretBasic = "client_secret_basic"
   case clientSecretPost = "client_secret_post"
-  case privateKeyJWT = "private_key_jwt"  // RFC 7523, 2.2; the name is OpenID Connect's
+  case privateKeyJWT = "private_key_jwt"  // RFC 7523, 2.2, under OpenID Connect's name
   case clientSecretJWT = "client_secret_jwt"
   case none  // `client_id` alone (a public client).
-  case accessToken = "access_token"  // The access token that the request is about, presented as to the API.
+  case accessToken = "access_token"  // The access token of the request, presented as to the API.
 }
 
 package struct HeaderTemplate: Sendable, Equatable {
   package var name: String
-  package var value: Template  // A header whose template has a name without a value is left out.
+  package var value: Template  // A header is left out if a name in its template has no value.
 }
 
 package struct ParameterRule: Sendable, Equatable {
@@ -76,16 +76,16 @@ package struct Endpoint: Sendable, Equatable {
   package var url = URLTemplate(Template(literal: ""))
   package var method: String
   package var send: ParameterPlacement
-  package var inQuery: [String] = []  // Although the others go into a body.
-  /// Parameters whose value stands as it is: not percent-encoded in a query, JSON in a JSON body.
+  package var inQuery: [String] = []  // Although the others are in a body.
+  /// Parameters whose value is sent unchanged: not percent-encoded in a query, and JSON in a JSON body.
   package var verbatim: [String] = []
   package var parameters: [ParameterRule] = []
   package var rename: [String: String] = [:]
-  package var authentication: ClientAuthentication?  // `nil` where the descriptor's `client` decides.
+  package var authentication: ClientAuthentication?  // `nil` means the descriptor's `client` decides.
   package var headers: [HeaderTemplate] = []
   package var response = ResponseRules()
   package var tokens = [ResponseField.accessToken]  // One request each.
-  var followed = [EndpointKind.token]  // A login, or each refresh, too (Bullhorn).
+  var followed = [EndpointKind.token]  // A login, or also each refresh (Bullhorn).
 
   package var followsRefresh: Bool { followed.contains(.refresh) }
 }

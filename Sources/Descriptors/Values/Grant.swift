@@ -1,4 +1,4 @@
-/// What others than its own file have to know of a grant stands in the table of `traits`.
+/// A grant. The table `traits` contains everything that other files need to know about it.
 package enum Grant: String, Sendable, CaseIterable {
   case authorizationCode = "authorization_code"  // RFC 6749, 4.1
   case implicit  // RFC 6749, 4.2
@@ -10,12 +10,12 @@ package enum Grant: String, Sendable, CaseIterable {
     package var requiredEndpoints: [EndpointKind]
     package var needsClient = true
     package var needsPerson = true
-    /// The consent comes back to a redirect URI, and so needs a browser that can reach this machine.
+    /// The consent returns to a redirect URI, so it needs a browser that can reach this machine.
     package var redirects = false
     package var renewal = Renewal.refreshToken
     package var binding = Binding.bearer
     package var tokenField = ResponseField.accessToken
-    package var registeredName: String?  // RFC 7591, 2, `grant_types`; `nil` for what is no grant of OAuth 2.
+    package var registeredName: String?  // RFC 7591, 2, `grant_types`; `nil` if not a grant of OAuth 2.
     package var responseType: String?  // RFC 7591, 2, `response_types`
   }
 

@@ -1,4 +1,4 @@
-/// Names and indices, joined by dots (`authed_user.access_token`, `errors.0.errorType`), or `header:NAME`.
+/// A path of names and indices, joined by dots (`authed_user.access_token`, `errors.0.errorType`), or `header:NAME`.
 package struct FieldPath: Sendable, Equatable {
   package let components: [String]
 
@@ -15,7 +15,7 @@ package struct FieldPath: Sendable, Equatable {
   package var text: String { components.joined(separator: ".") }
 }
 
-/// What an answer says; the raw values are the RFC's names, and ours where it has none.
+/// A field of a response; the raw values are the RFCs' names, and otherwise our own.
 package enum ResponseField: String, Sendable, CaseIterable {
   case accessToken = "access_token"  // RFC 6749, 5.1
   case tokenType = "token_type"  // RFC 6749, 5.1
@@ -41,12 +41,12 @@ package enum ResponseField: String, Sendable, CaseIterable {
   case oauthSessionHandle = "oauth_session_handle"  // OAuth Session 1.0 draft 1, 5
   case clientID = "client_id"  // RFC 7591, 3.2.1
   case clientSecret = "client_secret"  // RFC 7591, 3.2.1
-  case clientSecretExpiresAt = "client_secret_expires_at"  // RFC 7591, 3.2.1: 0 for never
+  case clientSecretExpiresAt = "client_secret_expires_at"  // RFC 7591, 3.2.1: 0 means never
   case tokenEndpointAuthMethod = "token_endpoint_auth_method"  // RFC 7591, 2
   case registrationAccessToken = "registration_access_token"  // RFC 7592, 3
   case registrationClientURI = "registration_client_uri"  // RFC 7592, 3
 
-  /// The texts that a login passes on as they are. A dry run makes them up in every answer.
+  /// The texts that a login passes on unchanged; a dry run invents them in every response.
   package static let passedOn: [ResponseField] = [
     .accessToken, .refreshToken, .oauthToken, .oauthTokenSecret, .oauthSessionHandle, .deviceCode, .userCode,
   ]
@@ -59,32 +59,32 @@ package enum ResponseFormat: String, Sendable, CaseIterable {
   case query  // RFC 6749, 4.1.2
 }
 
-/// The form of a moment or a duration in an answer.
+/// The form of a moment or a duration in a response.
 package enum TimeForm: String, Sendable, CaseIterable {
   case seconds
   case milliseconds
-  case date  // With an offset where there is one, UTC where there is none; a blank may stand for the `T` (RFC 3339).
+  case date  // With an offset, otherwise in UTC; a space may replace the `T` (RFC 3339).
   case jwt  // RFC 7519, 4.1.4: `exp`
 }
 
 package struct FieldSource: Sendable, Equatable {
-  package var paths: [FieldPath]  // The first that is there counts.
-  /// For times; where it is not given, a number is seconds and a text that is no number a date.
+  package var paths: [FieldPath]  // The first existing one counts.
+  /// The form of times; without one, a number means seconds and other texts a date.
   package var time: TimeForm?
 }
 
 package struct KeptField: Sendable, Equatable {
   package var name = ""
-  package var paths: [FieldPath] = []  // The first that is there and not empty counts.
-  package var pattern: String?  // The whole value must match.
+  package var paths: [FieldPath] = []  // The first one that exists and is not empty counts.
+  package var pattern: String?  // Must match the whole value.
 }
 
 package struct ErrorRules: Sendable, Equatable {
   // RFC 6749, 5.2, and the extension "problem reporting" of OAuth 1.0a.
   package var code: [FieldPath] = [FieldPath("error"), FieldPath("oauth_problem")]
   package var description: [FieldPath] = [FieldPath("error_description"), FieldPath("oauth_problem_advice")]
-  package var success: [String] = []  // Values of the code that mean that all is well (`ok`, `0`).
-  /// Compared without regard to case, an `error:` before them and a full stop behind them.
+  package var success: [String] = []  // Values of the code that mean success (`ok`, `0`).
+  /// The meanings of codes, compared without case, a leading `error:` and a final full stop.
   package var meanings: [String: String] = [:]
 
   package init() {}
@@ -117,12 +117,12 @@ package struct ErrorRules: Sendable, Equatable {
 
 package enum ActiveRule: Sendable, Equatable {
   case field(FieldPath, values: [String])  // RFC 7662, 2.2: `active` is `true`.
-  case status  // Any success means yes, 400 to 404 mean no.
+  case status  // Any success means yes, and 400 to 404 mean no.
 }
 
 package struct ResponseRules: Sendable, Equatable {
-  package var format: ResponseFormat?  // `nil` for a redirect, where the grant decides.
-  package var within: FieldPath?  // The object with the fields.
+  package var format: ResponseFormat?  // `nil` for a redirect, whose format depends on the grant.
+  package var within: FieldPath?  // The object that contains the fields.
   package var fields: [ResponseField: FieldSource] = [:]
   package var keep: [KeptField] = []
   package var errors = ErrorRules()

@@ -11,15 +11,15 @@ package struct Variable: Sendable, Equatable {
   package var name: String
   package var defaultValue: String?
   package var format = Format.text
-  package var pattern: String?  // The whole value must match.
+  package var pattern: String?  // Must match the whole value.
   package var choices: [String] = []
   package var help: String?
   package var isOptional = false
-  package var isSecret = false  // Never shown, and never taken from a command line.
+  package var isSecret = false  // Never shown, and never read from a command line.
 
-  /// A value to try templates with; `nil` where any text does.
+  /// A value for trying out templates, or `nil` if any text fits.
   var sample: String? {
-    // `oob` is a redirect, and no URL.
+    // `oob` is a redirect, but not a URL.
     if let defaultValue, !defaultValue.isEmpty, defaultValue != "oob" || format != .redirect { return defaultValue }
     return switch format {
     case .integer: "1"
@@ -30,7 +30,7 @@ package struct Variable: Sendable, Equatable {
 
   package func accepts(_ value: String) -> Bool {
     if value.isEmpty { return isOptional }
-    // A key in PEM (RFC 7468) has lines; nothing else has.
+    // Only a key in PEM (RFC 7468) has several lines.
     let isOfLines = isSecret && format == .text
     guard value.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F || isOfLines && $0 == "\n" }) else {
       return false
@@ -52,12 +52,12 @@ package struct Variable: Sendable, Equatable {
 }
 
 extension Variable {
-  /// Whether a whole value matches an expression; `false` for an expression that cannot be read.
+  /// Whether a pattern matches the whole value; `false` for an invalid pattern.
   package static func value(_ value: some StringProtocol, matches pattern: String) -> Bool {
     Pattern(pattern)?.matches(String(value)) ?? false
   }
 
-  /// Whether an expression matches a base URL at an origin: the origin alone, or with a path behind it.
+  /// Whether a pattern matches a base URL at an origin: the origin alone, or followed by a path.
   package static func value(beginningWith origin: String, matches pattern: String) -> Bool {
     Pattern(pattern)?.matches(origin, orBefore: "/") ?? false
   }

@@ -4,14 +4,14 @@ import SQLite
 import Store
 
 extension Vault {
-  /// The file's bytes as they are between two changes, also while others write.
+  /// The file's bytes between two changes, even while other processes write.
   package func image() throws(VaultError) -> [UInt8] {
     try transaction(.deferred) { _ throws(VaultError) in
       try file.query { connection throws(SQLiteError) in try connection.serialize() }
     }
   }
 
-  /// A vault in memory, from the bytes of a file; `path` is for errors.
+  /// Opens a vault in memory from the bytes of a file; errors name `path`.
   package static func open(
     image: [UInt8], path: String, keyFile: String, random: some RandomSource, holders: [KeyHolder]
   ) throws(VaultError) -> Vault {
@@ -20,13 +20,12 @@ extension Vault {
     return try Vault(file, .readOnly, random: random, opening: VaultOpening(file, holders), holders: holders)
   }
 
-  /// Puts records, slots, vault key and key file of this vault in the place of those at a location.
+  /// Replaces the records, slots, vault key and key file of another vault with those of this one. Other processes use
+  /// them from their next call.
   ///
-  /// Other processes go on with it at their next call.
-  ///
-  /// - Returns: the files in which the old vault and its key file are kept; their names end in `.replaced`.
-  /// - Throws: `.damaged` or `.damagedRecord` if anything of this vault is not as it was written, `.newerFormat` if the
-  ///   other one is of a newer program. The other vault is not changed then.
+  /// - Returns: the files with the old vault and its key file; their names end in `.replaced`.
+  /// - Throws: `.damaged` or `.damagedRecord` if this vault was altered, `.newerFormat` if a newer program wrote the
+  ///   other one. The other vault is unchanged then.
   package func restore(to target: VaultLocation) throws(VaultError) -> [String] {
     if let finding = try verify().first { throw finding.error(path: location.file) }
     try wrapping(VaultError.file, PrivateFile.createDirectory(target.directory))
@@ -52,7 +51,7 @@ extension Vault {
     return try Vault(file, .readWrite, random: random, opening: opening)
   }
 
-  /// In one transaction, so that no process has another file open than the others.
+  /// Replaces the content in one transaction, so that all processes keep using the same file.
   private func replaceContent(of target: VaultFile) throws(VaultError) -> (Vault, kept: [String]) {
     let keys = opening.keys
     guard let row = try file.header(), let header = VaultHeader(opening: row.sealed, key: try keys.index()) else {
@@ -65,8 +64,8 @@ extension Vault {
       var kept = [try Self.keep(old, as: target.path)]
       let slots = try file.slots()
       kept += try stageKeyFile(slots, at: target.location, over: try target.slots())
-      // Revisions that no process has seen: one that is about to store something must not take this vault's record for
-      // the one that it knows.
+      // Uses revisions that no process has seen: a process about to store a change must not mistake this vault's record
+      // for the one it knows.
       var change = try VaultChange(other, keys, header: header, advancingBy: Int64(UInt32.random(in: 1 ... .max)))
       try target.execute("DELETE FROM record;DELETE FROM bucket")
       for row in try file.rows(SealedRecord.selection, as: SealedRecord.init) { try target.insert(row) }
@@ -79,13 +78,13 @@ extension Vault {
   }
 
   private func replaceFile(at target: VaultLocation) throws(VaultError) -> (Vault, kept: [String]) {
-    // Of a damaged vault many a record may still be read.
+    // Many records of a damaged vault may still be readable.
     let present = try? VaultFile(target).slots()
     var kept: [String] = []
     if let old = try Self.contents(of: target.file) { kept.append(try Self.keep(old, as: target.file)) }
     kept += try stageKeyFile(try file.slots(), at: target, over: present)
     let image = try image()
-    // It would be played back into the new file.
+    // SQLite would replay the journal into the new file.
     _ = try wrapping(VaultError.file, File.remove(target.file + "-journal"))
     try wrapping(VaultError.file, PrivateFile.replace(target.file, image))
     return (try twin(try VaultFile(target)), kept)
@@ -107,24 +106,24 @@ extension Vault {
     return path
   }
 
-  /// The key file that opens this vault goes along, where the other vault has another one. Until the commit, and if
-  /// there is none, the other vault opens as before.
+  /// Stages the key file that opens this vault if the other vault has a different one. Without a commit the other vault
+  /// opens as before.
   ///
-  /// - Parameter present: the slots of the other vault; `nil` if they cannot be read.
+  /// - Parameter present: the slots of the other vault, or `nil` if they are unreadable.
   private func stageKeyFile(
     _ slots: [KeySlot], at target: VaultLocation, over present: [KeySlot]?
   ) throws(VaultError) -> [String] {
-    // Read first: it may be one of the files that are about to be moved.
+    // Reads first, because the following steps may move this file.
     let wanted = [location.keyFile, location.nextKeyFile].lazy.compactMap { try? KeyFile(path: $0) }
       .first { slots.slot(of: $0) != nil }
     var kept: [String] = []
     if let next = try? KeyFile(path: target.nextKeyFile) {
       if let present, present.slot(of: next) != nil {
-        // Its slot was committed, and its writer died before it was moved.
+        // Its slot was committed, but its writer died before moving the file.
         try wrapping(VaultError.file, PrivateFile.replace(target.keyFile, next.content))
         FaultPoint.reach("key-file.moved")
       } else if present == nil {
-        // Nobody knows which of the two is in force.
+        // Either of the two may be in force.
         kept.append(try Self.keep(next.content, as: target.nextKeyFile))
       }
     }

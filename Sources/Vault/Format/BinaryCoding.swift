@@ -1,4 +1,4 @@
-/// Numbers and names as bytes: integers with the most significant byte first, names with their length before them.
+/// Writes integers with the most significant byte first, and names with their length before them.
 struct BinaryWriter {
   private(set) var bytes: [UInt8] = []
 
@@ -12,7 +12,7 @@ struct BinaryWriter {
     bytes += stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: number >> $0) }
   }
 
-  /// A name of at most 65535 bytes: whoever takes names from outside checks that.
+  /// Appends a name of at most 65535 bytes; callers check names from outside.
   mutating func append(name: String) {
     append(UInt16(clamping: name.utf8.count))
     bytes += name.utf8.prefix(Int(UInt16.max))
@@ -24,7 +24,7 @@ struct BinaryWriter {
   }
 }
 
-/// Reads what `BinaryWriter` wrote. An answer of `nil` means that there are not enough bytes.
+/// Reads the output of `BinaryWriter`; a result of `nil` means that bytes are missing.
 struct BinaryReader {
   private var rest: ArraySlice<UInt8>
 
@@ -42,7 +42,7 @@ struct BinaryReader {
 
   mutating func name() -> String? {
     guard let count = number16(), let bytes = piece(Int(count)) else { return nil }
-    // What is ASCII need not be validated, which takes longer than to look.
+    // ASCII needs no validation, which takes longer than this check.
     if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
     return String(validating: bytes, as: UTF8.self)
   }

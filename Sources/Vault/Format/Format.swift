@@ -1,6 +1,6 @@
 import Store
 
-/// The figures of the file format. docs/vault-format.md says what they mean.
+/// The constants of the file format, explained in docs/vault-format.md.
 enum Format {
   static let version: Int64 = 1
   /// `crmv` in ASCII.
@@ -10,7 +10,7 @@ enum Format {
   static let tagByteCount = 16
   static let payloadLimit = 16 << 20
 
-  /// The statements, character by character as they stand in the file: `verify` compares them.
+  /// The schema's statements exactly as in the file, because `verify` compares them.
   static let schema: [(name: String, sql: String)] = [
     (
       "slot",
@@ -29,7 +29,7 @@ enum Format {
     ), ("record_group", "CREATE INDEX record_group ON record(kind,grouping)"),
   ]
 
-  /// What the associated data of a sealing begins with: a sealed blob of one kind never opens as another.
+  /// The beginning of a sealing's associated data, so that a blob of one kind never opens as another.
   enum Purpose: String {
     case slot, header, bucket, record
     case answer, event
@@ -42,7 +42,7 @@ enum Format {
     return fields
   }
 
-  /// Checks the first 100 bytes of the file (sqlite.org/fileformat.html, section 1.3) before SQLite does.
+  /// Checks the first 100 bytes of the file (sqlite.org/fileformat.html, section 1.3) before SQLite reads them.
   static func check(fileHeader bytes: [UInt8], path: String) throws(VaultError) {
     guard bytes.count == 100, bytes.starts(with: "SQLite format 3\0".utf8), number(in: bytes, at: 68) == applicationID
     else { throw .notAVault(path: path) }
@@ -53,10 +53,10 @@ enum Format {
     else { throw .damaged(path: path, .structure) }
   }
 
-  /// Page size, rollback journal, no reserved space, payload fractions; schema format, cache size,
-  /// UTF-8, reserved. Two more go together: the largest root page, and whether unused pages can be given back, which
-  /// they could not in the first vaults.
-  /// A list of pairs would take as long as all else that a token reads of the file.
+  /// Checks page size, rollback journal, no reserved space, payload fractions, schema format, cache size, UTF-8 and the
+  /// reserved bytes. Two fields depend on each other: the largest root page, and whether unused pages can be freed,
+  /// which was not possible in the first vaults. A list of pairs would take as long as reading everything else for a
+  /// token.
   private static func hasConstantFields(_ bytes: [UInt8]) -> Bool {
     number(in: bytes, at: 16) == 0x1000_0101 && number(in: bytes, at: 20) == 0x0040_2020
       && number(in: bytes, at: 44) == 4 && number(in: bytes, at: 48) == 0 && number(in: bytes, at: 56) == 1

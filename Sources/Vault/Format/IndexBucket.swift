@@ -1,8 +1,8 @@
 import Cryptography
 import Store
 
-/// A 256th of the index, which is all of it that a change of one record reads and writes: which records there are, and
-/// which sealing of each is the one in force. The first byte of a record's lookup is the number of its bucket.
+/// A 256th of the index: its records and the sealing in force of each. The first byte of a record's lookup hash is the
+/// number of its bucket, so a change of one record reads and writes one bucket.
 struct IndexBucket {
   struct Entry: Equatable {
     var revision: Int64
@@ -16,7 +16,7 @@ struct IndexBucket {
 
   init(number: UInt8) { self.number = number }
 
-  /// `nil` if the bytes are not what was sealed.
+  /// Opens a bucket, or returns `nil` if the bytes were altered.
   init?(number: UInt8, opening sealed: [UInt8], key: SealingKey) {
     self.number = number
     guard let plaintext = key.opened(sealed, associatedData) else { return nil }

@@ -10,10 +10,10 @@ struct SealedRecord {
   var revision: Int64
   var sealed: [UInt8]
 
-  /// Tells two sealings apart, also such of the same record and revision.
+  /// The tag that distinguishes two sealings, even of the same record and revision.
   var tag: [UInt8] { Array(sealed.suffix(Format.tagByteCount)) }
 
-  /// `nil` if any column is another than at the sealing.
+  /// The record, or `nil` if any column was altered.
   func opened(_ keys: VaultKeys) -> Record? {
     guard let kind = UInt8(exactly: kind).flatMap(RecordKind.init),
       let plaintext = keys.records.opened(sealed, associatedData)

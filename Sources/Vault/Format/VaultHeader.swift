@@ -1,19 +1,19 @@
 import Cryptography
 
-/// What binds the parts of a vault together: the sealed content of the table `header`.
+/// The sealed content of the table `header`, which binds the parts of a vault together.
 struct VaultHeader: Equatable {
-  /// The number of changes since the vault was made; the revision of what the last change stored.
+  /// The number of changes so far, which is the revision of the records stored last.
   var generation: Int64 = 0
-  /// The version of SQLite that wrote last; earlier programs compare it with the one in the file's first 100 bytes.
+  /// The version of SQLite that wrote last; earlier versions compare it with the file's first 100 bytes.
   var libraryVersion: Int64 = 0
-  /// Of all slots: none can be added, removed or brought back without the vault key.
+  /// The digest of all slots: changing slots requires the vault key.
   var slots: [UInt8]
-  /// The tag of each bucket that has records.
+  /// The tag of each bucket with records.
   var buckets: [UInt8: [UInt8]] = [:]
 
   init(slots: [UInt8]) { self.slots = slots }
 
-  /// `nil` if the bytes are not what was sealed.
+  /// Opens a header, or returns `nil` if the bytes were altered.
   init?(opening sealed: [UInt8], key: SealingKey) {
     guard let plaintext = key.opened(sealed, Format.associatedData(.header)) else { return nil }
     var fields = BinaryReader(plaintext.revealBytes())
@@ -33,7 +33,7 @@ struct VaultHeader: Equatable {
     var fields = BinaryWriter()
     fields.append(generation)
     fields.append(libraryVersion)
-    // Earlier programs kept a digest over the file; 0 tells them that there is none.
+    // Earlier versions stored a digest of the file; 0 means no digest.
     fields.append(0 as UInt8)
     fields.append(raw: slots)
     for (number, tag) in buckets {

@@ -2,10 +2,10 @@ import Cryptography
 import Platform
 import Store
 
-/// The file that holds the wrapping key of a slot of the kind `.keyFile`.
+/// The file with the wrapping key of a slot of the kind `.keyFile`.
 ///
-/// One line of ASCII, `credmgr-key-1:` and then base64url of 32 bytes of key and 8 bytes of a check, so that
-/// it can be printed, and so that an altered file is not taken for that of another vault.
+/// One printable line of ASCII: `credmgr-key-1:` and base64url of 32 bytes of key and 8 bytes of checksum, which
+/// distinguishes an altered file from that of another vault.
 struct KeyFile {
   let key: SealingKey
 
@@ -15,7 +15,7 @@ struct KeyFile {
 
   init(random: some RandomSource) throws(VaultError) { key = try .new(random: random) }
 
-  /// - Throws: `.file` for a file that is not private, `.keyFileInvalid` for any other content.
+  /// - Throws: `.file` if the file is not private, `.keyFileInvalid` if its content is wrong.
   init(path: String) throws(VaultError) {
     let bytes = try wrapping(VaultError.file, PrivateFile.read(path, limit: Self.limit))
     guard bytes.starts(with: Self.prefix.utf8), bytes.last == UInt8(ascii: "\n"),
@@ -29,7 +29,7 @@ struct KeyFile {
     }
   }
 
-  /// Says which key file it is: the parameters of its slot.
+  /// The parameters of the slot that this key file opens.
   var identifier: [UInt8] { hash("identifier", Format.identifierByteCount) }
 
   private var check: [UInt8] { hash("check", Self.checkByteCount) }

@@ -3,13 +3,13 @@ import SQLite
 import Store
 import Text
 
-/// One wrapping of the vault's keys, as it stands in the table `slot`.
+/// One wrapping of the vault's keys from the table `slot`.
 struct KeySlot: Sendable, Equatable {
   var number: Int64
-  /// A slot of a kind that is not known yet is kept and not used.
+  /// The kind; slots of unknown kinds stay in the vault unused.
   var kind: Int64
-  var created: Moment  // 1970 if nobody said.
-  /// What is needed to find the wrapping key again; its form is the kind's own.
+  var created: Moment  // 1970 if unknown.
+  /// The data for finding the wrapping key again, in a form of the kind's own.
   var parameters: [UInt8]
   var wrapped: [UInt8] = []
 
@@ -17,13 +17,13 @@ struct KeySlot: Sendable, Equatable {
     wrapped = try key.sealed(keys.secret, associatedData, random: random)
   }
 
-  /// `nil` if the wrapping key is another one, or if the slot was altered.
+  /// The vault's keys, or `nil` if the wrapping key is wrong or the slot was altered.
   func unwrap(with key: SealingKey) throws(VaultError) -> VaultKeys? {
     guard let secret = key.opened(wrapped, associatedData), secret.count == VaultKeys.byteCount else { return nil }
     return try VaultKeys(secret)
   }
 
-  /// The digest of all slots in the header binds the number: copying a vault may number anew.
+  /// The associated data without the number: only the header's digest binds it, because a copy may renumber slots.
   private var associatedData: BinaryWriter {
     var fields = Format.associatedData(.slot)
     fields.append(kind)
@@ -47,10 +47,10 @@ extension KeySlot {
 extension [KeySlot] {
   func of(_ kind: SlotKind) -> [KeySlot] { filter { $0.kind == kind.rawValue } }
 
-  /// The one that is opened by this key file.
+  /// The slot that this key file opens, or `nil`.
   func slot(of file: KeyFile) -> KeySlot? { of(.keyFile).first { $0.parameters == file.identifier } }
 
-  /// `nil` if there is no passphrase.
+  /// The slot of the passphrase, or `nil` if the vault has no passphrase.
   func passphrase(path: String) throws(VaultError) -> (slot: KeySlot, parameters: PassphraseParameters)? {
     guard let slot = of(.passphrase).first else { return nil }
     guard let parameters = PassphraseParameters(decoding: slot.parameters) else { throw .damaged(path: path, .slots) }

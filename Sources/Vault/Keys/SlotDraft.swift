@@ -3,10 +3,10 @@ import Platform
 import Store
 import Text
 
-/// A slot in the making: a new wrapping key, and what is needed to find it again.
+/// A slot before its creation: a new wrapping key and the data for finding it again.
 package struct SlotDraft: Sendable {
   package let kind: SlotKind
-  /// To be kept by the Secret Service before the slot is made.
+  /// The item that the Secret Service must store before the slot is created.
   package private(set) var item: SecretServiceItem?
   let parameters: [UInt8]
   let key: SealingKey
@@ -17,7 +17,7 @@ package struct SlotDraft: Sendable {
     return SlotDraft(kind: .keyFile, parameters: file.identifier, key: file.key, keyFile: file)
   }
 
-  /// Takes about a second with the standard costs. Throws `.wrongPassphrase` for an empty passphrase.
+  /// Creates a slot in about a second (with standard costs). Throws `.wrongPassphrase` for an empty passphrase.
   package static func passphrase(
     _ passphrase: Secret, costs: PassphraseCosts = .standard, random: some RandomSource
   ) throws(VaultError) -> SlotDraft {
@@ -42,7 +42,7 @@ package struct SlotDraft: Sendable {
 }
 
 package struct SecretServiceItem: Sendable, Equatable {
-  /// 32 hexadecimal digits, which say nothing about the vault.
+  /// 32 hexadecimal digits that reveal nothing about the vault.
   package let name: String
   package let key: Secret
 }
@@ -51,7 +51,7 @@ package struct SecretServiceItem: Sendable, Equatable {
 struct PassphraseParameters {
   let salt: [UInt8]
   let costs: PassphraseCosts
-  /// Tells a wrong passphrase from a damaged slot.
+  /// A checksum that distinguishes a wrong passphrase from a damaged slot.
   let check: [UInt8]
 
   private static let checkByteCount = 8
@@ -65,14 +65,14 @@ struct PassphraseParameters {
     return fields.bytes + Self.sum(fields.bytes)
   }
 
-  /// The wrapping key; `nil` for another passphrase.
+  /// The wrapping key, or `nil` if the passphrase is wrong.
   func key(_ passphrase: Secret) throws(VaultError) -> SealingKey? {
     guard !passphrase.isEmpty else { return nil }
     let key = try converting(SealingKey(passphrase: passphrase, costs: costs, salt: salt))
     return constantTimeEqual(Self.check(key), check) ? key : nil
   }
 
-  /// An altered salt would make the right passphrase a wrong one.
+  /// A checksum, because an altered salt would make the correct passphrase fail.
   private static func sum(_ bytes: [UInt8]) -> [UInt8] {
     Array(HashAlgorithm.sha256.digest(bytes).prefix(checkByteCount))
   }
@@ -83,7 +83,7 @@ struct PassphraseParameters {
 }
 
 extension PassphraseParameters {
-  /// `nil` if the bytes are not what was written.
+  /// Decodes the parameters, or returns `nil` if the bytes were altered.
   init?(decoding bytes: [UInt8]) {
     var fields = BinaryReader(bytes)
     guard let salt = fields.raw(PassphraseCosts.saltByteCount), let operations = fields.number64(),
@@ -97,7 +97,7 @@ extension PassphraseParameters {
 }
 
 extension PassphraseCosts {
-  /// What a new passphrase costs. A build for tests can save the second.
+  /// The costs of a new passphrase, which builds for tests can reduce.
   package static var standard: PassphraseCosts {
     FaultPoint.cheapensPassphrases ? PassphraseCosts(operations: 1, memory: 8192) : .moderate
   }

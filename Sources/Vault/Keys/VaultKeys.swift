@@ -1,11 +1,10 @@
 import Cryptography
 import Store
 
-/// What a slot wraps, and the keys that come of it.
+/// The secret that slots wrap, and the keys derived from it.
 struct VaultKeys: Sendable {
-  /// 64 bytes: the vault key, and after it the lock key.
-  ///
-  /// `rotate` keeps the second: two processes that know an account by different vault keys must meet at the same lock.
+  /// 64 bytes: the vault key followed by the lock key. `rotate` does not change the lock key, because processes with
+  /// the old and the new vault key must use the same locks.
   let secret: Secret
   private let vault: SealingKey
   private let locks: SealingKey
@@ -24,15 +23,15 @@ struct VaultKeys: Sendable {
 
   init(random: some RandomSource) throws(VaultError) { try self.init(Secret(bytes: random.bytes(Self.byteCount))) }
 
-  /// A new vault key; the lock key stays.
+  /// Creates a new vault key with the same lock key.
   init(after old: VaultKeys, random: some RandomSource) throws(VaultError) {
     try self.init(Secret(random.bytes(SealingKey.byteCount), old.secret[SealingKey.byteCount..<Self.byteCount]))
   }
 
-  /// The key of the header and of the index, which reading a record does not need.
+  /// The key of the header and the index, which reading a record does not need.
   func index() throws(VaultError) -> SealingKey { try vault.subkey(3) }
 
-  /// Says nothing about the bytes of the vault key.
+  /// An identifier that reveals nothing about the vault key.
   var identifier: [UInt8] { hash(0) { _ in } }
 
   func lookup(_ identifier: RecordIdentifier) -> Int64 {
@@ -50,7 +49,7 @@ struct VaultKeys: Sendable {
     }
   }
 
-  /// Of the slots, in the order of their numbers.
+  /// The digest of the slots in the order of their numbers.
   func digest(_ slots: [KeySlot]) -> [UInt8] {
     hash(3) {
       for slot in slots {
@@ -96,7 +95,7 @@ extension SealingKey {
     try converting(subkey(context: "credmgr", id: number))
   }
 
-  /// A new nonce, and after it the sealed plaintext, whose last 16 bytes are the tag.
+  /// A new nonce and the sealed plaintext, whose last 16 bytes are the tag.
   func sealed(
     _ plaintext: Secret, _ associatedData: BinaryWriter, random: some RandomSource
   ) throws(VaultError) -> [UInt8] {
@@ -104,7 +103,7 @@ extension SealingKey {
     return try converting(nonce + seal(plaintext, associatedData: associatedData.bytes, nonce: nonce))
   }
 
-  /// `nil` if the bytes are not what was sealed.
+  /// The plaintext, or `nil` if the bytes were altered.
   func opened(_ sealed: [UInt8], _ associatedData: BinaryWriter) -> Secret? {
     try? open(
       Array(sealed.dropFirst(Self.nonceByteCount)), associatedData: associatedData.bytes,

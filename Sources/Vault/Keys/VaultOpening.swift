@@ -2,24 +2,24 @@ import Cryptography
 import SQLite
 import Store
 
-/// Somebody who may have a key to the vault.
+/// A possible source of a key to the vault.
 package enum KeyHolder {
   case keyFile
-  /// Somebody who keeps the keys of an opened vault, by the name of the vault and of its present keys.
+  /// A cache of an opened vault's keys, under the name of the vault and its current keys.
   case opened((_ vault: String) -> Secret?)
-  /// By the name under which the key was kept.
+  /// The Secret Service, under the name of its item.
   case secretService((_ item: String) throws(VaultError) -> Secret)
-  /// A person, or a program in their place. `attempt` is 1, and one more each time that the answer was wrong; throws
-  /// `.wrongPassphrase` not to be asked again.
+  /// A user, or a program for them. `attempt` begins with 1 and grows after each wrong answer; throwing
+  /// `.wrongPassphrase` ends the attempts.
   case passphrase((_ attempt: Int) throws(VaultError) -> Secret)
 }
 
 struct VaultOpening {
   let keys: VaultKeys
-  /// The identifier of the vault key that stood in the header then. It is another one than that of the keys if the
-  /// header is damaged.
+  /// The identifier of the vault key in the header at that time. With a damaged header it differs from that of the
+  /// keys.
   let identifier: [UInt8]
-  /// The slot that was opened; `nil` when the keys were somebody's already.
+  /// The slot that was opened, or `nil` if the keys were cached.
   let foundBy: SlotKind?
 }
 
@@ -32,11 +32,11 @@ extension VaultOpening {
         self = try seen.opened(holders)
         return
       } catch {
-        // Slots and key file are two files: one of them may have been exchanged after the other one was read.
+        // Slots and key file are separate files, one of which may have been replaced after reading the other.
         guard error.isOfOneHolder else { throw error }
         let now = try LockedVault(file)
-        // The key file of a commit is moved to its place behind it, which changes no slot: between our looks at the one
-        // place and at the other.
+        // A commit moves its key file to its final place afterwards, without changing slots: possibly between our
+        // checks of the two places.
         let isSame = now.slots == seen.slots && now.identifier == seen.identifier
         guard !isSame || error.isOfKeyFile && !isSecondLook else { throw error }
         isSecondLook = isSame
@@ -54,7 +54,7 @@ extension VaultError {
     }
   }
 
-  /// Whether somebody else may have a key all the same.
+  /// Whether another holder may still have a key.
   fileprivate var isOfOneHolder: Bool {
     switch self {
     case .keyFileMissing, .keyFileInvalid, .keyFileOfAnotherVault, .secretService, .damaged(_, .slots),
@@ -65,7 +65,7 @@ extension VaultError {
   }
 }
 
-/// What a vault shows of itself to everybody, and all that opening it needs.
+/// The part of a vault that is readable without a key, and that opening it needs.
 private struct LockedVault {
   let location: VaultLocation
   let slots: [KeySlot]
@@ -96,7 +96,7 @@ private struct LockedVault {
     case .opened(let keep):
       guard let secret = keep(Hexadecimal.encode(identifier)), secret.count == VaultKeys.byteCount else { return nil }
       let keys = try VaultKeys(secret)
-      // Keys of another time, or of another vault.
+      // The keys are outdated or belong to another vault.
       guard keys.identifier == identifier else { return nil }
       return VaultOpening(keys: keys, identifier: identifier, foundBy: nil)
     case .secretService(let look):
@@ -122,7 +122,7 @@ private struct LockedVault {
   private func openedByKeyFile() throws(VaultError) -> VaultOpening? {
     guard !slots.of(.keyFile).isEmpty else { return nil }
     var failure = VaultError.keyFileMissing(path: location.keyFile)
-    // The second one is in force when its slot was committed and its writer died before it was moved.
+    // The second file is in force if its slot was committed and its writer died before moving it.
     for path in [location.keyFile, location.nextKeyFile] {
       let keyFile: KeyFile
       do throws(VaultError) {

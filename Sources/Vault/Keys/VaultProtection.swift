@@ -5,9 +5,9 @@ import Store
 import Text
 
 extension Vault {
-  /// Makes a slot, or puts it in the place of the one of its kind.
+  /// Creates a slot, or replaces the one of its kind.
   ///
-  /// - Returns: the Secret Service's item that is not needed any more.
+  /// - Returns: the Secret Service's item to delete, or `nil`.
   @discardableResult
   package func protect(with draft: SlotDraft, now: Moment, noting event: Secret? = nil) throws(VaultError) -> String? {
     let replaced = try changeSlots(noting: event) { slots, keys throws(VaultError) in
@@ -23,20 +23,20 @@ extension Vault {
       return slots[index]
     }
     FaultPoint.reach("protect.committed")
-    // Where this fails the key file is in force in the place where it is, and the next one to come moves it.
+    // If this fails, the key file is in force where it is, and the next process moves it.
     try? settleKeyFile()
     return replaced?.item
   }
 
-  /// Removes the slot of a kind. The key file goes with its slot.
+  /// Removes the slot of a kind, and with it the key file.
   ///
-  /// - Returns: the Secret Service's item that is not needed any more.
-  /// - Throws: `.file` if the slot is removed and the key file could not be; after any other error nothing is changed.
+  /// - Returns: the Secret Service's item to delete, or `nil`.
+  /// - Throws: `.file` if the slot is removed but the key file remains; after any other error nothing has changed.
   @discardableResult
   package func unprotect(_ kind: SlotKind, noting event: Secret? = nil) throws(VaultError) -> String? {
     let removed = try changeSlots(noting: event) { slots, _ throws(VaultError) in
       guard let index = slots.firstIndex(where: { $0.kind == kind.rawValue }) else { throw .noSlot(kind) }
-      // A slot of a kind that is not known here may be one that nobody can open.
+      // It may be impossible to open a slot of an unknown kind.
       guard slots.contains(where: { $0.kind != kind.rawValue && SlotKind(rawValue: $0.kind) != nil }) else {
         throw .lastSlot(kind)
       }
@@ -53,12 +53,12 @@ extension Vault {
     }
   }
 
-  /// No key is needed for it.
+  /// The items of all slots, which are readable without a key.
   package static func secretServiceItems(of location: VaultLocation) throws(VaultError) -> [String] {
     try VaultFile(location).slots().compactMap(\.item)
   }
 
-  /// `nil` if the vault has no passphrase.
+  /// Whether the passphrase is correct, or `nil` if the vault has none.
   package func accepts(_ passphrase: Secret) throws(VaultError) -> Bool? {
     let slots = try transaction(.deferred) { _ throws(VaultError) in try file.slots() }
     guard let (_, parameters) = try slots.passphrase(path: location.file) else { return nil }
@@ -79,18 +79,17 @@ extension Vault {
 
   // MARK: The key file
 
-  /// Puts the key file of an uncommitted slot beside the one in force. To be called with the place of the only writer.
+  /// Puts the key file of an uncommitted slot next to the one in force; requires the lock of the only writer.
   func stage(_ drafts: [SlotDraft], over slots: [KeySlot]) throws(VaultError) {
     guard let keyFile = drafts.compactMap(\.keyFile).first else { return }
-    // What a killed process left may be in force.
+    // A file left by a killed process may be in force.
     try settle(slots)
     try wrapping(VaultError.file, PrivateFile.replace(location.nextKeyFile, keyFile.content))
     FaultPoint.reach("key-file.staged")
   }
 
-  /// Moves the key file of a committed slot to its place, and removes one that no slot needs.
-  ///
-  /// Only who has the place of the only writer may do this: then no slot is about to be committed.
+  /// Moves the key file of a committed slot to its place, and removes one that no slot needs. The lock of the only
+  /// writer ensures that no other process is about to commit a slot.
   func settleKeyFile() throws(VaultError) {
     try transaction(.immediate) { _ throws(VaultError) in try settle(try file.slots()) }
   }
@@ -113,13 +112,13 @@ extension Vault {
 
   // MARK: The vault key
 
-  /// Makes a new vault key, and seals every record and every slot anew. Other processes notice it at their next call.
-  /// Locks keep their names.
+  /// Creates a new vault key and seals all records and slots again. Other processes notice it at their next call, and
+  /// locks keep their names.
   ///
-  /// - Parameter drafts: one for each kind of slot that there is: a rotation renews the wrapping keys, too.
-  /// - Returns: the Secret Service's item that is not needed any more.
-  /// - Throws: `.otherSlots` if there are others than the drafts are for; `.damaged` or `.damagedRecord` if anything is
-  ///   not as it was written: a rotation would make it look genuine. Nothing is changed then.
+  /// - Parameter drafts: one for each kind of existing slot, because a rotation also renews the wrapping keys.
+  /// - Returns: the Secret Service's item to delete, or `nil`.
+  /// - Throws: `.otherSlots` if the drafts do not match the slots; `.damaged` or `.damagedRecord` if the vault was
+  ///   altered, because a rotation would make the alteration look genuine. Nothing has changed then.
   @discardableResult
   package func rotate(to drafts: [SlotDraft], now: Moment, noting event: Secret? = nil) throws(VaultError) -> String? {
     try requireWritable()

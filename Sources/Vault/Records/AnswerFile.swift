@@ -2,10 +2,10 @@ import Cryptography
 import Platform
 import Store
 
-/// A place beside the vault for what a provider is about to answer.
+/// A file next to the vault for a provider's expected response.
 ///
-/// Between an answer and the end of a change lie some thirty system calls. A process that dies there would lose a
-/// refresh token that the provider has replaced. The place is made before the provider is asked, with room on the disk;
+/// The end of a change follows a response after some thirty system calls, and a process that dies in between would lose
+/// a refresh token that the provider has already replaced. So the file and its disk space exist before the request, and
 /// filling it is one call.
 private final class AnswerFile: AnswerRoom {
   private let file: PreparedFile
@@ -13,7 +13,7 @@ private final class AnswerFile: AnswerRoom {
   private let keys: VaultKeys
   private let name: String
 
-  /// Most answers have less than a fourth of it.
+  /// Most responses need less than a quarter of this.
   private static let byteCount = 16_384
 
   init(_ vault: Vault, name: String) throws(VaultError) {

@@ -2,13 +2,13 @@ import Cryptography
 import Platform
 import Store
 
-/// The log: lines in a file beside the vault, each sealed on its own and bound to what stands before it. Noting an
-/// event waits neither for changes of the vault nor for the disk.
+/// The log: sealed lines in a file next to the vault, each bound to the preceding bytes. Logging an event does not wait
+/// for changes of the vault or for the disk.
 struct EventLog {
-  /// The length at which the file becomes the older one; some thousands of events.
+  /// The size at which the file becomes the older one: several thousand events.
   static let limit = 1 << 20
   static let eventLimit = 2048
-  /// As much of the end of what stands before a line goes into it: most of the tag of the line before.
+  /// The number of preceding bytes that a line is bound to: most of the previous line's tag.
   private static let linkByteCount = 16
 
   let path: String
@@ -17,9 +17,9 @@ struct EventLog {
 
   struct Line {
     fileprivate let bytes: ArraySlice<UInt8>
-    /// `nil` if it cannot be read: only half of it was written, or somebody else wrote it, or another vault key.
+    /// The event, or `nil` if the line is incomplete or was sealed by another program or with another vault key.
     let event: Secret?
-    /// `false` if another line stood before it when it was written.
+    /// `false` if another line preceded this one when it was written.
     let isLinked: Bool
 
     var isFault: Bool { event == nil || !isLinked }
@@ -28,18 +28,18 @@ struct EventLog {
   func append(_ event: Secret, _ keys: VaultKeys, random: some RandomSource) throws(VaultError) {
     let file = try wrapping(
       VaultError.file, LogFile.open(path, limit: Self.limit, tail: Self.linkByteCount + 1))
-    // What was begun and not ended spoils no other line.
+    // An incomplete line must not damage the next one.
     let isAtBeginning = file.tail.last ?? Self.end == Self.end
     let line = try Self.line(event, link: Self.link(to: file.tail[...]), keys, random: random)
     try wrapping(VaultError.file, file.append((isAtBeginning ? [] : [Self.end]) + line))
   }
 
-  /// The lines, the oldest first. The last one is left out while it is being written.
+  /// The lines, the oldest first, without one that is still being written.
   func lines(_ keys: VaultKeys) throws(VaultError) -> [Line] {
     let content = try wrapping(VaultError.file, LogFile.read(path))
     let bytes = content.older + content.current
     var lines: [Line] = []
-    // What stood before the older file is gone.
+    // The text before the older file no longer exists.
     var isKnown = content.older.isEmpty
     var start = 0
     while let end = bytes[start...].firstIndex(of: Self.end) {
@@ -60,7 +60,7 @@ struct EventLog {
     return lines
   }
 
-  /// Seals all events with other keys. What cannot be read stays as it is, and what is missing stays missing.
+  /// Seals all events with other keys. Unreadable lines stay as they are, and gaps remain gaps.
   func reseal(_ old: VaultKeys, _ new: VaultKeys, random: some RandomSource) throws(VaultError) {
     let file = try wrapping(VaultError.file, LogFile.open(path, limit: .max, tail: 0))
     var bytes: [UInt8] = []
@@ -75,7 +75,7 @@ struct EventLog {
     try wrapping(VaultError.file, file.replace(with: bytes))
   }
 
-  /// Moves a log away of which these keys open nothing.
+  /// Moves away a log of which these keys open nothing.
   func setAside(unlessOpenedBy keys: VaultKeys) {
     guard let lines = try? lines(keys), !lines.isEmpty, lines.allSatisfy({ $0.event == nil }),
       let content = try? LogFile.read(path),
@@ -101,13 +101,13 @@ struct EventLog {
 }
 
 extension Vault {
-  /// Takes some microseconds. An event of more than 2048 bytes is not noted.
+  /// Logs an event within microseconds, unless it exceeds 2048 bytes.
   package func note(_ event: Secret) throws(VaultError) {
     guard event.count <= EventLog.eventLimit else { return }
     try EventLog(location).append(event, opening.keys, random: random)
   }
 
-  /// Throws `.file` when something else is in the place of the log, so that nothing can be noted.
+  /// The events and the number of known losses. Throws `.file` if another kind of file replaces the log.
   package func events() throws(VaultError) -> (events: [Secret], lost: Int) {
     try transaction(.deferred) { keys throws(VaultError) in
       let lines = try EventLog(location).lines(keys)
@@ -115,8 +115,8 @@ extension Vault {
     }
   }
 
-  /// What earlier programs have kept in records, of up to 64 events each:
-  /// `i64(number of the first event) ‖ u8(n) ‖ n bytes`, and then `u16(length) ‖ event` for each one.
+  /// The events that earlier versions stored in records of up to 64 events:
+  /// `i64(number of the first event) ‖ u8(n) ‖ n bytes`, and then `u16(length) ‖ event` for each event.
   private func earlierEvents() throws(VaultError) -> [Secret] {
     var pages: [(series: String, first: Int64, events: [Secret])] = []
     for record in try records(.event, provider: nil) {

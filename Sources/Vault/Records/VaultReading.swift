@@ -11,7 +11,7 @@ extension Vault {
     }
   }
 
-  /// SQLite's own index is not asked: nobody has sealed it, and a record that it hides would be missing without a word.
+  /// Reads without SQLite's own index, which is not sealed and could hide a record.
   package func records(_ kind: RecordKind, provider: String?) throws(VaultError) -> [Record] {
     let records = try opened(kind, provider)
       .filter { record in provider.map { record.identifier.provider.utf8.elementsEqual($0.utf8) } ?? true }
@@ -19,7 +19,7 @@ extension Vault {
         ($0.identifier.provider, $0.identifier.account, $0.revision)
           < ($1.identifier.provider, $1.identifier.account, $1.revision)
       }
-    // Where the way to a row was altered, a change did not find it, and stored another one of the same name.
+    // If the path to a row was altered, a change may have missed the row and stored another one with the same name.
     return records.indices.filter { $0 + 1 == records.endIndex || records[$0].identifier != records[$0 + 1].identifier }
       .map { records[$0] }
   }
@@ -34,7 +34,7 @@ extension Vault {
     }
   }
 
-  /// - Throws: `.damaged` if header, slots or index cannot be read, either.
+  /// - Throws: `.damaged` if the header, slots or index are also unreadable.
   package func unreadable(
     _ kind: RecordKind, provider: String?, without known: Set<RecordIdentifier> = []
   ) throws(VaultError) -> [RecordIdentifier] {

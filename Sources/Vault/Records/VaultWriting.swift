@@ -4,7 +4,7 @@ import SQLite
 import Store
 
 extension Vault {
-  /// Events are noted after the change; where they cannot be, that is no error.
+  /// Makes the changes, then logs their events; a failure to log is not an error.
   @discardableResult package func apply(_ changes: [Change]) throws(VaultError) -> Int64 {
     try change { change, _ throws(VaultError) in
       for item in changes {
@@ -22,7 +22,7 @@ extension Vault {
 
   package func check(_ identifiers: [RecordIdentifier]) throws(VaultError) {
     try requireWritable()
-    // The change behind an answer needs other parts of the file than the one before it.
+    // The change after a response needs other parts of the file than the one before it.
     try transaction(.deferred) { _ throws(VaultError) in try file.requireSoundness() }
     try transaction(.immediate) { keys throws(VaultError) in
       try file.requireLength()
@@ -49,7 +49,7 @@ extension Vault {
   func requireWritable() throws(VaultError) { guard access == .readWrite else { throw .readOnly(path: location.file) } }
 }
 
-/// A change in the making: the header, and those parts of the index that it touches.
+/// A change in progress: the header and the parts of the index that it touches.
 struct VaultChange {
   private let vault: Vault
   private let file: VaultFile
@@ -59,7 +59,7 @@ struct VaultChange {
   private var buckets: [UInt8: IndexBucket] = [:]
   var events: [Secret] = []
 
-  /// The revision of all that the change stores.
+  /// The revision of all records that the change stores.
   var revision: Int64 { header.generation }
 
   init(_ vault: Vault, _ keys: VaultKeys) throws(VaultError) {
@@ -80,7 +80,7 @@ struct VaultChange {
     key = try keys.index()
   }
 
-  /// Goes on without a record and with other keys.
+  /// Continues without records and with other keys.
   mutating func begin(anew keys: VaultKeys) throws(VaultError) {
     self.keys = keys
     key = try keys.index()
@@ -99,12 +99,12 @@ struct VaultChange {
     try store(Record(identifier: identifier, payload: payload, revision: revision))
   }
 
-  /// Stores a record with the revision that it has.
+  /// Stores a record with its existing revision.
   mutating func store(_ record: Record) throws(VaultError) {
     let identifier = record.identifier
     let row = try SealedRecord(record, keys: keys, random: vault.random)
     try file.insert(row)
-    // Two names with the same 64 bits: 10 000 records meet that once in 10^11 vaults.
+    // Two names with the same 64 bits: 10 000 records lead to that in one of 10^11 vaults.
     if let other = try bucket(of: identifier).entries
       .first(where: { $0.key != identifier && keys.lookup($0.key) == row.lookup })
     {
@@ -119,8 +119,7 @@ struct VaultChange {
     try setEntry(identifier, nil)
   }
 
-  /// The row counts, because it is what the caller has read: where somebody altered row or index, the record
-  /// can still be stored anew.
+  /// Checks the row, because the caller has read it: a record with an altered row or index can still be replaced.
   private func check(_ identifier: RecordIdentifier, _ precondition: Precondition) throws(VaultError) {
     guard precondition != .any else { return }
     let actual = try vault.row(keys.lookup(identifier))?.revision
@@ -170,7 +169,7 @@ struct VaultChange {
     header.slots = keys.digest(slots.sorted { $0.number < $1.number })
   }
 
-  /// Writes the touched parts of the index, and the header.
+  /// Writes the touched parts of the index and the header.
   mutating func finish() throws(VaultError) {
     for (number, bucket) in buckets {
       guard !bucket.entries.isEmpty else {
@@ -186,8 +185,8 @@ struct VaultChange {
     let (identifier, sealed) = (keys.identifier, try header.sealed(key: key, random: vault.random))
     try file.query { connection throws(SQLiteError) in
       try connection.replaceHeader(key: identifier, sealed: sealed)
-      // Between changes no page is unused: SQLite's list of those, which nobody seals, could make a change write over
-      // one that is used.
+      // Between changes no page is unused: SQLite's list of unused pages is not sealed, and could make a change
+      // overwrite a used one.
       try connection.execute("PRAGMA incremental_vacuum")
     }
   }

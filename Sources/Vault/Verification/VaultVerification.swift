@@ -16,8 +16,8 @@ extension VaultFinding {
 }
 
 extension Vault {
-  /// Names all that is not as it was written. A whole file that is exchanged for an older copy of itself is not found
-  /// out: nothing outside of the file knows better.
+  /// Finds everything that was altered, except the replacement of the whole file by an older copy, because nothing
+  /// outside the file records its state.
   package func verify() throws(VaultError) -> [VaultFinding] {
     try transaction(.deferred) { keys throws(VaultError) in
       var verification = Verification(vault: self, keys: keys)
@@ -31,7 +31,7 @@ struct Verification {
   private let file: VaultFile
   private let keys: VaultKeys
   private(set) var findings: [VaultFinding] = []
-  /// All that could be opened.
+  /// All records that could be opened.
   private(set) var records: [Record] = []
   private var index: [RecordIdentifier: IndexBucket.Entry] = [:]
 
@@ -59,7 +59,7 @@ struct Verification {
     if !findings.contains(finding) { findings.append(finding) }
   }
 
-  /// What SQLite cannot read is a finding; what has to do with the machine is an error.
+  /// Converts SQLite's failures to read into findings; failures of the machine stay errors.
   private mutating func read<Result>(
     _ otherwise: Result, _ body: (Connection) throws(SQLiteError) -> Result
   ) throws(VaultError) -> Result {
