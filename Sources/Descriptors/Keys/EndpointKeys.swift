@@ -11,7 +11,7 @@ extension Endpoint {
     return Table(kind == .authorization ? "page" : "endpoint", Endpoint(kind), short: "url") {
       Key(
         "url", at: \.url, as: .url(except: owned, isShown: isShown), type: "[URL template](#templates)",
-        isRequired: true, means: "where the leg goes", for: "all")
+        isRequired: true, means: "the address of the leg", for: "all")
       Key(
         "method", at: \.method, as: .word(among: ["GET", "POST", "PUT", "PATCH", "DELETE"]), default: "see above",
         means: "the method (RFC 9110, 9)", for: "`github` revokes by `DELETE`")
@@ -19,31 +19,31 @@ extension Endpoint {
         "send", at: \.send, as: .choice(), default: "`form`; `query` with GET and DELETE; `json` at `registration`",
         isAlwaysWritten: true,
         means: """
-          where the parameters go; `fragment` is behind a `?` in the fragment of the URL, for pages whose routes begin \
-          with `#`
+          the location of the parameters; `fragment` means after a `?` in the URL's fragment, for pages whose routes \
+          begin with `#`
           """, for: "`oclc-today`: `query` with an empty POST; Notion: `json`; Apollo: `fragment`")
       Key(
         "in_query", at: \.inQuery, as: .texts, type: "list of parameters",
-        means: "those that go into the query although the others go into a body", for: "Figma: `redirect_uri`")
+        means: "parameters sent in the query although the others are in a body", for: "Figma: `redirect_uri`")
       Key(
         "verbatim", at: \.verbatim, as: .texts, type: "list of parameters",
         means: """
-          those whose value stands as it is: not percent-encoded in a query (but for what would end it), and JSON \
-          instead of a text in a JSON body
+          parameters sent unchanged: in a query, only characters that would end it are percent-encoded; in a JSON \
+          body, the value is JSON instead of a text
           """, for: "Unsplash: `scope`; Workday: numbers")
       Key(
         "parameters", at: \.parameters,
         as: .parameters(except: owned.subtracting(OwnedParameters.droppable), isShown: isShown),
         type: "mapping of templates, or `null`",
-        means: "parameters that are added, or set to another value; `null` drops one",
+        means: "parameters to add or replace; `null` drops one",
         for: "Google: `access_type: offline`; `l2p`: `grant_type: device`")
       Key(
         "rename", at: \.rename, as: .texts(valuesExcept: owned), type: "mapping of names",
-        means: "standard names, and the names on the wire",
+        means: "standard names with the provider's names for them",
         for: "`l2p`: `device_code: code`; TikTok: `client_id: client_key`")
       Key(
         "authentication", at: \.authentication, as: .choice(), type: "see [`client.authentication`](#client)",
-        default: "what `client` says", means: "how the client shows who it is at this leg",
+        default: "that of `client`", means: "the client's authentication at this leg",
         for: "`github`: `none` at `device_token`")
       Key(
         "headers", at: \.headers,
@@ -51,14 +51,15 @@ extension Endpoint {
         type: "mapping of templates", means: "headers of this leg", for: "`github`: `Accept` at `identity`")
       Key(
         "response", at: \.response, as: ResponseRules.keys.notation, default: "the descriptor's `response`",
-        means: "how the answer is read: [Answers](#answers)", for: "`l2p`: `verification_url`")
+        means: "rules for reading the answer: [Answers](#answers)", for: "`l2p`: `verification_url`")
       Key(
         "tokens", at: \.tokens, as: .choices(among: [.accessToken, .refreshToken]),
         default: "`revocation`: both, the refresh token first; `introspection`: `access_token`",
-        means: "which tokens the leg is about, one request each", for: "`l2p`: `refresh_token`")
+        means: "the tokens to send, one request each", for: "`l2p`: `refresh_token`")
       Key(
         "follows", at: \.followed, as: .choices(among: [.token, .refresh]), default: "`token`",
-        means: "`token_exchange`: what it follows: a login, or each refresh too", for: "Bullhorn: `[token, refresh]`")
+        means: "`token_exchange`: the legs it follows: a login, or also each refresh",
+        for: "Bullhorn: `[token, refresh]`")
     } finish: { decoder, node, endpoint in
       decoder.checkOwned(endpoint, of: kind, at: node)
       if node["send"]?.text == nil { endpoint.send = Endpoint.placement(kind, endpoint.method) }
@@ -102,27 +103,27 @@ extension Notation<[EndpointKind: Endpoint]> {
 extension ResponseRules {
   static let keys = Table("response", ResponseRules()) {
     Key(
-      "format", at: \.format, as: .choice(), default: "see below", means: "how the answer of this leg is written",
-      for: "a leg that answers otherwise than the rest")
+      "format", at: \.format, as: .choice(), default: "see below", means: "the format of this leg's answer",
+      for: "a leg with another format than the rest")
     Key(
       "within", at: \.within, as: .path, type: "path", default: "the answer itself",
-      means: "where the object with the fields is", for: "Withings: `body`")
+      means: "the path of the object with the fields", for: "Withings: `body`")
     Key(
       "fields", at: \.fields, as: .fields, default: "each under its own name",
-      means: "where [fields](#fields) stand that do not stand under their own name",
+      means: "the paths of [fields](#fields) with other names",
       for: "`oclc-today`: `scope: [scopes, scope]`")
     Key(
       "keep", at: \.keep, as: .keep, type: "list, or mapping of name to path, paths or [mapping](#keys-of-keep)",
       means: """
-        what is kept of the answer with the credential, as a name for templates, and shown by `token --json`; of the \
-        tokens' legs, of the redirect, and of `identity` (Xero's tenant, Mailchimp's data center)
+        fields to store with the credential as names for templates, which `token --json` shows; from legs with tokens, \
+        the redirect, and `identity` (Xero's tenant, Mailchimp's data center)
         """, for: "`oclc`: `principalID`")
     Key(
       "errors", at: \.errors, as: ErrorRules.keys.notation, default: "RFC 6749, 5.2",
-      means: "how a refusal is recognised, at any status: [Errors](#errors)", for: "`l2p`, `github`")
+      means: "rules for recognizing a refusal, with any status: [Errors](#errors)", for: "`l2p`, `github`")
     Key(
       "active", at: \.active, as: .active, type: "path, mapping, or `status`", default: "`active` is `true`",
-      means: "`introspection`: what says that the token is good (RFC 7662, 2.2)",
+      means: "`introspection`: the sign that the token is valid (RFC 7662, 2.2)",
       for: "`l2p`: `{ path: state, equals: valid }`")
   } finish: { decoder, node, rules in
     decoder.checkShown(rules, node)
@@ -133,9 +134,9 @@ extension FieldSource {
   static let keys = Table("field", FieldSource(paths: []), short: "path") {
     Key(
       "path", at: \.paths, as: .paths, type: "path, or list of paths", isRequired: true, isAlwaysWritten: true,
-      means: "where the field stands", for: "–")
+      means: "the path of the field; the first existing one counts", for: "–")
     Key(
-      "time", at: \.time, as: .choice(), default: "a number is seconds, anything else a date",
+      "time", at: \.time, as: .choice(), default: "numbers are seconds, everything else is a date",
       means: "the form of a duration or a moment", for: "Evernote: `milliseconds`")
   }
 }
@@ -144,10 +145,10 @@ extension KeptField {
   static let keys = Table("kept", KeptField(), short: "path") {
     Key(
       "path", at: \.paths, as: .paths, type: "path, or list of paths", isRequired: true, isAlwaysWritten: true,
-      means: "where the value stands; the first that is there and not empty counts", for: "–")
+      means: "the path of the value; the first one that exists and is not empty counts", for: "–")
     Key(
       "pattern", at: \.pattern, as: .pattern, type: "regular expression",
-      means: "what the whole value has to match; an answer with another one is refused", for: "`salesforce`")
+      means: "a pattern that the whole value must match, or credmgr refuses the answer", for: "`salesforce`")
   }
 }
 
@@ -155,17 +156,17 @@ extension ErrorRules {
   static let keys = Table("errors", ErrorRules()) {
     Key(
       "code", at: \.code, as: .paths, type: "path, or list of paths", default: "`error`, `oauth_problem`",
-      means: "where the error's code stands; the first that is there and not null counts",
+      means: "the path of the error's code; the first one that exists and is not null counts",
       for: "`l2p`: `[error, status]`")
     Key(
       "description", at: \.description, as: .paths, type: "path, or list of paths",
       default: "`error_description`, `oauth_problem_advice`",
-      means: "where the words for people stand", for: "`oclc-today`: `message`")
+      means: "the path of the error's description", for: "`oclc-today`: `message`")
     Key(
-      "success", at: \.success, as: .texts, means: "values of the code that mean that all is well",
+      "success", at: \.success, as: .texts, means: "values of the code that mean success",
       for: "`l2p`: `ok`; Withings: `\"0\"`")
     Key(
-      "meanings", at: \.meanings, as: .texts(), means: "the provider's codes, and the RFC's words for them",
+      "meanings", at: \.meanings, as: .texts(), means: "the provider's codes with the RFC's codes for them",
       for: "`github`: `bad_refresh_token: invalid_grant`")
   }
 }
@@ -220,8 +221,10 @@ struct ActiveField: Sendable {
   static let keys = Table("active", ActiveField(), short: "path") {
     Key(
       "path", at: \.path, as: .path, type: "path", isRequired: true, isAlwaysWritten: true,
-      means: "the field that says it", for: "`l2p`: `state`")
-    Key("equals", at: \.values, as: .texts, default: "`true`", means: "the values that mean yes", for: "`l2p`: `valid`")
+      means: "the path of the field", for: "`l2p`: `state`")
+    Key(
+      "equals", at: \.values, as: .texts, default: "`true`", means: "the values that mean that the token is valid",
+      for: "`l2p`: `valid`")
   }
 }
 
