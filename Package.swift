@@ -1,16 +1,15 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// A package that another one fetched may not have flags of its own (SwiftPM, "unsafeFlags"): it does without.
+/// Whether another package fetched this one, which then must not set flags (SwiftPM, "unsafeFlags").
 let isFetched = ["/checkouts/", "/registry/downloads/"].contains { Context.packageDirectory.contains($0) }
 
-/// A section for each function, so that the linker can leave out those that nobody calls, and put them in another order.
+/// Puts each function into a section, so that the linker can remove unused functions and reorder the rest.
 let sections: [SwiftSetting] = [
   .unsafeFlags(["-Xfrontend", "-function-sections"], .when(configuration: .release))
 ]
 
-/// Every target is compiled in the Swift 6 language mode with strict memory safety, and a warning
-/// is an error: what the compiler can find is not left to a reviewer.
+/// Settings of every target: the Swift 6 language mode, strict memory safety, and warnings as errors.
 let strict: [SwiftSetting] =
   [
     .swiftLanguageMode(.v6),
@@ -18,30 +17,30 @@ let strict: [SwiftSetting] =
     .treatAllWarnings(as: .error),
   ] + (isFetched ? [] : sections)
 
-/// For what is long: 0.4 MB less in each program.
+/// Settings of long targets, which save 0.4 MB in each program.
 let compact: [SwiftSetting] = strict + (isFetched ? [] : [.unsafeFlags(["-Osize"], .when(configuration: .release))])
 
-/// What every program is linked with when it is for use. lld and not gold: it links eight times faster, folds functions of
-/// equal code, and is silent about `dlopen` in a static program, which ours never calls. Nobody unwinds the stack of a Swift
-/// program, so the tables for it are left out (docs/performance.md).
+/// Linker flags of every release program. lld links eight times faster than gold, folds functions with equal code, and
+/// does not warn about `dlopen` in a static program, which ours never calls. Swift programs are never unwound, so the
+/// tables for that are left out (docs/performance.md).
 let small =
   [
     "-use-ld=lld", "-Xlinker", "--gc-sections", "-Xlinker", "--icf=all", "-Xlinker", "--no-eh-frame-hdr",
     "-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/no-unwinding.ld",
   ]
 
-/// Nothing is done at the start of the program that a token needs not.
+/// Skips startup work that a token does not need.
 let quick = ["-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/no-constructors.ld"]
 
-/// `credmgr` answers what the vault can answer without a dynamic loader: that is 0.5 ms instead of 6 ms
+/// Links `credmgr` without a dynamic loader: answers from the vault take 0.5 ms instead of 6 ms
 /// (docs/decisions/0001-two-programs-one-without-a-network.md). A static glibc program cannot resolve names, so
 /// `credmgr-online` does everything that needs the network.
 let fullyStatic: [LinkerSetting] = [
   .unsafeFlags(["-static-executable", "-lm"] + small + quick, .when(configuration: .release))
 ]
 
-/// The program that loads libcurl carries the Swift library in itself and needs no Swift on the machine.
-/// Nothing is loaded into them, so no symbol is exported; relocations are packed (glibc 2.36 or later).
+/// Links the Swift library into the programs, which therefore need no Swift on the machine. They load no plug-ins, so
+/// they export no symbols; relocations are packed (glibc 2.36 or later).
 let staticLibrary: [LinkerSetting] = [
   .unsafeFlags(
     ["-static-stdlib", "-Xlinker", "--no-export-dynamic", "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs"] + small
@@ -49,10 +48,10 @@ let staticLibrary: [LinkerSetting] = [
     .when(configuration: .release))
 ]
 
-/// A program whose `main` is a function of its own.
+/// For a program that defines `main` itself.
 let entryPoint: [SwiftSetting] = isFetched ? [] : [.unsafeFlags(["-parse-as-library"])]
 
-/// What the fuzzer and the test of the parsers of what comes from outside need.
+/// The dependencies of the fuzzer and of the tests of parsers of outside input.
 let fuzzed: [Target.Dependency] = [
   "Text", "Commands", "CredentialManager", "OAuth", "Descriptors", "HTTP", "JSON", "YAML", "Cryptography",
 ]
@@ -70,7 +69,7 @@ let package = Package(
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
     .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
-    // Without pkg-config, which would link what is loaded when it is needed.
+    // Without pkg-config, which would link the library that credmgr loads when needed.
     .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(
       name: "CQREncode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
@@ -84,7 +83,7 @@ let package = Package(
     .target(name: "Cryptography", dependencies: ["CSodium", "COpenSSL"], swiftSettings: strict),
     .target(
       name: "Platform", dependencies: ["Text", "CPOSIX"],
-      // Where a test can kill the program; the release build has none of it.
+      // Places where a test can kill the program; the release build has none.
       swiftSettings: strict + [.define("FAULT_POINTS", .when(configuration: .debug))]),
     .target(name: "HTTP", dependencies: ["Text", "CPOSIX"], swiftSettings: strict),
     .target(name: "Curl", dependencies: ["Text", "CCurl", "HTTP"], swiftSettings: strict),
@@ -128,7 +127,7 @@ let package = Package(
       name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP", "Platform", "QRCode", "Simulator"],
       swiftSettings: strict + entryPoint,
       linkerSettings: staticLibrary),
-    // Not installed: it prints the table of the commands, of which script/manual makes the manual.
+    // Not installed: prints the table of commands, from which script/manual generates the manual.
     .executableTarget(
       name: "credmgr-manual", dependencies: ["Commands", "JSON", "Platform"], swiftSettings: strict),
 
@@ -178,7 +177,7 @@ let package = Package(
   ]
 )
 
-// What script/fuzz builds, in the place of the test of the same parsers: it needs a runtime that no other program has.
+// script/fuzz builds the fuzzer instead of the test of the same parsers, because it needs another runtime.
 if Context.environment["CREDMGR_FUZZING"] != nil {
   package.targets.removeAll { $0.name == "FuzzedParsersTests" }
   package.targets.append(
