@@ -49,7 +49,7 @@ struct DescriptorDecoder {
       add(.unusedVariable(entry.key), at: entry.keyPlace, severity: .warning)
     }
     if let descriptor { checkBounds(descriptor) }
-    // A mistake may be why something has no effect.
+    // An error may be the reason why a key has no effect.
     if let descriptor, !findings.contains(where: { $0.severity == .error }) { checkEffects(descriptor) }
     return descriptor
   }

@@ -1,7 +1,7 @@
 import Text
 import YAML
 
-/// Looks for what a descriptor says in vain. What it extends may have been written for more than it has itself.
+/// Warns about keys without effect, but not in a base, which may serve descriptors with other grants and endpoints.
 extension DescriptorDecoder {
   mutating func checkEffects(_ descriptor: Descriptor) {
     checkGrants(descriptor.grants)
@@ -90,7 +90,7 @@ extension DescriptorDecoder {
     }
   }
 
-  /// What the engine sends at one endpoint or another, apart from what is signed.
+  /// The parameters that the engine sends at some endpoint, without the signed ones.
   private static let sentParameters: Set<String> = [
     "response_type", "client_id", "client_secret", "redirect_uri", "scope", "state", "nonce", "code_challenge",
     "code_challenge_method", "grant_type", "code", "code_verifier", "refresh_token", "device_code", "client_assertion",
@@ -101,7 +101,7 @@ extension DescriptorDecoder {
 }
 
 extension ResponseField {
-  /// The endpoints whose answers it is looked for in.
+  /// The endpoints whose responses may contain this field.
   fileprivate var readers: [EndpointKind] {
     switch self {
     case .code, .state, .issuer, .oauthVerifier: [.authorization]

@@ -41,10 +41,10 @@ package struct Finding: Sendable, Equatable {
     case invalidDefault(variable: String)
     case unusedVariable(String)
     case withoutGrant(String, [Grant])  // A key of grants that the descriptor does not have.
-    case readElsewhere(String, [EndpointKind])  // What only the answers of these endpoints are asked for.
+    case readElsewhere(String, [EndpointKind])  // Only the responses of these endpoints contain it.
     case unsentParameter(String, suggestion: String?)
     case bracketInPath(String)
-    case blankInScope(String)  // Where scopes are separated otherwise.
+    case blankInScope(String)  // The descriptor has another separator.
     case secretInAddress(String)  // Others than the provider's endpoints would see it.
     case foreignPage(String)  // A device's code is entered at an origin without an endpoint of the descriptor.
     case keptVariable(String)  // A response would choose a variable's host, or all hosts under one.

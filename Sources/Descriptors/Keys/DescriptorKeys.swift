@@ -181,7 +181,7 @@ extension ScopeRules {
       means: "between scopes in an answer", for: "`github`: `\",\"`")
   } finish: { _, node, rules in
     if node["granted_separator"]?.text == nil { rules.grantedSeparator = rules.separator }
-    // "openid profile" is two scopes, as it is in a request.
+    // "openid profile" is two scopes, as in a request.
     rules.requested = rules.requested.flatMap {
       $0.pieces(separatedBy: rules.separator).filter { !$0.isEmpty }.map { String($0) }
     }

@@ -38,7 +38,7 @@ extension Notation<String> {
     text(as: .text) { $0.unicodeScalars.contains(where: \.actsOnTerminals) ? .controlCharacter : nil }
   }
 
-  /// A web page for people.
+  /// A web page for users.
   static var page: Self {
     Notation(
       .text,

@@ -8,7 +8,7 @@ package struct DescriptorLibrary: Sendable {
   /// elsewhere.
   package typealias Reader = @Sendable (_ path: String) throws(UnreadableDescriptor) -> [UInt8]?
 
-  /// The same behind further folders.
+  /// Returns a library that searches these directories first.
   package func behind(_ directories: [String]) -> DescriptorLibrary {
     DescriptorLibrary(directories: directories + self.directories, read: read)
   }
