@@ -32,8 +32,8 @@ package protocol AccountStore: AnyObject {
 
   // MARK: Locks
 
-  /// Takes the lock of an account, which ends with the returned value or the process. `waiting` receives the time waited
-  /// before each further attempt; it returns `false` to give up because another process has finished the work.
+  /// Takes the lock of an account, which ends with the returned value or the process. `waiting` is called before each
+  /// further attempt with the time waited so far; it returns `false` if another process has finished the work.
   func lock(
     _ account: AccountID, timeout: Duration, clock: any WallClock, waiting: (Duration) -> Bool
   ) throws(LockError) -> LockedAccount

@@ -1,6 +1,6 @@
 extension String {
   /// The address with every byte percent-encoded that a shell between us and the browser could act on. For example,
-  /// `wslview` puts the address into a PowerShell command, which evaluates `$(…)` in quotes. Browsers still accept it.
+  /// `wslview` puts it into a PowerShell command, which evaluates `$(…)` in quotes. Browsers accept the result.
   package var harmlessAddress: String {
     let bytes = Array(utf8)
     let brackets = Self.authority(of: bytes)

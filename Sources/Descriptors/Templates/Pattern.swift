@@ -1,10 +1,10 @@
 /// A regular expression that must match a whole value.
 ///
 /// Descriptors come from strangers, so the time is limited: the number of steps is at most the product of the lengths
-/// of the value and the expression. This excludes back-references and lookahead. Supported are: characters, `.`, `[…]`
-/// and `[^…]` with ranges, `\d` `\w` `\s` and their opposites `\D` `\W` `\S`, `\` before any punctuation, groups `(…)`
-/// and `(?:…)`, `|`, and `*` `+` `?` `{n}` `{n,}` `{n,m}`. `^` at the beginning and `$` at the end are allowed without
-/// effect.
+/// of the value and the expression. This excludes back-references and lookahead. Supported are: characters, `.`,
+/// `[…]` and `[^…]` with ranges, `\d` `\w` `\s` and their opposites `\D` `\W` `\S`, `\` before any punctuation,
+/// groups `(…)` and `(?:…)`, `|`, and `*` `+` `?` `{n}` `{n,}` `{n,m}`. `^` at the beginning and `$` at the end are
+/// allowed without effect.
 struct Pattern {
   private enum Step {
     case scalar(ScalarSet)

@@ -20,7 +20,7 @@ package struct Descriptor: Sendable, Equatable {
   package var assertion: AssertionRules?
   package var device = DeviceRules()
   package var oauth1 = OAuth1Rules()
-  /// Paths of the account's name in the identity endpoint's response or else the kept fields; the first existing counts.
+  /// Paths of the account's name in the identity endpoint's response or else the kept fields; the first found counts.
   package var account: [FieldPath] = []
   package var hosts: [Template] = []
   package var git: GitRules?
