@@ -61,7 +61,7 @@ struct SecretAddressTests {
         head(page, "device: { verification_uri_complete: ‸\"https://a.example:8443/?c={user_code}\" }"),
         .foreignPage("https://a.example:8443")),
       FaultyDescriptor(
-        "a page for the code that is no https",
+        "a page for the code without https",
         head(page, "device: { verification_uri_complete: ‸\"http://a.example/?c={user_code}\" }"),
         .insecureURL("http://a.example/?…")),
     ]
@@ -121,16 +121,17 @@ struct KeptBoundTests {
     FaultyDescriptor(
       "a variable's issuer", text("{ ‸api: api }", "issuer: \"https://{api}\"", variables: api), .keptVariable("api")),
     FaultyDescriptor(
-      "a variable's host, kept of the redirect",
+      "a variable's host, kept from the redirect",
       text("[id]", "hosts: [\"{api}\"]", variables: api).replacing(
         "https://a.example/a", with: "{ url: https://a.example/a, response: { keep: { ‸api: api } } }"),
       .keptVariable("api")),
     FaultyDescriptor(
-      "all hosts below a value", text("[‸dc]", "hosts: [‸\"*.{dc}\", ‸\"*.x{dc}.a.example\"]"),
+      "all hosts under a value", text("[‸dc]", "hosts: [‸\"*.{dc}\", ‸\"*.x{dc}.a.example\"]"),
       .unboundedHost("dc"),
       .keptSubdomains("dc"), .keptSubdomains("dc")),
-    FaultyDescriptor("no expression", text("{ dc: { path: dc, pattern: ‸\"[0-9\" } }", ""), .invalidPattern("[0-9")),
-    FaultyDescriptor("no path", text("{ dc: ‸{ pattern: \"[0-9]\" } }", ""), .missingKey("path")),
+    FaultyDescriptor(
+      "an invalid pattern", text("{ dc: { path: dc, pattern: ‸\"[0-9\" } }", ""), .invalidPattern("[0-9")),
+    FaultyDescriptor("a missing path", text("{ dc: ‸{ pattern: \"[0-9]\" } }", ""), .missingKey("path")),
     FaultyDescriptor(
       "an unknown key", text("{ dc: { path: dc, ‸patern: \"[0-9]\" } }", ""),
       .unknownKey("patern", suggestion: "pattern")),
@@ -283,16 +284,17 @@ struct TemplateBoundTests {
 
   static let faulty: [FaultyDescriptor] = [
     FaultyDescriptor(
-      "nine functions in each other", tail: "extra_headers: { X: ‸'{\(nested(9, "client_id"))}' }\n",
+      "nine nested functions", tail: "extra_headers: { X: ‸'{\(nested(9, "client_id"))}' }\n",
       .template(.tooDeep(8))),
     FaultyDescriptor(
-      "what doubles at each step",
+      "a text that doubles at each level",
       tail: "extra_headers: { X: ‸'{\(nested(8, "\"\(String(repeating: "a", count: 8))\""))}' }\n", tooLong),
     FaultyDescriptor(
       "a default that doubles",
       tail: "variables: { s: { default: \(String(repeating: "a", count: 20000)) } }\n"
         + "extra_headers: { X: ‸'{hex(sha256(hex(hex(s))))}' }\n", tooLong),
-    FaultyDescriptor("a text", tail: "extra_headers: { X: ‸\(String(repeating: "a", count: 65_537)) }\n", tooLong),
+    FaultyDescriptor(
+      "an overlong text", tail: "extra_headers: { X: ‸\(String(repeating: "a", count: 65_537)) }\n", tooLong),
   ]
 
   @Test(arguments: faulty) func expensiveTemplatesAreRejected(_ faulty: FaultyDescriptor) { faulty.check() }

@@ -50,7 +50,7 @@ struct PreparedFileTests {
     let folder = try TemporaryFolder()
     do {
       _ = try PreparedFile.make(folder.path + "/answer", size: Int.max)
-      Issue.record("there is no such disk")
+      Issue.record("the disk does not exist")
     } catch {
       #expect(error.isDiskFull)
       #expect(!File.exists(folder.path + "/answer"))

@@ -79,7 +79,7 @@ struct FaultyText: CustomTestStringConvertible {
   }
 
   static let faulty: [FaultyText] = [
-    FaultyText("nothing", "‸", .empty), FaultyText("only a comment", "# nothing\n‸", .empty),
+    FaultyText("an empty text", "‸", .empty), FaultyText("only a comment", "# nothing\n‸", .empty),
     FaultyText("a second document", "a: b\n‸---\nc: d\n", .severalDocuments),
     FaultyText("a key that is a list", "a: b\n? ‸[x]\n: c\n", .keyNotScalar),
     FaultyText("an alias without an anchor", "a: ‸*x\n", .unknownAlias("x")),

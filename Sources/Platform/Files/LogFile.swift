@@ -1,7 +1,7 @@
 import Glibc
 
-/// A private file to which processes append, one at a time, and the older file that precedes it. A power cut can take
-/// the last entries.
+/// A private file and the older one that precedes it. Processes append one at a time; a power cut can take the last
+/// entries.
 package struct LogFile: ~Copyable {
   private let file: Descriptor
   private let path: String

@@ -21,7 +21,7 @@ guard let name = unsafe getenv("CREDMGR_FUZZ").flatMap({ unsafe String(validatin
   exit(0)
 }
 guard let chosen = fuzzedParsers[name] else {
-  print("there is no \"\(name)\"; there are: \(fuzzedParsers.keys.sorted().joined(separator: " "))")
+  print("unknown parser \"\(name)\"; known: \(fuzzedParsers.keys.sorted().joined(separator: " "))")
   exit(2)
 }
 /// The parser, for a C function without a context.
