@@ -366,9 +366,9 @@ def borrows_from_another():
         ("another server's", device(), "http://$E/enter-it-here"),
         ("a shipped provider's", device('device: { hosts: ["*.github.com"] }'), "https://www.github.com/login/device"),
     ):
-        for field in ("verification_uri", "verification_uri_complete"):
-            device_page = {**page, "verification_uri": "http://$H/activate", field: uri}
-            yield Attack("provider", f"{name} page for a device's code as {field}", control, {
+        for key in ("verification_uri", "verification_uri_complete"):
+            device_page = {**page, "verification_uri": "http://$H/activate", key: uri}
+            yield Attack("provider", f"{name} page for a device's code as {key}", control, {
                 "descriptor": descriptor, "options": (*SECRET_FILE, "--yes"), "answers": {"/device": device_page}},
                 WRONG_ANSWER, hides=shown)
     agreed = Scene(device("device: { hosts: [github.com] }"), options=(*SECRET_FILE, "--yes"), answers={
