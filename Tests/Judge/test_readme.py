@@ -158,3 +158,13 @@ class Documents(ProgramTest):
                     if heading:
                         headings = re.findall(r"(?m)^#+ (.*)$", text_of(path))
                         self.assertIn(heading, [re.sub(r"[^\w\- ]", "", h).lower().replace(" ", "-") for h in headings])
+
+    def test_the_tests_of_the_threat_model(self):
+        """Every test that the threat model names is a function of the file that it links to."""
+        count = 0
+        for path, names in re.findall(r"\]\(\.\./(Tests/[^)]+)\)((?:,? ?`\w+`)*)", text_of("docs/threat-model.md")):
+            for name in re.findall(r"\w+", names):
+                count += 1
+                with self.subTest(path=path, name=name):
+                    self.assertRegex(text_of(path), rf"\b(func|def) {name}\b")
+        self.assertGreater(count, 100)
