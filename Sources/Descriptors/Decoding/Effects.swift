@@ -34,10 +34,10 @@ extension DescriptorDecoder {
   private mutating func checkGrants(_ grants: [Grant]) {
     func having(_ condition: (Grant.Traits) -> Bool) -> [Grant] { Grant.allCases.filter { condition($0.traits) } }
     let asking = having { $0.responseType != nil }
-    let keys: [(name: String, grants: [Grant])] = [
-      ("oauth1", having { $0.binding == .signature }), ("device", [.deviceCode]),
-      ("redirect", having(\.redirects)), ("state", asking), ("nonce", asking), ("iss", asking),
-    ]
+    let keys =
+      Grant.allCases.compactMap { grant in grant.traits.rulesKey.map { ($0, [grant]) } } + [
+        ("redirect", having(\.redirects)), ("state", asking), ("nonce", asking), ("iss", asking),
+      ]
     for (name, owners) in keys { check(name, in: root, of: owners, grants) }
     let kinds: [EndpointKind] = [
       .authorization, .deviceAuthorization, .deviceToken, .temporaryCredentials, .clientCredentials,

@@ -17,6 +17,7 @@ package enum Grant: String, Sendable, CaseIterable {
     package var tokenField = ResponseField.accessToken
     package var registeredName: String?  // RFC 7591, 2, `grant_types`; `nil` if not a grant of OAuth 2.
     package var responseType: String?  // RFC 7591, 2, `response_types`
+    package var rulesKey: String?  // The key of the rules that this grant alone reads; `nil` if it has none.
   }
 
   package enum Binding: Sendable {
@@ -40,13 +41,13 @@ package enum Grant: String, Sendable, CaseIterable {
     case .deviceCode:
       Traits(
         requiredEndpoints: [.deviceAuthorization, .deviceToken],
-        registeredName: "urn:ietf:params:oauth:grant-type:device_code")
+        registeredName: "urn:ietf:params:oauth:grant-type:device_code", rulesKey: "device")
     case .clientCredentials:
       Traits(requiredEndpoints: [.clientCredentials], needsPerson: false, renewal: .login, registeredName: rawValue)
     case .oauth1:
       Traits(
         requiredEndpoints: [.temporaryCredentials, .authorization, .token], redirects: true, renewal: .sessionHandle,
-        binding: .signature, tokenField: .oauthToken)
+        binding: .signature, tokenField: .oauthToken, rulesKey: rawValue)
     }
   }
 
