@@ -21,6 +21,21 @@ import Testing
     #expect(Self.entry(pattern, "store").concerns("forge.example") == isPart)
   }
 
+  /// What `git config` writes, and what it wrote before git 2.26.
+  @Test func whereAnEntryStands() {
+    let parts = [
+      ("system", "file:/etc/gitconfig"), ("global", "file:/home/ada/.gitconfig"), ("local", "file:.git/config"),
+      ("command", "command line:"),
+    ]
+    for hasScopes in [true, false] {
+      let output = parts.map { scope, origin in
+        (hasScopes ? scope + "\0" : "") + origin + "\0credential.helper\nstore\0"
+      }.joined()
+      let entries = GitHelperEntry.entries(output, hasScopes: hasScopes)
+      #expect(entries.map(\.scope) == parts.map(\.0) && entries.allSatisfy { $0.value == "store" })
+    }
+  }
+
   @Test func anEmptyEntrySendsThoseBeforeItAway() {
     let host = "https://forge.example"
     let ours = "/usr/bin/credmgr git-credential"

@@ -103,6 +103,25 @@ import Store
     for remedy in error.message.hints { try expectWhole(remedy) }
   }
 
+  /// Each reason is said once, however many places it is for.
+  @Test func placesThatNeedConsentForOneReason() {
+    func place(_ kind: NewPlace.Kind, _ name: String) -> NewPlace {
+      NewPlace(kind: kind, name: name, before: [], place: nil)
+    }
+    let borrower = NewPlace.Kind.borrower(owner: "honest", page: "login.example")
+    let places = [
+      place(.devicePage, "a.example"), place(borrower, "b.example"), place(.devicePage, "c.example"),
+      place(borrower, "d.example"), place(.othersDevicePage(owner: "honest"), "e.example"),
+    ]
+    #expect(
+      places.peculiarities == [
+        "its page for a device's code \"a.example\", \"c.example\" is on another server than its endpoints",
+        "logins are on \"login.example\", which belongs to \"honest\", and what they give goes to \"b.example\", "
+          + "\"d.example\"",
+        "its page for a device's code \"e.example\" belongs to \"honest\"",
+      ])
+  }
+
   /// What only the doctor says.
   private static let remedies: [Remedy] =
     [Interruption.Exchange.refresh, .login, .logout].map {

@@ -215,6 +215,16 @@ struct MixUpTests {
     }
   }
 
+  /// The same descriptor twice, whose varying places the person said.
+  @Test func oneDescriptorForSeveralServers() throws {
+    let fixture = try Fixture()
+    let text = Self.honest() + "\ngit: { hosts: [\"git.example:{p}\"] }\nvariables: { p: { default: \"1\" } }"
+    try fixture.addOwn(text, "honest") { _ in true }
+    try fixture.addOwn(text, variables: ["p": "8443"])
+    let other = text.replacing("default: \"1\"", with: "default: \"8444\"")
+    #expect(throws: CredentialError.self) { try fixture.addOwn(other, "third") }
+  }
+
   /// What was agreed to beside a page of its own is not agreed to beside another provider's.
   @Test func anotherProvidersPageInItsPlace() throws {
     let fixture = try Fixture()

@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import time
 import unittest
@@ -578,13 +579,37 @@ def keeps_tokens_of_git():
             f"[credential]\n\thelper = {BINARY} git-credential\n\thelper = store --file=$W/store\n"))
         test.file("store", "")
 
+    def another(version, after):
+        """From 2.46 on, answers are `ephemeral`, and no helper but git's cache knows that. Before 2.26, there are no scopes."""
+        def also(test):
+            os.makedirs(os.path.join(test.folder, "bin"), exist_ok=True)
+            old = 'case "$*" in *--show-scope*|*--fixed-value*) exit 129;; esac\n' if version < "2.3" else ""
+            test.file("bin/git", f'#!/bin/sh\n[ "$1" = version ] && exec echo git version {version}\n{old}'
+                      f'exec {shutil.which("git")} "$@"\n', 0o700)
+            after(test)
+        return also
+
+    def answered(test, _):
+        """What it writes to the helpers behind credmgr, which are none."""
+        knows = "capability[]=authtype\ncapability[]=state\nprotocol=http\nhost=$H\n\n"
+        told = test.run_program("git-credential", "get", stdin=test.fill(knows)).out
+        test.assertIn("ephemeral=1", told)
+        keeps_nothing(test, _)
+
     git = code(more='git: { hosts: ["$H"], username: x }\n')
+    other_git = {"PATH": "$W/bin:" + os.environ["PATH"]}
     control = Scene(git, after=helper, commands=(("git-setup",),), then=keeps_others)
     yield Attack("local user", "the file of another helper of git", control, {"then": keeps_nothing}, (DONE,), says="")
     yield Attack("local user", "the file of a helper of git that comes later", control, {
         "after": later, "commands": (), "then": keeps_nothing}, (DONE,), says="")
     yield Attack("local user", "the file of a helper behind credmgr that nobody was told of", control, {
         "after": without_order, "commands": (), "then": warned}, (DONE,), says="")
+    for version in ("2.25.1", "2.52.0"):
+        for name, steps, then in (("another helper", helper, answered), ("a helper that comes later", later, keeps_nothing),
+                                  ("a helper behind credmgr that nobody was told of", without_order, warned)):
+            yield Attack("local user", f"the file of {name} of git {version}", control, {
+                "after": another(version, steps), "environment": other_git, "then": then,
+                "commands": (("git-setup",),) if steps is helper else ()}, (DONE,), says="")
     yield Attack("local user", "the keys of TLS connections", Scene(
         code(), tls=True, commands=(("request", "notes", "https://$H/api"),)), {
         "environment": {"SSLKEYLOGFILE": "$W/keys"},

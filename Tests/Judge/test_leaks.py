@@ -7,6 +7,7 @@ and environments of all programs that are executed on the way are searched for e
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -212,6 +213,17 @@ class Protection(ProgramTest):
                                     check=False, **as_user)
             self.assertNotEqual(attach.returncode, 0)
             self.assertIn("Operation not permitted", attach.stderr)
+
+    def test_the_program_that_gets_the_vaults_key_leaves_no_core_dump(self):
+        limit = os.path.join(self.folder, "limit")
+        self.file("secret-tool", f"#!/bin/sh\nulimit -c >{limit}\nexit 1\n", 0o700)
+        self.credmgr("--version")
+        environment = {**self.environment, "PATH": self.folder + ":" + self.environment["PATH"],
+                       "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nowhere"}
+        hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        subprocess.run([BINARY, "vault", "protect", "secret-service"], env=environment, capture_output=True, check=False,
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (hard, hard)))
+        self.assertEqual(text_of(limit).strip(), "0")
 
     def test_a_program_that_is_started_gets_its_core_dumps_back(self):
         self.credmgr("--version")

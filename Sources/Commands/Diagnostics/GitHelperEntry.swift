@@ -12,15 +12,20 @@ struct GitHelperEntry: Equatable {
   let key: String
   let value: String
 
-  /// Reads `git config --null --show-scope --show-origin --get-regexp`.
-  static func entries(_ output: String) -> [GitHelperEntry] {
+  /// Reads `git config --null --show-scope --show-origin --get-regexp`. Before git 2.26 there are no scopes, and the file
+  /// tells.
+  static func entries(_ output: String, hasScopes: Bool = true) -> [GitHelperEntry] {
     let fields = output.split(separator: "\0", omittingEmptySubsequences: false).map(String.init)
-    return stride(from: 0, to: fields.count - 2, by: 3).map { index in
-      let pair = fields[index + 2].split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
-      let origin = fields[index + 1]
+    let width = hasScopes ? 3 : 2
+    return stride(from: width - 1, to: fields.count, by: width).map { index in
+      let pair = fields[index].split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
+      let isFile = fields[index - 1].hasPrefix("file:")
+      let origin = isFile ? String(fields[index - 1].dropFirst(5)) : fields[index - 1]
+      let scope =
+        !isFile ? "command" : !origin.hasPrefix("/") ? "local" : origin.hasPrefix("/etc/") ? "system" : "global"
       return GitHelperEntry(
-        scope: fields[index], origin: origin.hasPrefix("file:") ? String(origin.dropFirst(5)) : origin,
-        key: String(pair[0]), value: pair.count > 1 ? String(pair[1]) : "")
+        scope: hasScopes ? fields[index - 2] : scope, origin: origin, key: String(pair[0]),
+        value: pair.count > 1 ? String(pair[1]) : "")
     }
   }
 
@@ -32,11 +37,14 @@ struct GitHelperEntry: Equatable {
 
   /// The entries that git has, in the order in which it asks them; `nil` where it cannot read them.
   static func all() -> [GitHelperEntry]? {
-    let pattern = #"^credential\.(.*\.)?helper$"#
-    let listed = try? Launcher.run(
-      "git", ["config", "--null", "--show-scope", "--show-origin", "--get-regexp", pattern], errors: .silenced)
-    guard let listed, [0, 1].contains(listed.status) else { return nil }
-    return entries(String(decoding: listed.output, as: UTF8.self))
+    for hasScopes in [true, false] {
+      let options = ["config", "--null"] + (hasScopes ? ["--show-scope"] : [])
+      let pattern = #"^credential\.(.*\.)?helper$"#
+      let listed = try? Launcher.run("git", options + ["--show-origin", "--get-regexp", pattern], errors: .silenced)
+      guard let listed, [0, 1].contains(listed.status) else { continue }
+      return entries(String(decoding: listed.output, as: UTF8.self), hasScopes: hasScopes)
+    }
+    return nil
   }
 
   /// Those that git asks: an empty entry sends those before it away (gitcredentials(7)).

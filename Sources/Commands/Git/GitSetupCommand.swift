@@ -45,7 +45,9 @@ extension Command {
     if invocation.has("--remove") {
       let ours = sections.filter { $0.values.contains(entry) }
       guard isThere || !ours.isEmpty else { return context.tell("git's configuration has no entry of ours") }
-      if isThere { try change(["config", scope, "--fixed-value", "--unset-all", "credential.helper", entry], context) }
+      // As an expression, because "--fixed-value" is only for git 2.30 and later.
+      let pattern = "^" + entry.map { #"\.[]{}()*+?^$|"#.contains($0) ? "\\\($0)" : String($0) }.joined() + "$"
+      if isThere { try change(["config", scope, "--unset-all", "credential.helper", pattern], context) }
       for section in ours { try remove(entry, from: section, scope: scope, context) }
       return context.tell("took the helper out of git's configuration")
     }

@@ -78,9 +78,9 @@ extension Command {
               "the new descriptor of \"\(addition.identifier)\" \(places.words(accounts, "sends"))",
               to: places.map(\.difference))
           },
-          // What an issuer says of itself was shown as a whole.
+          // What an issuer says of itself was shown as a whole, and not whose login page it is.
           agrees: { places in
-            isURL(source) || invocation.has("--yes")
+            isURL(source) && !places.contains(where: \.isBorrowed) || invocation.has("--yes")
               || agrees("\(quoted(addition.identifier)) needs consent:", to: places.peculiarities)
           })
       } catch .networkNeeded {

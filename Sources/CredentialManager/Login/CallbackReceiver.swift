@@ -50,7 +50,8 @@ struct CallbackReceiver: ~Copyable {
       let scheme = SchemeHandler.scheme(of: text)
       // A scheme gets answers of other applications as well (RFC 8252, 7.1): without a state, only a person who pastes
       // can tell them apart.
-      if scheme != nil, !options.pastes, client.descriptor.state == .optional {
+      let isWeb = ["http", "https"].contains((try? URI(parsing: text))?.scheme)
+      if !isWeb, !options.pastes, client.descriptor.state == .optional {
         throw .schemeWithoutState(provider: session.provider, redirect: text)
       }
       (redirectURI, isCode) = (text, false)

@@ -117,14 +117,20 @@ struct OtherProviders {
       let owners = providers.filter { $0.owns(page) }.compactMap { owner in owner.agreement.map { (owner, $0) } }
       for kind in Agreement.Kind.ofOrigins {
         let kinds = kind == .endpoints ? [kind] : Agreement.Kind.ofOrigins
-        func knows(_ other: Agreement, _ origin: String) -> Bool { other.includes(origin, of: own, as: kinds) }
         let pairs = (own.places[kind] ?? [:]).sorted { $0.key < $1.key }.flatMap { key, all in all.map { (key, $0) } }
-        for (written, origin) in pairs where !client.isGiven(written) && !page.isRelated(toPattern: origin) {
+        for (written, origin) in pairs where !page.isRelated(toPattern: origin) {
+          let given = client.given(written)
+          // The person's own value in the other one's words is the person's own place.
+          func knows(_ other: Agreement) -> Bool {
+            other.includes(origin, of: own, as: kinds)
+              || given != nil && kinds.contains { other.places[$0]?[written] != nil }
+          }
           let name = Agreement.withoutScheme(origin)
           guard !places.contains(where: { $0.name == name }),
-            agreed.map({ $0.knowsPage(page) && knows($0, origin) }) != true,
-            !owners.contains(where: { !$0.0.isAdded && knows($0.1, origin) }),
-            let owner = owners.first(where: { !knows($0.1, origin) })?.0
+            given.map({ Agreement.withoutScheme(written) == "{\($0[0])}" }) != true,
+            agreed.map({ $0.knowsPage(page) && knows($0) }) != true,
+            !owners.contains(where: { !$0.0.isAdded && knows($0.1) }),
+            let owner = owners.first(where: { !knows($0.1) })?.0
           else { continue }
           let place = loaded.place(ofHost: name) { $0.origin.text == written ? [name] : [] }
           places.append(
@@ -236,13 +242,11 @@ extension Client {
 
   fileprivate func server(_ kind: EndpointKind) -> URI? { try? descriptor.endpoints[kind]?.url.filled(values()) }
 
-  /// Whether an origin as it is written is one that the person said: a variable whose value is not the descriptor's.
-  fileprivate func isGiven(_ written: String) -> Bool {
-    guard case .place(let terms)? = (try? Template(parsing: Agreement.withoutScheme(written)))?.parts.first,
-      case .name(let name)? = terms.first, Agreement.withoutScheme(written) == "{\(name)}",
-      let value = variables[name]
-    else { return false }
-    return value != descriptor.variable(name)?.defaultValue
+  /// The variables in an origin as it is written, if the person said their values, and not the descriptor.
+  fileprivate func given(_ written: String) -> [String]? {
+    let names = (try? Template(parsing: written))?.names ?? []
+    let areGiven = names.allSatisfy { variables[$0] != nil && variables[$0] != descriptor.variable($0)?.defaultValue }
+    return names.isEmpty || !areGiven ? nil : names
   }
 }
 

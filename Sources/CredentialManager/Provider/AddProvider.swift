@@ -140,7 +140,7 @@ extension CredentialSource {
     let others = try OtherProviders(self, than: identifier, isOwn: isOwn)
     let places = others.peculiarities(of: client, addition.loaded, beyond: agreed).filter { place in
       // Nobody is asked twice whether tokens go to a place.
-      if case .borrower = place.kind { !confirmed.contains { $0.name == place.name } } else { true }
+      !place.isBorrowed || !confirmed.contains { $0.name == place.name }
     }
     if !places.isEmpty, !agrees(places) { throw .peculiar(provider: identifier, places, isBeingAdded: true) }
     // Before the descriptor is there: one with another's registration would send a secret to the wrong place.

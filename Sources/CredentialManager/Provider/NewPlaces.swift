@@ -22,6 +22,7 @@ package struct NewPlace: Sendable, Equatable {
   }
 
   package let kind: Kind
+  package var isBorrowed: Bool { if case .borrower = kind { true } else { false } }
   package let name: String  // An origin over TLS without its scheme.
   package let before: [String]  // What was agreed to and is not named any more.
   package let place: Place?  // Where the descriptor names it; `nil` where no line does.
