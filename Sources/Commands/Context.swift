@@ -48,11 +48,15 @@ package struct Context {
     _ option: String?, of provider: String, remotes: () -> [RemoteAddress]
   ) throws(CommandError) -> AccountChoice? {
     if let option { return AccountChoice(try accountName(option), .option) }
-    let named = environment("CREDMGR_ACCOUNT") ?? ""
-    if !named.isEmpty { return AccountChoice(try accountName(named), .environment) }
+    if let named = environmentAccount(of: provider) { return AccountChoice(try accountName(named), .environment) }
     let folders = RepositoryContext(environment: environment).folders
     let rule = try manager(source.accountRules().first(for: [provider], remotes: remotes, folders: folders))
     return rule.map { AccountChoice($0.account, .rule($0)) }
+  }
+
+  /// The account that `CREDMGR_ACCOUNT` names for a provider.
+  func environmentAccount(of provider: String) -> String? {
+    AccountChoice.named(in: environment("CREDMGR_ACCOUNT") ?? "").first { $0.provider ?? provider == provider }?.name
   }
 
   private func accountName(_ name: String) throws(CommandError) -> String {
@@ -95,7 +99,7 @@ package struct Context {
     case .loginNeeded(let provider, let account, .noCredential): return noCredential(provider, account)
     case .unknownAccount(let name, let provider, let known):
       let isNamed = line.invocation.map { $0.value("--account") != nil || $0.operands.contains(name) } ?? false
-      return !isNamed && environment("CREDMGR_ACCOUNT") == name
+      return !isNamed && environmentAccount(of: provider) == name
         ? CredentialError.unknownAccount(ofEnvironment: name, provider: provider, known: known) : error.message
     case .vault(.damagedRecord(let record)) where record.kind == .selection:
       let names = names(at: record.provider)

@@ -148,12 +148,15 @@ package final class CredentialSource {
 package enum Notice: Sendable, Equatable {
   case waiting(provider: String, account: String?, for: Duration)
   case interrupted(Interruption)
+  case beginsAnew(after: Interruption)  // A login that does not go on with what was interrupted.
+  case sameIdentity(provider: String, account: String, identity: String, other: String)  // As of an older account.
+  case notRevoked(provider: String, CredentialError)  // A new token that no account gets could not be revoked.
   case loginsRefused(CredentialError)  // The provider was added, and why its logins will be refused.
   case unreadable(provider: String, fields: [ResponseField])
   /// It cannot be noted who was handed a credential: something else is in the place of the file for it.
   case handOutNotNoted(POSIXError)
-  /// The token is about to expire and could not be refreshed, and is handed out as long as it lives.
-  case notRefreshed(provider: String, account: String, left: Duration, CredentialError)
+  /// The token could not be refreshed, and is handed out as long as it lives; `left` is `nil` where nobody knows.
+  case notRefreshed(provider: String, account: String, left: Duration?, CredentialError)
   /// The provider did not say for whom a login was, so that the account has a name and no identity.
   case unidentified(account: String, CredentialError)
   /// The provider's name for somebody cannot be an account's, so that the account has another name and no identity.

@@ -40,7 +40,7 @@ import Store
     .clientIdentifierMissing(provider: "notes", needs), .loginNeeded(provider: "notes", account: "it's me", .expired),
     .unknownAccount("ad", provider: "notes", known: ["ada"]),
     .ambiguousAccount(provider: "notes", known: ["it's me", "bob"]),
-    .identityMismatch(account: "ada", expected: "ada", found: "bob"),
+    .identityMismatch(provider: "notes", account: "ada", expected: "ada", found: "bob"),
     .nameNeeded(provider: "notes", account: "it's me"), .grantNotOffered(.implicit, offered: [.deviceCode]),
     .pasteNeeded(provider: "notes", isCode: false), .pasteExposesToken(provider: "notes"),
     .schemeWithoutState(provider: "notes", redirect: "app:/cb"),

@@ -154,4 +154,13 @@ struct AccountsTests {
     }
     for text in ["", "{}", "{\"client_id\":1}"] { #expect(Registration(decoding: Secret(text)) == nil) }
   }
+
+  @Test(
+    arguments: [
+      ("", []), ("work", ["*=work"]), ("github=work", ["github=work"]), ("a=b,c=d", ["a=b", "c=d"]),
+      ("a=b=c", ["a=b=c"]), ("a=b,c", ["*=a=b,c"]), ("A B=c", ["*=A B=c"]), ("a=", ["*=a="]), (",", ["*=,"]),
+    ] as [(String, [String])])
+  func accountsOfTheEnvironment(_ text: String, _ expected: [String]) {
+    #expect(AccountChoice.named(in: text).map { ($0.provider ?? "*") + "=" + $0.name } == expected)
+  }
 }

@@ -67,7 +67,8 @@ struct LoginTests {
         """
     ).replacing("hosts: [api.provider.example]", with: "hosts: [\"{dc}.provider.example\"]")
     try fixture.add(text)
-    fixture.consent(.token("token-1"), .json(#"{"login": "ana", "dc": "https://evil.example/?"}"#))
+    fixture.consent(
+      .token("token-1"), .json(#"{"login": "ana", "dc": "https://evil.example/?"}"#), HTTPResponse(status: 200))
     #expect(throws: CredentialError.oauth(.valueOutOfBounds(.identity, name: "dc"), provider: "example")) {
       try fixture.login()
     }
@@ -81,7 +82,7 @@ struct LoginTests {
     let fixture = try Fixture.added(secret: "key-of-the-client")
     fixture.consent(.token("token-1-of-ana"), .identity("token-1-of-ana"))
     #expect(try fixture.login().name == "default")
-    fixture.consent(.token("token-2-of-ana"), .identity("ana (key-of-the-client)"))
+    fixture.consent(.token("token-2-of-ana"), .identity("ana (key-of-the-client)"), HTTPResponse(status: 200))
     #expect(throws: CredentialError.oauth(.secretAccount, provider: "example")) { try fixture.login() }
     fixture.consent(.token("token-3-of-ana"), .identity("ana"))
     #expect(try fixture.login().name == "ana")
@@ -282,6 +283,7 @@ struct LoginTests {
       } catch { Issue.record(error) }
       return .identity("ana")
     }
+    if !isGiven { fixture.http.then(HTTPResponse(status: 200)) }
     let needs = ClientNeeds(needsIdentifier: true, needsSecret: false, register: nil)
     #expect(throws: CredentialError.notAdded(provider: "example", needs)) {
       guard isGiven else { return _ = try fixture.login() }
@@ -301,7 +303,8 @@ struct LoginTests {
     }
     fixture.http.then(.identity("ana"))
     _ = try fixture.login()
-    #expect(fixture.notices == [Fixture.interrupted(.login, nil)])
+    let interruption = Interruption(provider: "example", account: nil, exchange: .login, startedAt: 1)
+    #expect(fixture.notices == [.beginsAnew(after: interruption)])
     #expect(try fixture.note(nil) == nil)
   }
 
@@ -528,10 +531,12 @@ struct LoginTests {
 
   @Test func anotherIdentityIsRefused() throws {
     let fixture = try Fixture.added(credential: Self.old, account: "work")
-    fixture.consent(.token("new"), .identity("bob"))
-    #expect(throws: CredentialError.identityMismatch(account: "work", expected: "ana", found: "bob")) {
-      try fixture.login { $0.account = "work" }
-    }
+    let done = HTTPResponse(status: 200)
+    fixture.consent(.token("new", refresh: "new-refresh"), .identity("bob"), done, done)
+    let error = CredentialError.identityMismatch(provider: "example", account: "work", expected: "ana", found: "bob")
+    #expect(throws: error) { try fixture.login { $0.account = "work" } }
+    // Nobody has the new tokens now, so they are revoked.
+    #expect(fixture.http.requests.suffix(2).map { $0.parameters[first: "token"] } == ["new-refresh", "new"])
     #expect(try fixture.stored("work")?.accessToken == Secret("old"))
     #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
@@ -543,6 +548,36 @@ struct LoginTests {
     #expect(account.name == "work")
     #expect(try fixture.stored("work")?.accessToken == Secret("new"))
     #expect(fixture.user.steps.first == .alreadyLoggedIn(accounts: ["work"]))
+  }
+
+  /// The browser may be signed in as the person of another account.
+  @Test func aProviderIsAskedWhoItIs() throws {
+    let choosing = """
+        authorization:
+          url: https://provider.example/authorize
+          parameters: { prompt: consent }
+          choose: { prompt: select_account consent, login_hint: "{identity}" }
+      """
+    let text = Fixture.endpoints.replacing(
+      "  authorization: https://provider.example/authorize", with: choosing)
+    let fixture = try Fixture.added(text)
+    func page(_ account: String?, _ person: String) throws -> [String?] {
+      fixture.consent(.token("token-of-" + person), .identity(person))
+      _ = try fixture.login { $0.account = account }
+      return try [fixture.page[first: "prompt"], fixture.page[first: "login_hint"]]
+    }
+    #expect(try page("work", "ana") == ["consent", nil])
+    #expect(try page("work", "ana") == ["consent", nil])
+    #expect(try page("home", "bob") == ["select_account consent", nil])
+    #expect(try page("work", "ana") == ["select_account consent", "ana"])
+    #expect(try page(nil, "eve") == ["select_account consent", nil])
+    #expect(fixture.notices.isEmpty)
+    // It asked, and got the same person again.
+    _ = try page("more", "bob")
+    #expect(
+      fixture.notices == [.sameIdentity(provider: "example", account: "more", identity: "bob", other: "home")])
+    _ = try page("more", "bob")
+    #expect(fixture.notices.count == 1)
   }
 
   @Test func aSecondPersonDoesNotTakeTheFirstOnesPlace() throws {
@@ -563,10 +598,60 @@ struct LoginTests {
     #expect(try fixture.stored("default")?.accessToken == Secret("new"))
     #expect(fixture.notices.contains { if case .unidentified("default", _) = $0 { true } else { false } })
 
-    // It could be somebody else now.
-    fixture.consent(.token("new"), response)
-    #expect(throws: CredentialError.self) { try fixture.login() }
+    // It could be somebody else now, who gets a name of its own.
+    fixture.consent(.token("other"), response)
+    #expect(try fixture.login().name == "default-2")
     #expect(try fixture.stored("default")?.accessToken == Secret("new"))
+    // Whoever names the account means it.
+    fixture.consent(.token("newer"), response)
+    #expect(try fixture.login { $0.account = "default" }.name == "default")
+    #expect(try fixture.stored("default")?.accessToken == Secret("newer"))
+  }
+
+  /// The account stays who it is, and the tokens are kept.
+  @Test(arguments: [HTTPResponse.json("{}", status: 500), .json("{}", status: 403)])
+  func anIdentityThatCannotBeHadAnyMoreChangesNoName(_ response: HTTPResponse) throws {
+    let fixture = try Fixture.added(credential: Self.old, account: "work")
+    fixture.consent(.token("new"), response)
+    let account = try fixture.login { $0.account = "work" }
+    #expect(account.name == "work")
+    #expect(account.credential.identity == "ana")
+    #expect(try fixture.stored("work")?.accessToken == Secret("new"))
+    #expect(fixture.notices.contains { if case .unidentified("work", _) = $0 { true } else { false } })
+  }
+
+  /// A provider may end all that a person gave to a client when one token is revoked.
+  @Test func theTokenOfAnotherAccountsPersonIsNotRevoked() throws {
+    let fixture = try Fixture.added(credential: Self.old, account: "work")
+    try fixture.store(Fixture.credential("bobs", identity: "bob"), "bob")
+    fixture.consent(.token("new"), .identity("bob"))
+    #expect(throws: CredentialError.self) { try fixture.login { $0.account = "work" } }
+    #expect(fixture.http.requests.count == 2)
+  }
+
+  @Test func aTokenThatCannotBeRevokedIsTold() throws {
+    let fixture = try Fixture.added(credential: Self.old, account: "work")
+    fixture.consent(.token("new"), .identity("bob"), HTTPResponse(status: 503))
+    #expect(throws: CredentialError.self) { try fixture.login { $0.account = "work" } }
+    #expect(fixture.notices.contains { if case .notRevoked("example", _) = $0 { true } else { false } })
+  }
+
+  /// What an account was logged in with is asked for again, unless somebody says otherwise.
+  @Test func aLoginToAnAccountIsForTheSameAsBefore() throws {
+    var credential = Self.old
+    credential.requestedScope = ["read", "write"]
+    let fixture = try Fixture.added(credential: credential, account: "work")
+    fixture.consent(.token("new"), .identity("ana"))
+    _ = try fixture.login { $0.account = "work" }
+    #expect(try fixture.page[first: "scope"] == "read write")
+    fixture.consent(.token("new"), .identity("ana"))
+    _ = try fixture.login { ($0.account, $0.scope) = ("work", ["write"]) }
+    #expect(try fixture.page[first: "scope"] == "write")
+    var machine = Fixture.credential("machine", refresh: nil)
+    machine.grant = .clientCredentials
+    try fixture.store(machine, "robot")
+    fixture.http.then(.token("new"))
+    #expect(try fixture.login { $0.account = "robot" }.credential.grant == .clientCredentials)
   }
 
   @Test func aNameThatIsNone() throws {
@@ -648,6 +733,35 @@ struct LoginTests {
     #expect(account.credential.accessToken == Secret("theirs"))
     #expect(fixture.user.opened.isEmpty)
     #expect(fixture.user.steps.contains { if case .waiting = $0 { true } else { false } })
+  }
+
+  /// Who wants a token looked for one before it came here. In between, another process may have logged in.
+  @Test(arguments: [true, false], [nil, "ana"] as [String?])
+  func whoWantsATokenTakesTheOneOfALoginInBetween(_ hasIdentity: Bool, _ account: String?) throws {
+    let text = hasIdentity ? Fixture.endpoints : Fixture.endpoints.replacing("account: login", with: "account: []")
+    let fixture = try Fixture.added(text)
+    #expect(throws: CredentialError.loginNeeded(provider: "example", account: account, .noCredential)) {
+      try fixture.source.freshAccount(account, of: "example")
+    }
+    try fixture.store(Fixture.credential("theirs"))
+    let found = try fixture.login { ($0.account, $0.unlessAlive) = (account, true) }
+    #expect(found.credential.accessToken == Secret("theirs"))
+    #expect(fixture.user.opened.isEmpty)
+    // A token that is over is none.
+    try fixture.change { $0.isRejected = true }
+    fixture.consent(.token("ours"))
+    if hasIdentity { fixture.http.then(.identity("ana")) }
+    _ = try fixture.login { ($0.account, $0.unlessAlive) = (account, true) }
+    #expect(fixture.user.opened.count == 1)
+  }
+
+  @Test func whoIsCancelledWaitsForNobody() throws {
+    let fixture = try Fixture.added()
+    let lock = try fixture.lock(nil)
+    fixture.user.isCancelled = true
+    #expect(throws: CredentialError.interrupted) { try fixture.login() }
+    _ = consume lock
+    #expect(fixture.clock.monotonic() < .seconds(1))
   }
 
   /// Somebody logged in before: that is not what was asked for. So it is when an account is refreshed meanwhile.

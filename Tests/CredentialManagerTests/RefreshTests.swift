@@ -212,7 +212,8 @@ struct RefreshTests {
     #expect(try fixture.stored() == before)
     try fixture.expectNothingLeft()
     let accounts = try fixture.another().accounts()
-    #expect(try accounts.areRefreshesRefused([accounts.resolve(nil, provider: "example")]) == [true])
+    let account = try accounts.resolve(nil, provider: "example")
+    #expect(try accounts.states(of: [account], at: Fixture.now) == [.expired(.refreshRefused("revoked"))])
     // Who says so asks, and what comes of it counts.
     fixture.http.then(.json("{\"error\":\"invalid_grant\",\"error_description\":\"still\"}", status: 400))
     #expect(throws: Self.needed(.refreshRefused("still"))) {
@@ -242,7 +243,8 @@ struct RefreshTests {
     fixture.http.then(HTTPResponse(status: status))
     #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.fresh() }
     let accounts = try fixture.another().accounts()
-    #expect(try accounts.areRefreshesRefused([accounts.resolve(nil, provider: "example")]) == [false])
+    let account = try accounts.resolve(nil, provider: "example")
+    #expect(try accounts.states(of: [account], at: Fixture.now) == [.refreshable])
     fixture.http.then(.token("new"))
     #expect(try fixture.fresh().credential.accessToken == Secret("new"))
   }

@@ -240,9 +240,9 @@ struct FaultyDescriptor: CustomTestStringConvertible {
   static let owned: [FaultyDescriptor] = [
     FaultyDescriptor(
       "parameters that the engine owns",
-      "provider: sample\ngrant: implicit\nendpoints:\n  authorization: {url: https://a.example/a, parameters: {‸state: x, ‸code_challenge: ~, ‸nonce: y, ‸oauth_signature: z, prompt: w}}\n",
+      "provider: sample\ngrant: implicit\nendpoints:\n  authorization: {url: https://a.example/a, parameters: {‸state: x, ‸code_challenge: ~, ‸nonce: y, ‸oauth_signature: z, prompt: w}, choose: {‸redirect_uri: x, prompt: w}}\n",
       .ownedParameter("state"), .ownedParameter("code_challenge"), .ownedParameter("nonce"),
-      .ownedParameter("oauth_signature")),
+      .ownedParameter("oauth_signature"), .ownedParameter("redirect_uri")),
     FaultyDescriptor(
       "another client",
       "provider: sample\ngrant: implicit\nendpoints:\n  authorization: {url: https://a.example/a, rename: {client_id: key, scope: ‸client_id}, parameters: {‸client_id: x, ‸key: y}}\n  token: {url: https://a.example/t, parameters: {client_id: x}}\n",

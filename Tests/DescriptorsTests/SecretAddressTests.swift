@@ -29,6 +29,9 @@ struct SecretAddressTests {
           "\(name) in a page's parameter", head("{ url: \"\(page)\", parameters: { x: ‸\"{\(name)}\" } }"),
           .secretInAddress(name)),
         FaultyDescriptor(
+          "\(name) in a parameter that asks who it is", head("{ url: \"\(page)\", choose: { x: ‸\"{\(name)}\" } }"),
+          .secretInAddress(name)),
+        FaultyDescriptor(
           "\(name) computed", head("{ url: \"\(page)\", parameters: { x: ‸\"{plain || base64(\(name))}\" } }"),
           .secretInAddress(name)),
         FaultyDescriptor(

@@ -134,7 +134,8 @@ class NamedPoints(CrashTest):
 
     def test_every_point_is_known(self):
         named = {point for points in POINTS.values() for point in points}
-        self.assertEqual(set(fault_points()), named)
+        # Where a process only stops, and nothing is under way.
+        self.assertEqual(set(fault_points()), named | {"git.login"})
 
     def test_death_at_each(self):
         cases = [(command, point) for command, points in POINTS.items() for point in points]

@@ -38,20 +38,6 @@ struct CredentialTests {
     #expect(try Credential(decoding: least.encoded) == least)
   }
 
-  /// No figure of an exported file makes the program die of arithmetic.
-  @Test func momentsBeyondAllReckoning() throws {
-    for moment in [Moment(secondsSince1970: .max), Moment(secondsSince1970: .min)] {
-      var credential = Self.full
-      credential.isRejected = false
-      credential.expiresAt = moment
-      credential.refreshTokenExpiresAt = moment
-      credential.obtainedAt = Moment(secondsSince1970: moment > 0 ? .min : .max)
-      let read = try Credential(decoding: credential.encoded)
-      #expect(read.isUsable(at: 1_700_000_000) == (moment > 0))
-      #expect(read.isRefreshable(at: 1_700_000_000) == (moment > 0))
-    }
-  }
-
   @Test func sameBytesEachTime() { #expect(Self.full.encoded == Self.full.encoded) }
 
   @Test(arguments: [
@@ -61,97 +47,6 @@ struct CredentialTests {
     "{\"grant\":\"implicit\",\"access_token\":\"t\",\"obtained_at\":\"1\",\"margin\":1}",
   ]) func malformed(_ text: String) {
     #expect(throws: OAuthError.malformedCredential) { try Credential(decoding: Secret(text)) }
-  }
-
-  // MARK: Use
-
-  /// A token that lives for less than twice the margin is not refreshed at every call.
-  @Test func aShortLifeHasAShorterMargin() {
-    var credential = Fixture.credential()
-    credential.obtainedAt = Fixture.now
-    credential.expiresAt = Fixture.now + .seconds(40)
-    #expect(credential.isUsable(at: Fixture.now + .seconds(19)))
-    #expect(!credential.isUsable(at: Fixture.now + .seconds(20)))
-  }
-
-  /// What somebody wishes for beyond the margin counts for no more than half of the token's life.
-  @Test func comfort() {
-    var credential = Fixture.credential()
-    credential.obtainedAt = Fixture.now
-    credential.expiresAt = Fixture.now + .seconds(3600)
-    #expect(credential.isUsable(at: Fixture.now + .seconds(3299), preferring: .seconds(300)))
-    #expect(!credential.isUsable(at: Fixture.now + .seconds(3300), preferring: .seconds(300)))
-    #expect(credential.isUsable(at: Fixture.now + .seconds(3300)))
-    #expect(credential.isUsable(at: Fixture.now + .seconds(3300), for: .zero, preferring: .seconds(300)))
-    credential.expiresAt = Fixture.now + .seconds(400)
-    #expect(credential.isUsable(at: Fixture.now + .seconds(199), preferring: .seconds(300)))
-  }
-
-  @Test(
-    arguments: [
-      (nil, nil, true), (1000, nil, true), (61, nil, true), (60, nil, false), (0, nil, false), (-1, nil, false),
-      (10, 0, true), (0, 0, false), (10, -100, true), (-1, -100, false), (100, 200, false), (201, 200, true),
-      (1000, Int64.max, false),
-    ] as [(Int64?, Int64?, Bool)])
-  func usable(_ left: Int64?, _ wanted: Int64?, _ isUsable: Bool) {
-    var credential = Fixture.credential()
-    credential.expiresAt = left.map { Fixture.now + .seconds($0) }
-    credential.obtainedAt = Fixture.now - .seconds(3600)
-    #expect(credential.isUsable(at: Fixture.now, for: wanted.map { .seconds($0) }) == isUsable)
-    credential.isRejected = true
-    #expect(!credential.isUsable(at: Fixture.now, for: wanted.map { .seconds($0) }))
-  }
-
-  @Test func refreshable() {
-    var credential = Fixture.credential()
-    #expect(!credential.isRefreshable(at: Fixture.now))
-    credential.refreshToken = Secret("r")
-    #expect(credential.isRefreshable(at: Fixture.now))
-    credential.refreshTokenExpiresAt = Fixture.now + .seconds(1)
-    #expect(credential.isRefreshable(at: Fixture.now))
-    #expect(!credential.isRefreshable(at: Fixture.now + .seconds(1)))
-    // A client gets a token of its own anew.
-    #expect(Fixture.credential(grant: .clientCredentials).isRefreshable(at: Fixture.now))
-  }
-
-  // MARK: Clocks
-
-  /// A token that was obtained at `Fixture.now` for an hour, at other times of the clock.
-  @Test(
-    arguments: [
-      (0, true), (3539, true), (3540, false), (86_400, false), (-60, true), (-61, false), (-86_400, false),
-    ] as [(Int64, Bool)])
-  func aClockThatIsSet(_ change: Int64, _ isUsable: Bool) {
-    var credential = Fixture.credential()
-    credential.obtainedAt = Fixture.now
-    credential.expiresAt = Fixture.now + .seconds(3600)
-    credential.refreshToken = Secret("r")
-    #expect(credential.isUsable(at: Fixture.now + .seconds(change)) == isUsable)
-    // Where nothing can be done about a clock that was set back, the token is better than none.
-    credential.refreshToken = nil
-    #expect(credential.isUsable(at: Fixture.now + .seconds(change)) == (isUsable || change < 0))
-  }
-
-  /// Forward by a day, and back again: one refresh each time, whoever calls however often.
-  @Test func aClockThatGoesToAndFro() {
-    var credential = Fixture.credential()
-    credential.refreshToken = Secret("r")
-    var refreshes = 0
-    var now = Fixture.now
-    credential.obtainedAt = now
-    credential.expiresAt = now + .seconds(3600)
-    for change in [86_400, -86_400, -86_400, 86_400] as [Int64] {
-      now = now + .seconds(change)
-      for _ in 0..<50 {
-        if !credential.isUsable(at: now) {
-          refreshes += 1
-          credential.obtainedAt = now
-          credential.expiresAt = now + .seconds(3600)
-        }
-        now = now + .seconds(10)
-      }
-    }
-    #expect(refreshes == 4)
   }
 
   // MARK: Secrets

@@ -271,7 +271,7 @@ struct LanguageTests {
     let first = try client.outcome(
       .json("{\"access_token\": \"t-1\"}"), .token, grant: .authorizationCode, scope: [], now: Fixture.now
     ).issued().credential
-    #expect(first.isRefreshable(at: Fixture.now))
+    #expect(first.refreshedWith == Secret("t-1"))
     #expect(try client.refreshRequest(first, nonce: Self.nonce).uri.queryParameters[first: "access_token"] == "t-1")
     let second = try client.outcome(.json("{\"access_token\": \"t-2\"}"), .refresh, refreshing: first, now: Fixture.now)
       .issued().credential

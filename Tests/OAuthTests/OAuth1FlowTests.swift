@@ -294,8 +294,7 @@ struct OAuth1FlowTests {
     #expect(credential.expiresAt == Fixture.now + .seconds(3600))
     #expect(credential.refreshTokenExpiresAt == Fixture.now + .seconds(7200))
     #expect(credential.kept == ["xoauth_yahoo_guid": "G"])
-    #expect(credential.isRefreshable(at: Fixture.now + .seconds(7199)))
-    #expect(!credential.isRefreshable(at: Fixture.now + .seconds(7200)))
+    #expect(credential.refreshedWith == Secret("h1"))
 
     let request = try client.refreshRequest(credential, nonce: Fixture.nonce)
     let field = try #require(request.fields["Authorization"])
@@ -316,7 +315,7 @@ struct OAuth1FlowTests {
   @Test func noSessionNoRefresh() throws {
     let client = try Self.client()
     let credential = Fixture.credential(grant: .oauth1)
-    #expect(!credential.isRefreshable(at: Fixture.now))
+    #expect(credential.refreshedWith == nil)
     #expect(throws: OAuthError.notRefreshable) { try client.refreshRequest(credential, nonce: Fixture.nonce) }
   }
 }

@@ -45,13 +45,13 @@ extension Command {
 
   private static func choice(for text: String, _ provider: String?, _ context: Context) throws(CommandError) -> Choice {
     let address = try address(text, form: "OWNER/NAME")
+    let username = username(in: text)
     let claims = try manager(context.source.claims(of: address.host, for: .git))
     let claim = try context.claim(
-      among: claims.filter { $0.provider == provider ?? $0.provider }, username: username(in: text)
+      among: claims.filter { $0.provider == provider ?? $0.provider }, username: username
     ) { [address] }
+    let pattern = HostLoginPattern(origin: "https://" + address.host, username: username, takesSchemes: true)
     guard let provider = provider ?? claim?.provider else {
-      let pattern = HostLoginPattern(
-        origin: "https://" + address.host, username: username(in: text), takesSchemes: true)
       guard let login = try manager(context.source.hostLogin(pattern)) else {
         throw .failed("no provider claims \"\(address.host)\", and nothing is stored for it", status: .loginNeeded)
       }
@@ -59,10 +59,13 @@ extension Command {
         provider: nil, account: login.username ?? "", reason: "stored", sentence: "stored for https://\(address.host)",
         rule: nil)
     }
-    if let claim, let username = username(in: text), let name = try context.accountName(forUsername: username, claim) {
-      return try choice(AccountChoice(name, .username), of: provider, context)
-    }
-    return try choice(context.choice(nil, of: provider, remotes: { [address] }), of: provider, context)
+    let choice =
+      if let claim, claim.provider == provider {
+        try context.choice(username: username, claim, stored: pattern) { [address] }
+      } else {
+        try context.choice(nil, of: provider) { [address] }
+      }
+    return try self.choice(choice, of: provider, context)
   }
 
   /// The user name in `https://octo@host/…`; that of SSH, `git@host:…`, is no account's.

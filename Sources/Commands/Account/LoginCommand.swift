@@ -85,7 +85,8 @@ extension Command {
         throw .failed(error.message.with(hints: [more]))
       }
     }
-    context.tell("logged in to \"\(provider)\" as \"\(account.name)\"" + validity(account.credential, context))
+    let person = account.credential.identity.map { $0 == account.name ? "" : ", who is \(quoted($0)) there" } ?? ""
+    context.tell("logged in to \"\(provider)\" as \"\(account.name)\"\(person)" + validity(account.credential, context))
     let withheld = account.credential.withheldScope
     if !withheld.isEmpty { context.tell("the provider did not grant the scope \(withheld.joined(separator: ", "))") }
     if let type = account.credential.tokenType, !["bearer", "token", "oauth"].contains(type.lowercased()) {

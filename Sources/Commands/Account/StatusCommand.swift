@@ -22,20 +22,20 @@ extension Command {
     if invocation.has("--why") || invocation.has("--for") { return try whichAccount(of: provider, invocation, context) }
     let vault = try manager(context.source.accountsIfAny())
     let accounts = try manager(vault?.accounts(of: provider) ?? [])
-    let refused = try manager(vault?.areRefreshesRefused(accounts) ?? [])
+    let now = context.clock.now()
+    let states = try manager(vault?.states(of: accounts, at: now) ?? [])
     var selected: [String: String] = [:]
     for provider in Set(accounts.map(\.provider)) { selected[provider] = try manager(vault?.selected(for: provider)) }
     let interrupted = try manager(context.source.interruptedExchanges())
-    let now = context.clock.now()
     if accounts.isEmpty {
       try context.reportDamagedRecords(provider, without: accounts)
       if let provider, let unknown = context.unknown(provider) { throw CommandError(unknown) }
     }
     if context.isJSON {
-      let rows = zip(accounts, refused).map { account, isRefused in
+      let rows = zip(accounts, states).map { account, state in
         let isInterrupted = interrupted.contains { $0.provider == account.provider && $0.account == account.name }
         let isDefault = selected[account.provider] == account.name
-        return json(account, isDefault: isDefault, isRefused: isRefused, isInterrupted: isInterrupted, at: now)
+        return json(account, state, isDefault: isDefault, isInterrupted: isInterrupted)
       }
       try context.output(.array(rows))
       return try context.reportDamagedRecords(provider, without: accounts)
@@ -46,10 +46,10 @@ extension Command {
     let style = Style(1)
     let columns = Terminal.outputColumns
     var text = ""
-    for (account, isRefused) in zip(accounts, refused) {
+    for (account, state) in zip(accounts, states) {
       let isDefault = selected[account.provider] == account.name
       text += style.bold("\(account.provider)  \(account.name)") + (isDefault ? "  (default)" : "") + "\n"
-      text += Layout.table(details(account.credential, isRefused: isRefused, at: now, style), width: columns)
+      text += Layout.table(details(account.credential, state, at: now, style), width: columns)
     }
     try context.output(text)
     for exchange in interrupted where provider == nil || provider == exchange.provider {
@@ -59,7 +59,7 @@ extension Command {
   }
 
   private static func details(
-    _ credential: Credential, isRefused: Bool, at now: Moment, _ style: Style
+    _ credential: Credential, _ state: AccountState, at now: Moment, _ style: Style
   ) -> [(left: String, right: String)] {
     var rows: [(left: String, right: String)] = [
       ("grant", credential.isGiven ? "none: the token was given" : credential.grant.rawValue)
@@ -72,12 +72,11 @@ extension Command {
     rows.append(("token", expiry(credential.expiresAt, now)))
     if credential.refreshToken != nil {
       let expiry = expiry(credential.refreshTokenExpiresAt, now)
-      rows.append(("refresh token", isRefused ? "refused by the provider" : expiry))
+      rows.append(("refresh token", state.isRefreshRefused ? "refused by the provider" : expiry))
     }
     // Parts of it are the provider's words.
     rows = rows.map { ($0.left, Message.visible($0.right)) }
-    let next = next(credential, isRefused: isRefused, now)
-    rows.append(("next", next == .login ? style.red(next.sentence) : next.sentence))
+    rows.append(("next", state.loginReason == nil ? state.sentence : style.red(state.sentence)))
     return rows
   }
 
@@ -86,28 +85,8 @@ extension Command {
     return moment > now ? "expires in \(duration(moment - now))" : "expired \(duration(now - moment)) ago"
   }
 
-  private enum Next: String {
-    case handOut = "valid"
-    case refresh
-    case login
-
-    var sentence: String {
-      switch self {
-      case .handOut: "the token is handed out as it is"
-      case .refresh: "the token is refreshed when it is asked for"
-      case .login: "a login is needed"
-      }
-    }
-  }
-
-  private static func next(_ credential: Credential, isRefused: Bool, _ now: Moment) -> Next {
-    if credential.isUsable(at: now) { return .handOut }
-    if credential.isRefreshable(at: now), !isRefused { return .refresh }
-    return credential.isUsable(at: now, for: .zero) ? .handOut : .login
-  }
-
   static func json(
-    _ account: Account, isDefault: Bool, isRefused: Bool, isInterrupted: Bool, at now: Moment
+    _ account: Account, _ state: AccountState, isDefault: Bool, isInterrupted: Bool
   ) -> JSONValue {
     let credential = account.credential
     return [
@@ -120,7 +99,40 @@ extension Command {
       "expires_at": .optional(credential.expiresAt?.text),
       "refresh_token": .boolean(credential.refreshToken != nil),
       "refresh_token_expires_at": .optional(credential.refreshTokenExpiresAt?.text),
-      "next": .string(next(credential, isRefused: isRefused, now).rawValue), "interrupted": .boolean(isInterrupted),
+      "state": .string(state.names.state), "next": .string(state.names.next), "interrupted": .boolean(isInterrupted),
     ]
+  }
+}
+
+extension AccountState {
+  fileprivate var isRefreshRefused: Bool {
+    if case .refused = self { return true }
+    return switch loginReason {
+    case .refreshRefused, .refreshInterrupted: true
+    default: false
+    }
+  }
+
+  fileprivate var names: (state: String, next: String) {
+    switch self {
+    case .usable: ("usable", "valid")
+    case .expiring: ("expiring", "refresh")
+    case .ending: ("ending", "valid")
+    case .refused: ("refused", "valid")
+    case .refreshable: ("refreshable", "refresh")
+    case .loggingIn: ("logging_in", "login")
+    case .expired: ("expired", "login")
+    }
+  }
+
+  fileprivate var sentence: String {
+    switch self {
+    case .usable: "the token is handed out as it is"
+    case .ending: "the token is handed out until it expires; then a login is needed"
+    case .refused: "the token is handed out as long as it is valid; then a login is needed"
+    case .expiring, .refreshable: "the token is refreshed when it is asked for"
+    case .loggingIn: "a login is under way"
+    case .expired: "a login is needed"
+    }
   }
 }

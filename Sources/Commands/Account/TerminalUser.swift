@@ -18,16 +18,19 @@ final class TerminalUser: User {
   private var browser: (command: String, program: Launcher.Launched, end: Duration)?
   /// Where the person types, if that is not standard input.
   private let terminal: ControllingTerminal?
+  /// The programs for which the login is, if it is for nobody else.
+  private let waiting: WaitingPrograms?
 
   init(
     provider: String, offered: [Grant], fitting: Command.FittingGrant?, _ context: Context,
-    terminal: ControllingTerminal? = nil
+    terminal: ControllingTerminal? = nil, waiting: WaitingPrograms? = nil
   ) {
     self.provider = provider
     offersDevice = fitting == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
     reason = fitting?.reason
     self.context = context
     self.terminal = terminal
+    self.waiting = waiting
   }
 
   func tell(_ step: LoginStep) {
@@ -158,5 +161,5 @@ final class TerminalUser: User {
 
   var pasteDescriptor: Int32? { terminal?.number ?? (Terminal.isTerminal(0) ? 0 : nil) }
 
-  var isCancelled: Bool { Signals.isInterrupted }
+  var isCancelled: Bool { Signals.isInterrupted || waiting?.haveEnded == true }
 }

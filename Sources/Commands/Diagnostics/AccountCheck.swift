@@ -4,31 +4,44 @@ import Text
 extension Doctor {
   mutating func checkAccounts(_ vault: Accounts) {
     let accounts: [Account]
-    let refused: [Bool]
+    let now = context.clock.now()
+    let states: [AccountState]
     do {
       accounts = try vault.accounts(of: nil)
-      refused = try vault.areRefreshesRefused(accounts)
+      states = try vault.states(of: accounts, at: now)
     } catch { return tell(error, as: .accounts) }
-    let now = context.clock.now()
-    let ended = zip(accounts, refused).filter { account, isRefused in
-      !account.credential.isUsable(at: now) && (isRefused || !account.credential.isRefreshable(at: now))
-    }.map(\.0)
-    if !ended.isEmpty {
-      let names = ended.prefix(Self.shown).map { "\(quoted($0.name)) at \(quoted($0.provider))" }.joined(
-        separator: ", ")
-      let whose = names + (ended.count > Self.shown ? " and \(ended.count - Self.shown) more" : "")
-      let text = ended.count == 1 ? "the token of \(whose) has" : "the tokens of \(whose) have"
-      let logins: [Remedy] = ended.prefix(Self.shown).map { "\(credmgr: "login", $0.provider, "--account", $0.name)" }
-      problem(.accounts, .loginNeeded(text + " expired, and cannot be refreshed").with(hints: logins))
+    func find(_ isMeant: (AccountState) -> Bool) -> (names: String, logins: [Remedy], count: Int) {
+      let found = zip(accounts, states).filter { isMeant($1) }.map(\.0)
+      let shown = found.prefix(Self.shown)
+      let names = shown.map { "\(quoted($0.name)) at \(quoted($0.provider))" }.joined(separator: ", ")
+      let more = found.count > Self.shown ? " and \(found.count - Self.shown) more" : ""
+      let logins: [Remedy] = shown.map { "\(credmgr: "login", $0.provider, "--account", $0.name)" }
+      return (names + more, logins, found.count)
+    }
+    let ended = find { $0.loginReason != nil }
+    if ended.count > 0 {
+      let text = (ended.count == 1 ? "the token of " : "the tokens of ") + ended.names
+      let verb = ended.count == 1 ? " has" : " have"
+      problem(.accounts, .loginNeeded(text + verb + " expired, and cannot be refreshed").with(hints: ended.logins))
+    }
+    let refused = find { if case .refused = $0 { true } else { false } }
+    if refused.count > 0 {
+      let text = "the provider refuses to refresh the token of \(refused.names), which is handed out while it is valid"
+      note(.accounts, text, hints: refused.logins)
     }
     for exchange in (try? context.source.interruptedExchanges()) ?? [] {
       note(.accounts, exchange.words(now: now), hint: exchange.remedy)
     }
-    if let name = value("CREDMGR_ACCOUNT"), !accounts.contains(where: { $0.name == name }) {
+    let named = AccountChoice.named(in: value("CREDMGR_ACCOUNT") ?? "")
+    let unknown = named.first { named in
+      !accounts.contains { $0.name == named.name && $0.provider == named.provider ?? $0.provider }
+    }
+    if let unknown {
+      let place = unknown.provider.map { "not logged in to \(quoted($0))" } ?? "logged in nowhere"
       problem(
-        .accounts, "CREDMGR_ACCOUNT names \(quoted(name)), who is logged in nowhere",
+        .accounts, "CREDMGR_ACCOUNT names \(quoted(unknown.name)), who is \(place)",
         hints: "\(run: "unset", "CREDMGR_ACCOUNT")")
-    } else if ended.isEmpty {
+    } else if ended.count == 0 {
       let count = accounts.count == 1 ? "one account is" : "\(accounts.count) accounts are"
       ok(.accounts, accounts.isEmpty ? "nobody is logged in" : "\(count) logged in")
     }

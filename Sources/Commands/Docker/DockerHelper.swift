@@ -56,7 +56,9 @@ struct DockerHelper: HelperProtocol {
     return answer.encoded + "\n"
   }
 
-  func refuse(_ error: CredentialError?, _ session: HelperSession<Self>) throws(CommandError) {
+  func refuse(
+    _ error: CredentialError?, _ choice: AccountChoice?, _ session: HelperSession<Self>
+  ) throws(CommandError) {
     throw error.map { CommandError($0) } ?? .usage(DockerError.notFound)
   }
 }

@@ -48,12 +48,12 @@ struct GitHelper: HelperProtocol {
 
   private var username: String? { request["username"] }
 
-  /// The account that git means: the user name in the URL, unless that is the one that goes with every token; else what
-  /// the rules say. A user name may also be whom the provider knows the account as.
-  func accountName(_ provider: String, _ context: Context) throws(CommandError) -> String? {
-    if let username, let claim, let name = try context.accountName(forUsername: username, claim) { return name }
+  func choice(_ provider: String, _ context: Context) throws(CommandError) -> AccountChoice? {
+    guard let claim else { return nil }
     let repository = RepositoryContext(environment: context.environment)
-    return try context.choice(nil, of: provider) { repository.remotes(uri, path: request["path"]) }?.name
+    return try context.choice(username: username, claim, stored: logins) {
+      repository.remotes(uri, path: request["path"])
+    }
   }
 
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {
@@ -113,7 +113,7 @@ struct GitHelper: HelperProtocol {
     if request.has(capability: "state") {
       answer += try "capability[]=state\n" + GitCredential.line("state[]", GivenToken(account).gitState)
       // Once, a refused token is asked for again, and not given up.
-      if refused == nil, credential.isRefreshable(at: context.clock.now()) { answer += "continue=1\n" }
+      if refused == nil, account.isRefreshable(at: context.clock.now()) { answer += "continue=1\n" }
     }
     return answer
   }
@@ -137,16 +137,28 @@ struct GitHelper: HelperProtocol {
     return error
   }
 
-  func refuse(_ error: CredentialError?, _ session: HelperSession<Self>) throws(CommandError) {
-    let account: String?
+  func refuse(
+    _ error: CredentialError?, _ choice: AccountChoice?, _ session: HelperSession<Self>
+  ) throws(CommandError) {
+    let context = session.context
     switch error {
-    case .loginNeeded(_, let name, _): account = name
-    case .unknownAccount(let name, _, _): account = name
-    default: return hint(session.context)
+    case .loginNeeded(_, let name, let reason)?:
+      // What names no account yet is what the person calls the new one, unless another program said it.
+      let isMeant = reason != .noCredential || (choice.map { $0.reason != .username } ?? false)
+      if mayPrompt(context) { return try logIn(isMeant ? name : nil, choice, session) }
+      // Where there is something that does not work any more, the person is told.
+      if reason != .noCredential, let error { throw CommandError(error) }
+    case .unknownAccount(_, let provider, let known)?:
+      guard let error, let message = context.message(CommandError(error)) else { return }
+      // git would ask for a password next, which is none that this host takes.
+      if mayPrompt(context) { try context.output("quit=1\n") }
+      guard choice?.reason == .username, claim?.namesAccount == false, let one = known.first else {
+        throw .failed(message)
+      }
+      let use: Remedy = "\(credmgr: "use", provider, one, "--for", uri.origin) to have one of them for this host"
+      throw .failed(message.with(hints: [use] + message.hints))
+    default: hint(context)
     }
-    if mayPrompt(session.context) { return try logIn(account, session) }
-    // Where there is something that does not work any more, the person is told.
-    if case .loginNeeded(_, _, let reason)? = error, reason != .noCredential, let error { throw CommandError(error) }
   }
 
   private func mayPrompt(_ context: Context) -> Bool {
@@ -162,12 +174,18 @@ struct GitHelper: HelperProtocol {
     return !GitCredential.isFalse(String(decoding: said.output.filter { $0 > 0x20 }, as: UTF8.self))
   }
 
-  private func logIn(_ name: String?, _ session: HelperSession<Self>) throws(CommandError) {
+  private func logIn(
+    _ name: String?, _ choice: AccountChoice?, _ session: HelperSession<Self>
+  ) throws(CommandError) {
     let context = session.context
     guard let provider else { return }
     guard context.source.hasNetwork else { throw .handOver(input: nil) }
+    FaultPoint.reach("git.login")
+    let programs = WaitingPrograms { $0.hasPrefix("git") }
     context.tell("git needs a login to \"\(provider)\"" + (name.map { " for the account \"\($0)\"" } ?? ""))
     var wish = LoginOptions()
+    wish.account = name
+    wish.unlessAlive = true
     let offered = (try? context.home.library.load(provider))?.descriptor.grants ?? []
     let page = ["credmgr", "login", provider] + accountOption(name) + ["--no-browser"]
     let fitting = Command.fittingGrant(of: offered, page: page, context)
@@ -175,7 +193,8 @@ struct GitHelper: HelperProtocol {
     wish.opensBrowser = SessionKind(environment: context.environment) == .desktop
     wish.hasLocalBrowser = !SessionKind.isRemote(context.environment)
     let user = TerminalUser(
-      provider: provider, offered: offered, fitting: fitting, context, terminal: ControllingTerminal())
+      provider: provider, offered: offered, fitting: fitting, context, terminal: ControllingTerminal(),
+      waiting: programs)
     defer { user.end() }
     let account: Account
     do throws(CredentialError) { account = try context.source.login(provider, wish, user: user) } catch {
@@ -183,11 +202,11 @@ struct GitHelper: HelperProtocol {
       try context.output("quit=1\n")
       throw CommandError(error)
     }
-    if let name, name != account.name, name != account.credential.identity {
+    if let choice, choice.reason == .username, choice.name != account.name, !account.matches(username: choice.name) {
       try context.output("quit=1\n")
       throw .failed(
-        "the login was for \"\(account.name)\", and git asks for \"\(name)\"",
-        hint: "\(credmgr: "login", provider, "--account", name)", status: .loginNeeded)
+        "the login was for \"\(account.name)\", and the URL asks for \"\(choice.name)\"",
+        hint: "\(credmgr: "login", provider, "--account", choice.name)", status: .loginNeeded)
     }
     try session.answer(account)
   }
@@ -206,9 +225,23 @@ struct GitHelper: HelperProtocol {
 }
 
 extension Context {
-  /// `nil` where the user name in a URL says nothing about the account.
-  func accountName(forUsername username: String, _ claim: HostClaim) throws(CommandError) -> String? {
-    guard !username.isEmpty, username != claim.username, !claim.ignoresUsername else { return nil }
-    return try manager(source.accountsIfAny()?.name(forUsername: username, of: claim.provider) ?? username)
+  /// The account that a user name in a URL names, else the one that the environment or a rule does; `nil` for the
+  /// default one. A user name that names no account says nothing where the token goes with a name of its own, unless a
+  /// login is stored with it, or there are several accounts, and nothing says which of them is meant.
+  func choice(
+    username: String?, _ claim: HostClaim, stored: HostLoginPattern?, remotes: () -> [RemoteAddress]
+  ) throws(CommandError) -> AccountChoice? {
+    guard let username, !username.isEmpty, username != claim.username, !claim.ignoresUsername else {
+      return try choice(nil, of: claim.provider, remotes: remotes)
+    }
+    let accounts = try manager(source.accountsIfAny())
+    if let name = try manager(accounts?.name(forUsername: username, of: claim.provider)) {
+      return AccountChoice(name, .username)
+    }
+    let isStored = try stored.map { pattern throws(CommandError) in try manager(source.hostLogin(pattern)) != nil }
+    if claim.namesAccount || isStored == true { return AccountChoice(username, .username) }
+    if let choice = try choice(nil, of: claim.provider, remotes: remotes) { return choice }
+    let count = try manager(accounts?.accounts(of: claim.provider).count ?? 0)
+    return count > 1 ? AccountChoice(username, .username) : nil
   }
 }

@@ -23,13 +23,11 @@ extension Context {
     {
       return named
     }
-    if let name = environment("CREDMGR_ACCOUNT"), !name.isEmpty,
-      let named = try first(where: { claim throws(CredentialError) in
-        try accounts.account(AccountID(claim.provider, name)) != nil
-      })
-    {
-      return named
+    let named = try first { claim throws(CredentialError) in
+      guard let name = environmentAccount(of: claim.provider) else { return false }
+      return try accounts.account(AccountID(claim.provider, name)) != nil
     }
+    if let named { return named }
     let repository = RepositoryContext(environment: environment)
     let rule = try manager(source.accountRules()).first(
       for: claims.map(\.provider), remotes: remotes ?? repository.remotes, folders: repository.folders)

@@ -17,7 +17,7 @@ protocol HelperProtocol {
   var recipient: String { get }
 
   /// `nil` for the default account.
-  func accountName(_ provider: String, _ context: Context) throws(CommandError) -> String?
+  func choice(_ provider: String, _ context: Context) throws(CommandError) -> AccountChoice?
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account
   /// Whether a login that is to be stored is what an account got from its provider, which only the provider changes.
   func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool
@@ -26,7 +26,7 @@ protocol HelperProtocol {
   /// Tells the program that there is no answer because of an error, as its protocol has it; returns the error.
   static func ending(_ error: CommandError, _ context: Context) throws(CommandError) -> CommandError
   /// What is done where there is nothing to hand out; `error` is `nil` without a provider.
-  func refuse(_ error: CredentialError?, _ session: HelperSession<Self>) throws(CommandError)
+  func refuse(_ error: CredentialError?, _ choice: AccountChoice?, _ session: HelperSession<Self>) throws(CommandError)
 }
 
 /// A token that a program was given.
@@ -42,8 +42,8 @@ extension HelperProtocol {
   var logins: HostLoginPattern? { nil }
   var prefersLogins: Bool { false }
 
-  func accountName(_ provider: String, _ context: Context) throws(CommandError) -> String? {
-    try context.account(nil, of: provider)
+  func choice(_ provider: String, _ context: Context) throws(CommandError) -> AccountChoice? {
+    try context.choice(nil, of: provider, remotes: RepositoryContext(environment: context.environment).remotes)
   }
 
   func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool {
@@ -52,7 +52,9 @@ extension HelperProtocol {
 
   static func ending(_ error: CommandError, _ context: Context) throws(CommandError) -> CommandError { error }
 
-  func refuse(_ error: CredentialError?, _ session: HelperSession<Self>) throws(CommandError) {
+  func refuse(
+    _ error: CredentialError?, _ choice: AccountChoice?, _ session: HelperSession<Self>
+  ) throws(CommandError) {
     if let error { throw CommandError(error) }
   }
 }

@@ -10,20 +10,23 @@ struct HelperSession<Helper: HelperProtocol> {
 
   func get() throws(CommandError) {
     var missing: CredentialError?
+    var choice: AccountChoice?
     do throws(CommandError) {
-      if let answer = try answer(orWhy: &missing) { return try context.output(answer) }
+      if let answer = try answer(&choice, orWhy: &missing) { return try context.output(answer) }
     } catch { throw try Helper.ending(error, context) }
-    try helper.refuse(missing, self)
+    try helper.refuse(missing, choice, self)
   }
 
-  private func answer(orWhy missing: inout CredentialError?) throws(CommandError) -> String? {
+  private func answer(
+    _ choice: inout AccountChoice?, orWhy missing: inout CredentialError?
+  ) throws(CommandError) -> String? {
     if helper.prefersLogins, let login = try login() { return try text(login) }
     if let provider = helper.provider {
-      let name = try helper.accountName(provider, context)
+      choice = try helper.choice(provider, context)
       var account: Account?
       do throws(CredentialError) {
         try rejectRefused()
-        account = try helper.freshAccount(name, of: provider, context)
+        account = try helper.freshAccount(choice?.name, of: provider, context)
       } catch {
         switch error {
         case .loginNeeded, .unknownAccount: missing = error
@@ -32,7 +35,16 @@ struct HelperSession<Helper: HelperProtocol> {
       }
       if let account { return try text(account) }
     }
-    return helper.prefersLogins ? nil : try login().map(text)
+    return helper.prefersLogins || !mayBeStored(missing) ? nil : try login().map(text)
+  }
+
+  /// Whether a stored login may be what is asked for. Where an account is meant and there is none of its tokens, a
+  /// login that is somebody else's is not.
+  private func mayBeStored(_ missing: CredentialError?) -> Bool {
+    switch missing {
+    case nil, .loginNeeded(_, _, .noCredential): true
+    default: helper.logins?.username != nil
+    }
   }
 
   func answer(_ account: Account) throws(CommandError) { try context.output(text(account)) }

@@ -38,7 +38,7 @@ private struct KubectlHelper: HelperProtocol {
 
   var recipient: String { "kubectl" + (server.map { " for " + $0.withoutQueryAndFragment.text } ?? "") }
 
-  func accountName(_ provider: String, _ context: Context) -> String? { name }
+  func choice(_ provider: String, _ context: Context) -> AccountChoice? { name.map { AccountChoice($0, .option) } }
 
   /// The account with a token, and an ID token where it has one, that is good, and that was not refused before.
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {

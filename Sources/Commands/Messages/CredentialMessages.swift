@@ -34,12 +34,13 @@ extension CredentialError {
         .hint("\(add: "--account", known.first ?? "ACCOUNT") for this time")
     case .malformedAccount(let name):
       .usage("\(quoted(name)) is no name for an account: 1 to 255 bytes without control characters")
-    case .identityMismatch(let account, let expected, let found):
+    case .identityMismatch(let provider, let account, let expected, let found):
       .refused(
         "the login was for \(found.map(quoted) ?? "somebody whom the provider does not name"), and the account "
           + "\(quoted(account)) is \(quoted(expected)); nothing was changed"
-      ).hint("log in as \(quoted(expected)) on the provider's page")
-        .hint("\(add: "--account", found ?? "NAME") to keep it beside the other one")
+      ).hint("\(credmgr: "login", provider, "--account", account), and log in as \(quoted(expected)) on the page")
+        .hint("\(credmgr: "login", provider, "--account", found ?? "NAME") to keep it beside the other one")
+        .hint("\(all: Self.another(account, of: provider)) to make it the other one")
     case .nameNeeded(let provider, let account):
       .usage(
         "\(quoted(provider)) does not say who logs in, and \(quoted(account)) is logged in already; nothing was changed"
@@ -187,6 +188,11 @@ extension CredentialError {
       name, at: provider, known: known,
       "CREDMGR_ACCOUNT is \(quoted(name)), and there is no such account at \(quoted(provider))",
       hints: (near.map { [$0] } ?? []) + ["\(run: "unset", "CREDMGR_ACCOUNT")"])
+  }
+
+  /// The commands that give an account's name to somebody else.
+  static func another(_ account: String, of provider: String) -> [[String]] {
+    ["logout", "login"].map { ["credmgr", $0, provider, "--account", account] }
   }
 
   private static func unknown(

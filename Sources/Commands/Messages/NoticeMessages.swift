@@ -13,15 +13,31 @@ extension Notice {
       "the account is called \(quoted(account)): the name that \(quoted(provider)) gives it has control characters, or "
         + "more than 255 bytes"
     case .interrupted(let interruption): interruption.words(now: now) + "; " + (interruption.remedy.sentence() ?? "")
+    case .beginsAnew(let interruption): interruption.words(now: now) + "; this login begins anew"
+    case .sameIdentity(let provider, let account, let identity, let other):
+      "warning: \(quoted(identity)) is the account \(quoted(other)) already, and \(quoted(account)) as well now; if "
+        + "somebody else was meant, "
+        + (("\(all: CredentialError.another(account, of: provider))" as Remedy).sentence() ?? "")
+    case .notRevoked(let provider, let error):
+      "warning: the new token of \(quoted(provider)) is not kept, and could not be revoked: \(error.message.text)"
     case .loginsRefused(let error): "warning: logins will be refused: \(error.message.text)"
     case .unreadable(let provider, let fields):
       "warning: the answer of \(quoted(provider)) has \(listed(fields.map(\.rawValue))) in a form that cannot be read; "
         + "the token is kept without"
     case .handOutNotNoted(let error): "warning: it cannot be noted who was handed the credential: \(error.message.text)"
     case .notRefreshed(let provider, let account, let left, let error):
-      "warning: the token of \(quoted(account)) at \(quoted(provider)) is valid for another \(duration(left)), "
-        + "and could not be refreshed: \(error.message.text)"
+      "warning: the token of \(quoted(account)) at \(quoted(provider)) "
+        + (left.map { "is valid for another \(duration($0)), and could" } ?? "could")
+        + " not be refreshed: \(error.message.text)" + error.login
     }
+  }
+}
+
+extension CredentialError {
+  /// The login that repairs an account, where nothing else does.
+  fileprivate var login: String {
+    guard case .loginNeeded = self, let remedy = message.hints.first?.sentence() else { return "" }
+    return "; " + remedy
   }
 }
 

@@ -187,7 +187,8 @@ extension Command {
     }
     guard head.status == 401 else { return .refused(text) }
     let current = try? context.source.accountsIfAny()?.resolve(account, provider: provider)
-    let command = current?.credential.refreshToken == nil ? "login" : "validate"
+    let canRefresh = current?.isRefreshable(at: context.clock.now()) ?? false
+    let command = canRefresh ? "validate" : "login"
     return .refused(text).hint("\(credmgr: [command, provider] + accountOption(account))")
   }
 }

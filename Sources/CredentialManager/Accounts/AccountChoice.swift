@@ -1,3 +1,4 @@
+import Descriptors
 import OAuth
 
 package struct AccountChoice: Sendable, Equatable {
@@ -16,6 +17,15 @@ package struct AccountChoice: Sendable, Equatable {
   package init(_ name: String, _ reason: Reason) {
     self.name = name
     self.reason = reason
+  }
+
+  /// The accounts that `CREDMGR_ACCOUNT` names: `NAME` for every provider, or `PROVIDER=NAME,…`.
+  package static func named(in text: String) -> [(provider: String?, name: String)] {
+    let pairs = text.split(separator: ",").map { $0.split(separator: "=", maxSplits: 1).map(String.init) }
+    if !pairs.isEmpty, pairs.allSatisfy({ $0.count == 2 && DescriptorLibrary.isIdentifier($0[0]) }) {
+      return pairs.map { ($0[0], $0[1]) }
+    }
+    return text.isEmpty ? [] : [(nil, text)]
   }
 }
 

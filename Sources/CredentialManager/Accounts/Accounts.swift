@@ -14,8 +14,10 @@ extension Account {
 
   /// Whether a user name is this account's name or identity; providers do not tell letters by case there.
   package func matches(username: String) -> Bool {
-    [name, credential.identity].contains { $0?.lowercased() == username.lowercased() }
+    name.lowercased() == username.lowercased() || isPerson(username)
   }
+
+  func isPerson(_ identity: String) -> Bool { credential.identity?.lowercased() == identity.lowercased() }
 }
 
 func inStore<Result>(_ step: @autoclosure () throws(StoreError) -> Result) throws(CredentialError) -> Result {

@@ -11,7 +11,7 @@ extension CredentialSource {
   /// the first one got, and open no browser. When this throws, nothing that was there before is changed.
   package func login(_ provider: String, _ options: LoginOptions, user: any User) throws(CredentialError) -> Account {
     let login = try Login(self, to: provider, options)
-    return try login.run(try grant(options, login.client.descriptor.grants), user)
+    return try login.run(try grant(login.options, login.client.descriptor.grants), user)
   }
 
   package func login(_ provider: String, _ options: LoginOptions, token: Secret) throws(CredentialError) -> Account {
@@ -45,8 +45,13 @@ private struct Login {
     if let name = options.account, !Accounts.isName(name) { throw .malformedAccount(name) }
     _ = try source.network()
     self.source = source
-    self.options = options
     loaded = try source.descriptor(provider)
+    var options = options
+    // A login to an account that is there is for the same as the one before.
+    if let name = options.account, let there = try source.accountsIfAny()?.readableAccount(AccountID(provider, name)) {
+      options.repeat(there.credential, among: loaded.descriptor.grants)
+    }
+    self.options = options
     permit = try source.permit(.login, loaded, variables: options.variables)
     let accounts = try source.accounts(.readWrite)
     let id = AccountID(provider, options.account)
@@ -69,26 +74,36 @@ private struct Login {
     let deadline = source.clock.monotonic() + options.timeout
     // Who logged in since the first look: what was waited for, or what made the lock free.
     func done() throws(CredentialError) -> Account? {
-      try accounts.accounts(of: provider).first { account in
-        let known = before.first { $0.name == account.name }
-        return (id.name == nil || id.name == account.name) && account.revision != known?.revision
-          && account.credential.loggedInAt != known?.credential.loggedInAt
-          && account.credential.isUsable(at: source.clock.now(), for: nil)
+      // Who asked for a token looked before this login was thought of: whatever gives one now is enough.
+      if options.unlessAlive {
+        guard let account = try? accounts.resolve(id.name, provider: provider) else { return nil }
+        return try isAlive(account) ? account : nil
       }
+      for account in try accounts.accounts(of: provider) where id.name == nil || id.name == account.name {
+        let known = before.first { $0.name == account.name }
+        let isNew = account.credential.loggedInAt != known?.credential.loggedInAt
+        if isNew, account.revision != known?.revision, try isAlive(account) { return account }
+      }
+      return nil
     }
     return try source.withAccountLock(
-      id, timeout: options.timeout, waiting: { user.tell(.waiting(for: $0)) }, isDone: done
+      id, timeout: options.timeout, waiting: { user.tell(.waiting(for: $0)) },
+      isDone: { () throws(CredentialError) in
+        if user.isCancelled { throw .interrupted }
+        return try done()
+      }
     ) { locked throws(CredentialError) in
       if let done = try done() { return done }
       // Before a browser is opened in vain.
-      if client.descriptor.account.isEmpty { try requireName(grant, found: nil) }
+      if client.descriptor.account.isEmpty { try requireName(grant) }
       let note = try accounts.note(id)
       if let kept = unfinished(note, grant) { return try commit(kept, locked.resume()) }
-      if let note, note.isInterruption { source.notice(.interrupted(Interruption(id, note))) }
+      if let note, note.isInterruption { source.notice(.beginsAnew(after: Interruption(id, note))) }
       if !before.isEmpty { user.tell(.alreadyLoggedIn(accounts: before.map(\.name))) }
 
       let session = LoginSession(
         source: source, permit: permit, grant: grant, options: options, user: user, others: others,
+        person: person(among: before),
         deadline: max(deadline, source.clock.monotonic() + .seconds(1)))
       // Whose it is may be known only when it is there.
       let pending = try locked.begin(
@@ -104,6 +119,12 @@ private struct Login {
     }
   }
 
+  /// A browser in which somebody else is signed in would consent for that person.
+  private func person(among accounts: [Account]) -> PersonChoice? {
+    guard accounts.contains(where: { $0.name != id.name }) else { return nil }
+    return PersonChoice(identity: accounts.first { $0.name == id.name }?.credential.identity)
+  }
+
   /// For so long an interrupted login is finished instead of begun anew.
   private static let unfinishedLifetime = Duration.seconds(600)
 
@@ -116,7 +137,7 @@ private struct Login {
     let (kept, now) = (answer.credential, source.clock.now())
     guard kept.grant == grant, kept.variables == options.variables,
       kept.requestedScope == (options.scope.isEmpty ? client.descriptor.scope.requested : options.scope),
-      (.zero...Self.unfinishedLifetime).contains(now - kept.loggedInAt), kept.isUsable(at: now)
+      (.zero...Self.unfinishedLifetime).contains(now - kept.loggedInAt), AccountState(kept, at: now).isAlive
     else { return nil }
     return kept
   }
@@ -127,6 +148,7 @@ private struct Login {
     let owned: (name: String, credential: Credential, changes: [Change])
     do throws(CredentialError) { owned = try identified(credential, isGiven: false) } catch {
       // Who was interrupted here goes on from here with the next login.
+      if error != .interrupted { discard(credential, error) }
       _ = try? pending.finish(error == .interrupted ? .unfinished : .ended(noting: nil))
       throw error
     }
@@ -136,8 +158,24 @@ private struct Login {
       FaultPoint.reach("login.committed")
       return Account(provider: provider, name: owned.name, credential: owned.credential, revision: revision)
     } catch {
-      if case .conflict = error.reason { throw .notAdded(provider: provider, ClientNeeds(client.descriptor)) }
+      if case .conflict = error.reason {
+        discard(credential, nil)
+        throw .notAdded(provider: provider, ClientNeeds(client.descriptor))
+      }
       throw .uncommitted(provider: provider, account: id.name, isKept: error.isKept, error.reason)
+    }
+  }
+
+  /// Revokes tokens that no account gets. Not those of a person who is an account already: providers that revoke all
+  /// that a person gave to a client (Google) would end that account.
+  private func discard(_ credential: Credential, _ error: CredentialError?) {
+    if case .identityMismatch(_, _, _, let found?)? = error,
+      (try? accounts.accounts(of: provider))?.contains(where: { $0.isPerson(found) }) != false
+    {
+      return
+    }
+    do throws(CredentialError) { try source.revoke(credential, with: permit) } catch {
+      source.notice(.notRevoked(provider: provider, error))
     }
   }
 
@@ -170,17 +208,27 @@ private struct Login {
     var credential = credential
     credential.variables = options.variables
     source.secrets.learn(credential)
-    let (found, kept, remark) = try identity(credential, isGiven: isGiven)
-    let wanted = id.name ?? found ?? Self.standardName
+    let (found, kept, fault) = try identity(credential, isGiven: isGiven)
+    if isGiven, found == nil { try requireName(credential.grant) }
+    let wanted = if let name = id.name ?? found { name } else { try freeName(credential.grant) }
     let existing = try accounts.readableAccount(AccountID(provider, wanted))
     // The same name may be written with other code points.
     let name = existing?.name ?? wanted
-    if let expected = existing?.credential.identity, expected != found {
-      throw .identityMismatch(account: name, expected: expected, found: found)
+    let expected = existing?.credential.identity
+    // Where nobody says who it is, there is nothing to compare, and a token is not lost for that.
+    if let expected, found.map({ $0 != expected }) ?? (fault == .unnameable) {
+      throw .identityMismatch(provider: provider, account: name, expected: expected, found: found)
     }
-    try requireName(credential.grant, found: found)
-    if let remark { source.notice(remark) }
-    credential.identity = found
+    switch fault {
+    case .unnameable: source.notice(.unnameable(account: name, provider: provider))
+    case .unidentified(let error): source.notice(.unidentified(account: name, error))
+    case nil: break
+    }
+    if existing == nil, let found, let other = try accounts.accounts(of: provider).first(where: { $0.isPerson(found) })
+    {
+      source.notice(.sameIdentity(provider: provider, account: name, identity: found, other: other.name))
+    }
+    credential.identity = found ?? expected
     credential.kept.merge(kept) { ofToken, _ in ofToken }
     // An account of a provider that somebody removed meanwhile could never be refreshed.
     var changes: [Change] = [
@@ -196,22 +244,46 @@ private struct Login {
   }
 
   /// A login of unknown identity must not replace one that is still good: it may be somebody else's.
-  private func requireName(_ grant: Grant, found: String?) throws(CredentialError) {
+  private func isTaken(_ name: String, _ grant: Grant) throws(CredentialError) -> Bool {
     // With its own credentials a client is always the same.
-    guard id.name == nil, found == nil, grant.traits.needsPerson,
-      let there = try accounts.readableAccount(AccountID(provider, Self.standardName)),
-      there.credential.isUsable(at: source.clock.now(), for: .zero)
-        || there.credential.isRefreshable(at: source.clock.now())
-    else { return }
-    throw .nameNeeded(provider: provider, account: there.name)
+    guard grant.traits.needsPerson, let there = try accounts.readableAccount(AccountID(provider, name)) else {
+      return false
+    }
+    let state = try accounts.state(of: there, accounts.note(there.id), at: source.clock.now())
+    if case .refused = state { return false }
+    return state.loginReason == nil || there.credential.identity != nil
   }
 
-  /// A provider that does not say who is logged in is no reason to lose a token, unless the account that it would be
-  /// put under is somebody's already.
+  private func requireName(_ grant: Grant) throws(CredentialError) {
+    if id.name == nil, try isTaken(Self.standardName, grant) {
+      throw .nameNeeded(provider: provider, account: Self.standardName)
+    }
+  }
+
+  /// For a login of unknown identity.
+  private func freeName(_ grant: Grant) throws(CredentialError) -> String {
+    var (name, number) = (Self.standardName, 1)
+    while try isTaken(name, grant) {
+      number += 1
+      name = "\(Self.standardName)-\(number)"
+    }
+    return name
+  }
+
+  private func isAlive(_ account: Account) throws(CredentialError) -> Bool {
+    try accounts.state(of: account, accounts.note(account.id), at: source.clock.now()).isAlive
+  }
+
+  /// Why it is not known who logged in.
+  private enum IdentityFault: Equatable {
+    case unidentified(CredentialError)
+    case unnameable  // The provider's name for the person cannot be an account's.
+  }
+
+  /// A provider that does not say who is logged in is no reason to lose a token.
   private func identity(
     _ credential: Credential, isGiven: Bool
-  ) throws(CredentialError) -> (name: String?, kept: [String: String], remark: Notice?) {
-    let standard = id.name ?? Self.standardName
+  ) throws(CredentialError) -> (name: String?, kept: [String: String], fault: IdentityFault?) {
     let name: String?
     var kept: [String: String] = [:]
     if !client.asksIdentity || !credential.grant.traits.needsPerson {
@@ -228,15 +300,14 @@ private struct Login {
         }
         // The token is another person's than the provider says: it may have been put in the place of the right one.
         if case .oauth(.idToken, _) = error { throw error }
-        let isTaken = try accounts.readableAccount(AccountID(provider, standard)) != nil
         if case .oauth(.valueOutOfBounds, _) = error { throw error }
-        if isTaken || error == .interrupted { throw error }
-        return (nil, kept, .unidentified(account: standard, error))
+        if error == .interrupted { throw error }
+        return (nil, kept, .unidentified(error))
       }
     }
     if let name, client.reveals(name, credential) { throw .oauth(.secretAccount, provider: provider) }
     guard let name, !Accounts.isName(name) else { return (name, kept, nil) }
-    return (nil, kept, .unnameable(account: standard, provider: provider))
+    return (nil, kept, .unnameable)
   }
 }
 

@@ -13,6 +13,7 @@ struct LoginSession {
   let options: LoginOptions
   let user: any User
   let others: OtherProviders
+  let person: PersonChoice?
   let deadline: Duration  // By the monotonic clock.
 
   var client: Client { permit.client }
@@ -25,7 +26,7 @@ struct LoginSession {
     var receiver = try CallbackReceiver(self)
     let login = LoginContext(
       grant, client, scope: options.scope.isEmpty ? client.descriptor.scope.requested : options.scope,
-      redirectURI: receiver.redirectURI, random: source.random, nonce: source.nonce)
+      redirectURI: receiver.redirectURI, choosing: person, random: source.random, nonce: source.nonce)
     var step = try source.core(provider, login.begin())
     while true {
       switch step {

@@ -44,6 +44,17 @@ package struct LoginOptions: Sendable {
   package var hasLocalBrowser = true
   package var pastes = false  // Whether the redirect is pasted, and nothing listens.
   package var timeout = Duration.seconds(300)  // Until the login is given up.
+  /// Whether a token is all that is wanted: an account that has a valid one meanwhile needs no login.
+  package var unlessAlive = false
 
   package init() {}
+
+  /// Fills in what is not said with what an account was logged in with.
+  mutating func `repeat`(_ credential: Credential, among offered: [Grant]) {
+    if variables.isEmpty { variables = credential.variables }
+    if scope.isEmpty { scope = credential.requestedScope }
+    if grant == nil, !credential.isGiven, !credential.grant.traits.needsPerson, offered.contains(credential.grant) {
+      grant = credential.grant
+    }
+  }
 }

@@ -18,6 +18,9 @@ package struct HostClaim: Sendable, Equatable {
 
   package func username(for account: String) -> String { username.exchanging("{account}", for: account) }
 
+  /// Whether the user name that goes with the token is another one for each account.
+  package var namesAccount: Bool { username(for: "") != username }
+
   fileprivate var identifier: RecordIdentifier { Self.identifier(of: host, helper) }
 
   fileprivate static func identifier(of host: String, _ helper: Helper) -> RecordIdentifier {

@@ -113,7 +113,7 @@ extension CredentialSource {
       tellUnfinishedLogin(try accounts.note(account.id), account.id)
       let permit = keepsRemote ? nil : try permit(.logout, provider, variables: current.credential.variables)
       let requests =
-        try permit.map { permit throws(CredentialError) in try revocation(of: current, permit.client) } ?? []
+        try permit.map { permit throws(CredentialError) in try revocation(of: current.credential, permit.client) } ?? []
       let isRevoked = !requests.isEmpty
       // A token that is revoked and not forgotten would be handed out as a good one.
       let pending =
@@ -122,14 +122,7 @@ extension CredentialSource {
         } else { locked.resume() }
       if isRevoked { FaultPoint.reach("logout.noted") }
       do throws(CredentialError) {
-        for index in requests.indices {
-          guard let permit else { break }
-          let client = permit.client
-          let response = try send(to: permit, bound: client.binding(of: current.credential.grant)) {
-            nonce throws(OAuthError) in try client.revocationRequests(current.credential, nonce: nonce)[index]
-          }
-          try core(provider, client.checkRevocation(response))
-        }
+        if let permit { try revoke(current.credential, with: permit) }
       } catch {
         _ = try? pending.finish(error.mayHaveArrived ? .unfinished : .ended(noting: nil))
         throw error
@@ -150,15 +143,26 @@ extension CredentialSource {
     }
   }
 
-  private func revocation(of account: Account, _ client: Client) throws(CredentialError) -> [HTTPRequest] {
-    secrets.learn(account.credential)
+  /// Revokes each token of a credential; does nothing where the provider has no way for that.
+  func revoke(_ credential: Credential, with permit: Permit) throws(CredentialError) {
+    let client = permit.client
+    for index in try revocation(of: credential, client).indices {
+      let response = try send(to: permit, bound: client.binding(of: credential.grant)) { nonce throws(OAuthError) in
+        try client.revocationRequests(credential, nonce: nonce)[index]
+      }
+      try core(permit.provider, client.checkRevocation(response))
+    }
+  }
+
+  private func revocation(of credential: Credential, _ client: Client) throws(CredentialError) -> [HTTPRequest] {
+    secrets.learn(credential)
     do throws(OAuthError) {
-      return try client.revocationRequests(account.credential, nonce: nonce)
+      return try client.revocationRequests(credential, nonce: nonce)
     } catch .clientSecretMissing {
       // A public client at a provider that lets only others revoke (GitHub): there is nothing to tell the provider.
       return []
     } catch {
-      throw .oauth(error, provider: account.provider)
+      throw .oauth(error, provider: client.descriptor.identifier)
     }
   }
 }

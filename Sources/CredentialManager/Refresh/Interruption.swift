@@ -122,25 +122,6 @@ extension Accounts {
     try records(.pending, of: provider).map(\.identifier.accountID)
   }
 
-  /// The provider's word that it will never take the account's present refresh token again; `nil` without one.
-  func refusal(_ account: Account, _ note: ExchangeNote?) -> ExchangeNote.Refusal? {
-    guard let refusal = note?.refusal, let ended = refusal.ended, ended == account.credential.refreshedWith
-    else { return nil }
-    return refusal
-  }
-
-  /// Whether the provider said of each account that it will never refresh it again, so that only a login helps.
-  package func areRefreshesRefused(_ accounts: [Account]) throws(CredentialError) -> [Bool] {
-    var notes: [RecordIdentifier: ExchangeNote] = [:]
-    for record in try records(.pending, of: nil) { notes[record.identifier] = ExchangeNote(decoding: record.payload) }
-    let damaged = (try? store.unreadable(.pending, provider: nil, without: Set(notes.keys))) ?? []
-    return try accounts.map { account throws(CredentialError) in
-      let identifier = RecordIdentifier(.pending, of: account.id)
-      if damaged.contains(identifier) { throw .vault(.damagedRecord(identifier)) }
-      return refusal(account, notes[identifier]) != nil
-    }
-  }
-
   func interruption(_ note: ExchangeNote?, _ id: AccountID) -> Interruption? {
     // Who holds the account's lock is still at it.
     guard let note, note.isInterruption, !store.isLocked(id) else { return nil }

@@ -6,33 +6,6 @@ import Platform
 import Store
 import Text
 
-package struct RefreshPolicy: Sendable {
-  /// How long the token has to live from now on; `nil`: as the provider's descriptor says.
-  package var validity: Duration?
-  /// The lifetime to have, if tokens of this provider live for twice as long and a longer one can be had.
-  package var preferredLifetime: Duration
-  package var always: Bool
-  /// Whether to ask a provider again that has said that it will never take the refresh token.
-  package var asksAgain: Bool
-  package var lockTimeout: Duration  // How long another process is waited for that refreshes the same account.
-
-  package init(
-    validity: Duration? = nil, preferredLifetime: Duration = .zero, always: Bool = false, asksAgain: Bool = false,
-    lockTimeout: Duration = .seconds(60)
-  ) {
-    self.validity = validity
-    self.preferredLifetime = preferredLifetime
-    self.always = always
-    self.asksAgain = asksAgain
-    self.lockTimeout = lockTimeout
-  }
-
-  func accepts(_ credential: Credential, at now: Moment) -> Bool {
-    !always
-      && credential.isUsable(at: now, for: validity, preferring: preferredLifetime)
-  }
-}
-
 extension CredentialSource {
   /// The account with a token that is good, refreshed first if it must be. Never asks a person. A token that is good is
   /// handed out without a lock, a descriptor or a network. Only what asks the agreement calls this.
@@ -46,46 +19,44 @@ extension CredentialSource {
       return (account, try accounts.note(account.id))
     }
     let (account, note) = try inStore(accounts.store.snapshot(look)).get()
-    if policy.accepts(account.credential, at: now) {
-      let interruption = accounts.interruption(note, account.id)
-      if let interruption { notice(.interrupted(interruption)) }
-      // An earlier process may have got a new token in the place of this one, and died before its commit.
-      if interruption != nil || note == nil || accounts.answer(of: account) == nil { return account }
+    let state = accounts.state(of: account, note, for: policy, at: now)
+    switch state {
+    case .usable, .ending, .refused:
+      if let interruption = accounts.interruption(note, account.id) { notice(.interrupted(interruption)) }
+      if case .refused(let reason) = state { warn(account, needed(account, reason)) }
+      return account
+    case .loggingIn(let reason), .expired(let reason): throw needed(account, reason)
+    case .expiring, .refreshable: break
     }
-    // Nobody asked for more than a token that is good.
-    let isEnough = !policy.always && policy.validity == nil && account.credential.isUsable(at: now, for: .zero)
-    // A better one is not to be had.
-    if isEnough, !account.credential.isRefreshable(at: now) { return account }
     do throws(CredentialError) {
       return try refreshed(account, policy)
     } catch {
-      guard isEnough, error.leavesTokenGood, let left = timeLeft(account) else { throw error }
-      notice(.notRefreshed(provider: provider, account: account.name, left: left, error))
+      guard state.isAlive, error.leavesTokenGood, isAlive(account) else { throw error }
+      warn(account, error)
       return account
     }
   }
 
-  /// `nil` if the token died while a provider was waited for, is not the account's any more, or an answer waits.
-  private func timeLeft(_ account: Account) -> Duration? {
-    guard let accounts = try? accounts(), let now = try? accounts.account(account.id),
-      now.credential.accessToken == account.credential.accessToken,
-      now.credential.isUsable(at: clock.now(), for: .zero),
-      accounts.answer(of: now) == nil
-    else { return nil }
-    return now.credential.expiresAt.map { $0 - clock.now() }
+  private func warn(_ account: Account, _ error: CredentialError) {
+    let left = account.credential.expiresAt.map { $0 - clock.now() }
+    notice(.notRefreshed(provider: account.provider, account: account.name, left: left, error))
+  }
+
+  /// Whether the token did not die while a provider was waited for, is still the account's, and no answer waits.
+  private func isAlive(_ account: Account) -> Bool {
+    guard let accounts = try? accounts(), let current = try? accounts.account(account.id),
+      current.credential.accessToken == account.credential.accessToken
+    else { return false }
+    return accounts.state(of: current, try? accounts.note(current.id), at: clock.now()).isAlive
   }
 
   /// One process at a time refreshes an account; the others wait, and get what the first one got.
   func refreshed(_ account: Account, _ policy: RefreshPolicy) throws(CredentialError) -> Account {
-    guard account.credential.isRefreshable(at: clock.now()) else { throw notRefreshable(account) }
     let loaded = try descriptor(account.provider)
-    guard loaded.descriptor.refreshes(account.credential) else { throw notRefreshable(account) }
     let known = try accountsIfAny()?.note(account.id)
-    // An answer that waits beside the vault goes before any refusal.
-    if !policy.asksAgain, let accounts = try accountsIfAny(), let refusal = accounts.refusal(account, known),
-      accounts.answer(of: account) == nil
-    {
-      throw needed(account, refusal)
+    // What is known without a network needs none.
+    if let accounts = try accountsIfAny(), let current = try refreshing(account, known, loaded, policy, accounts) {
+      return current
     }
     _ = try network()
     let permit = try permit(.refresh, loaded, variables: account.credential.variables)
@@ -93,8 +64,7 @@ extension CredentialSource {
     // What somebody else stored since we looked is new enough for who wanted it new.
     func renewed() throws(CredentialError) -> Account? {
       let now = try accounts.existing(account.id)
-      let isGood = now.credential.isUsable(at: clock.now(), for: policy.validity)
-      return now.revision != account.revision && isGood ? now : nil
+      return now.revision != account.revision && isNewEnough(now, policy) ? now : nil
     }
     return try withAccountLock(account.id, timeout: policy.lockTimeout, isDone: renewed) {
       locked throws(CredentialError) in
@@ -102,39 +72,42 @@ extension CredentialSource {
       var current = try accounts.existing(account.id)
       let note = try accounts.note(account.id)
       // What was refused meanwhile to somebody else would be refused to us, and the provider would count it as reuse.
-      if let refusal = note?.refusal, refusal != known?.refusal { throw needed(account, refusal) }
+      if let refusal = note?.refusal, refusal != known?.refusal { throw needed(account, refusal.reason) }
       if let answer = accounts.answer(of: current) {
         // An earlier process died between the provider's answer and its commit.
         current = try commit(answer.credential, of: current, locked.resume())
-        if current.credential.isUsable(at: clock.now(), for: policy.validity) { return current }
+        if isNewEnough(current, policy) { return current }
       } else {
-        if !policy.asksAgain, let refusal = accounts.refusal(current, note) { throw needed(account, refusal) }
         tellUnfinishedLogin(note, account.id)
       }
-      guard current.credential.isRefreshable(at: clock.now()), loaded.descriptor.refreshes(current.credential) else {
-        throw notRefreshable(current)
-      }
+      if let current = try refreshing(current, accounts.note(account.id), loaded, policy, accounts) { return current }
       return try refresh(current, with: permit, in: locked)
     }
   }
 
+  private func isNewEnough(_ account: Account, _ policy: RefreshPolicy) -> Bool {
+    AccountState(account.credential, for: RefreshPolicy(validity: policy.validity), at: clock.now()) == .usable
+  }
+
+  /// `nil` where the account is to be refreshed; the account itself where its token is all that can be had.
+  private func refreshing(
+    _ account: Account, _ note: ExchangeNote?, _ loaded: DescriptorLibrary.Loaded, _ policy: RefreshPolicy,
+    _ accounts: Accounts
+  ) throws(CredentialError) -> Account? {
+    let refreshes = loaded.descriptor.refreshes(account.credential)
+    let state = accounts.state(of: account, note, refreshes: refreshes, for: policy, at: clock.now())
+    if let reason = state.loginReason { throw needed(account, reason) }
+    return [.refreshable, .expiring].contains(state) ? nil : account
+  }
+
   package func canRefresh(_ account: Account) -> Bool {
-    guard account.credential.isRefreshable(at: clock.now()) else { return false }
     // Where the descriptor cannot be read, the refresh says why.
-    return (try? home.library.load(account.provider))?.descriptor.refreshes(account.credential) ?? true
+    account.isRefreshable(at: clock.now())
+      && (try? home.library.load(account.provider))?.descriptor.refreshes(account.credential) ?? true
   }
 
-  private func notRefreshable(_ account: Account) -> CredentialError {
-    let isGood = account.credential.isUsable(at: clock.now(), for: .zero)
-    return .loginNeeded(
-      provider: account.provider, account: account.name,
-      account.credential.isRejected ? .rejected : isGood ? .notRefreshable : .expired)
-  }
-
-  private func needed(_ account: Account, _ refusal: ExchangeNote.Refusal) -> CredentialError {
-    .loginNeeded(
-      provider: account.provider, account: account.name,
-      refusal.isAfterInterruption ? .refreshInterrupted(refusal.words) : .refreshRefused(refusal.words))
+  private func needed(_ account: Account, _ reason: CredentialError.LoginReason) -> CredentialError {
+    .loginNeeded(provider: account.provider, account: account.name, reason)
   }
 
   // MARK: The exchange
@@ -199,7 +172,7 @@ extension CredentialSource {
         ended: isFinal ? old.refreshedWith : nil)
       let note = ExchangeNote(.refresh, startedAt: clock.now(), refusal: refusal)
       _ = try? pending.finish(.ended(noting: note.encoded))
-      throw needed(account, refusal)
+      throw needed(account, refusal.reason)
     case .failed(let error):
       _ = try? pending.finish(.ended(noting: nil))
       throw .oauth(error.masked(by: secrets), provider: account.provider)

@@ -12,7 +12,7 @@ extension CredentialSource {
     _ account: Account, process: ProcessIdentity?, server: String
   ) throws(CredentialError) -> Bool {
     let now = clock.now()
-    guard let process, account.credential.isRefreshable(at: now) else { return false }
+    guard let process, account.isRefreshable(at: now) else { return false }
     let path = home.repeatedRequest(process.number)
     // A keyed hash, so that neither the server nor the account can be read.
     let question = [account.provider, server, process.program].joined(separator: " ")

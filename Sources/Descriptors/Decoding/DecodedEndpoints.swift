@@ -50,10 +50,10 @@ extension DescriptorDecoder {
     kind.format(among: root["response_format"]?.text.flatMap(ResponseFormat.init(rawValue:)))
   }
 
-  mutating func parameters(_ node: Node, isShown: Bool) -> [ParameterRule]? {
+  mutating func parameters(_ node: Node, isShown: Bool, names: [String]) -> [ParameterRule]? {
     entries(of: node)?.compactMap { entry in
       if entry.value.isNull { return ParameterRule(name: entry.key, value: nil) }
-      return template(entry.value, names: Self.endpointNames, isShown: isShown)
+      return template(entry.value, names: Self.endpointNames + names, isShown: isShown)
         .map { ParameterRule(name: entry.key, value: $0) }
     }
   }

@@ -19,6 +19,7 @@ struct DescriptorDecoder {
     "client_secret", "access_token", "refresh_token", "token_secret", "code", "state", "user_code",
     "verification_uri", "assertion",
   ]
+  static let choosingNames = ["identity"]  // The additional value for `choose`: the identity of the account.
   /// The engine's additional values for headers: parts of the request.
   static let requestNames = ["request_method", "request_host", "request_path", "request_query", "request_body"]
   /// Names that variables and kept fields must not have, because they would replace the engine's values.

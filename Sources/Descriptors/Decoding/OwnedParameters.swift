@@ -76,7 +76,8 @@ extension DescriptorDecoder {
   /// Rejects owned parameters among an endpoint's parameters, new names and address.
   mutating func checkOwned(_ endpoint: Endpoint, of kind: EndpointKind, at node: Node) {
     let rename = endpoint.rename
-    for entry in node["parameters"]?.entries?.prefix(Self.entryLimit) ?? [] {
+    let added = ["parameters", "choose"].flatMap { node[$0]?.entries?.prefix(Self.entryLimit) ?? [] }
+    for entry in added {
       if isItself(entry.value, entry.key) { continue }
       let isOwned =
         entry.value.isNull

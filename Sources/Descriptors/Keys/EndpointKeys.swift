@@ -38,6 +38,14 @@ extension Endpoint {
         means: "parameters to add or replace; `null` drops one",
         for: "Google: `access_type: offline`; `l2p`: `grant_type: device`")
       Key(
+        "choose", at: \.choosing,
+        as: .parameters(except: owned, isShown: isShown, names: DescriptorDecoder.choosingNames),
+        type: "mapping of templates",
+        means: """
+          `authorization`: parameters that are added while another account is logged in, so the provider asks who logs \
+          in; `{identity}` is the identity of the account, and a parameter without a value is left out
+          """, for: "`github`: `prompt: select_account`, `login: \"{identity}\"`")
+      Key(
         "rename", at: \.rename, as: .texts(valuesExcept: owned), type: "mapping of names",
         means: "standard names with the provider's names for them",
         for: "`l2p`: `device_code: code`; TikTok: `client_id: client_key`")

@@ -225,10 +225,10 @@ extension Notation<[HeaderTemplate]> {
 }
 
 extension Notation<[ParameterRule]> {
-  static func parameters(except owned: Set<String> = [], isShown: Bool = false) -> Self {
+  static func parameters(except owned: Set<String> = [], isShown: Bool = false, names: [String] = []) -> Self {
     Notation(
       .mapping(of: .text, names: owned.isEmpty ? nil : .name(except: owned)),
-      read: { $0.parameters($1, isShown: isShown) },
+      read: { $0.parameters($1, isShown: isShown, names: names) },
       write: { .mapping($0.map { ($0.name, $0.value.map { .text($0.text) } ?? .plain("null")) }) })
   }
 }

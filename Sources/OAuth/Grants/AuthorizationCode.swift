@@ -10,7 +10,9 @@ enum AuthorizationCodeGrant: GrantFlow {
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
     let client = login.client
     let request = try client.authorizationRequest(
-      .authorizationCode, redirectURI: login.redirectURI, scope: login.scope, random: login.random, nonce: login.nonce)
+      .authorizationCode, redirectURI: login.redirectURI, scope: login.scope, choosing: login.person,
+      random: login.random,
+      nonce: login.nonce)
     return .browse(
       client.page(request, login) { parameters, _ throws(OAuthError) in
         let response = try client.authorizationResponse(parameters, to: request)

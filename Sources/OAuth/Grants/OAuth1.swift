@@ -20,7 +20,7 @@ enum OAuth1Grant: GrantFlow {
   private static func page(_ temporary: TemporaryCredentials, _ login: LoginContext) throws(OAuthError) -> Step.Page {
     let (client, scope) = (login.client, login.scope)
     return Step.Page(
-      uri: try client.authorizationPage(temporary, scope: scope, nonce: login.nonce),
+      uri: try client.authorizationPage(temporary, scope: scope, choosing: login.person, nonce: login.nonce),
       expected: [(.oauthToken, temporary.token.reveal())], brings: .oauthVerifier, login: login
     ) { parameters, _ throws(OAuthError) in
       let consent = try client.resourceOwnerAuthorization(parameters, to: temporary)
@@ -86,13 +86,14 @@ extension Client {
 
   /// RFC 5849, 2.2
   package func authorizationPage(
-    _ temporary: TemporaryCredentials, scope: [String], nonce: RequestNonce
+    _ temporary: TemporaryCredentials, scope: [String], choosing person: PersonChoice? = nil, nonce: RequestNonce
   ) throws(OAuthError) -> URI {
     var parameters: FormParameters = [("oauth_token", temporary.token.reveal())]
     if descriptor.oauth1.callback == .authorization { parameters.append("oauth_callback", temporary.callback) }
     return try request(
       .authorization, parameters,
-      exchange: ["redirect_uri": temporary.callback, "scope": joined(scope)], proof: .signature, nonce: nonce
+      exchange: ["redirect_uri": temporary.callback, "scope": joined(scope)], proof: .signature, choosing: person,
+      nonce: nonce
     ).uri
   }
 

@@ -57,18 +57,20 @@ package struct LoginContext {
   let client: Client
   let scope: [String]
   let redirectURI: String
+  let person: PersonChoice?
   let random: any RandomSource
   let nonce: RequestNonce
 
   /// The redirect URI has the port that is listened on, and is empty for a grant without a callback.
   package init(
-    _ grant: Grant, _ client: Client, scope: [String], redirectURI: String, random: any RandomSource,
-    nonce: RequestNonce
+    _ grant: Grant, _ client: Client, scope: [String], redirectURI: String, choosing person: PersonChoice? = nil,
+    random: any RandomSource, nonce: RequestNonce
   ) {
     self.grant = grant
     self.client = client
     self.scope = scope
     self.redirectURI = redirectURI
+    self.person = person
     self.random = random
     self.nonce = nonce
   }

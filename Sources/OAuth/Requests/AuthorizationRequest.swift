@@ -21,6 +21,13 @@ package struct AuthorizationRequest: Sendable, Redacted {
   }
 }
 
+/// That the provider is to ask who logs in, because another account is logged in.
+package struct PersonChoice: Sendable {
+  package let identity: String?  // Whom the provider knows the account of the login as; `nil` for a new account.
+
+  package init(identity: String?) { self.identity = identity }
+}
+
 /// The answer to an authorization request: it can only be made from the request whose `state` it has.
 package struct AuthorizationResponse: Sendable, Redacted {
   package let request: AuthorizationRequest
@@ -59,7 +66,8 @@ extension PKCEMethod {
 extension Client {
   /// The redirect URI has the port that is listened on; an empty scope is not sent.
   package func authorizationRequest(
-    _ grant: Grant, redirectURI: String, scope: [String], random: some RandomSource, nonce requestNonce: RequestNonce
+    _ grant: Grant, redirectURI: String, scope: [String], choosing person: PersonChoice? = nil,
+    random: some RandomSource, nonce requestNonce: RequestNonce
   ) throws(OAuthError) -> AuthorizationRequest {
     let state = Base64.encodeURL(random.bytes(32))
     let method = proofKeyMethod
@@ -77,7 +85,8 @@ extension Client {
     let nonce = descriptor.sendsNonce ? Base64.encodeURL(random.bytes(32)) : nil
     if let nonce { parameters.append("nonce", nonce) }
     let exchange = ["redirect_uri": redirectURI, "scope": joined(scope)]
-    let request = try request(.authorization, parameters, exchange: exchange, nonce: requestNonce)
+    let request = try request(
+      .authorization, parameters, exchange: exchange, choosing: person, nonce: requestNonce)
     return AuthorizationRequest(
       uri: request.uri, grant: grant, state: state, codeVerifier: verifier, nonce: nonce,
       redirectURI: redirectURI, scope: scope)

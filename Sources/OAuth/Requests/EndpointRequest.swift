@@ -18,11 +18,13 @@ extension Client {
   /// names the parameters that are JSON where the endpoint sends JSON.
   func request(
     _ kind: EndpointKind, _ parameters: FormParameters, credential: Credential? = nil, exchange: [String: String] = [:],
-    lists: Set<String> = [], proof: RequestProof = .asDescribed, nonce: RequestNonce
+    lists: Set<String> = [], proof: RequestProof = .asDescribed, choosing person: PersonChoice? = nil,
+    nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     let endpoint = try endpoint(kind)
     let calculate = calculator(nonce)
     var exchange = exchange
+    exchange["identity"] = person?.identity
     let takesToken = endpoint.authentication == .accessToken || (kind == .identity && endpoint.authentication == nil)
     let presentsToken = proof == .token || (proof == .asDescribed && takesToken)
     let authenticates = proof == .asDescribed && !takesToken && kind != .authorization && kind != .registration
@@ -36,7 +38,7 @@ extension Client {
     var all = parameters
     all.append(contentsOf: authentication.parameters)
     var bytes = 0
-    for rule in endpoint.parameters {
+    for rule in endpoint.parameters + (person == nil ? [] : endpoint.choosing) {
       let value = try filled(rule.value, values: values, calculate) { .computedValueTooLong(kind, name: rule.name) }
       bytes += value?.utf8.count ?? 0
       guard bytes <= Self.longestRequest else { throw .computedValueTooLong(kind, name: rule.name) }

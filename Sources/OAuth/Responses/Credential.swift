@@ -34,26 +34,6 @@ package struct Credential: Sendable, Equatable {
     self.margin = margin
   }
 
-  /// Whether the token may be handed out: not refused anywhere, and valid for more than `validity`. A clock that was
-  /// set back behind the moment when the token was obtained would have it live longer than it does, so it is
-  /// refreshed once. `preferred` is wished for instead of the descriptor's margin, where it is shorter.
-  package func isUsable(at now: Moment, for validity: Duration? = nil, preferring preferred: Duration = .zero) -> Bool {
-    if isRejected { return false }
-    guard let expiresAt else { return true }
-    if obtainedAt - now > Self.clockTolerance, isRefreshable(at: now) { return false }
-    // A token that lives for less than twice the margin would otherwise be refreshed at every call.
-    let standard = min(max(margin, preferred), max(expiresAt - obtainedAt, .zero) / 2)
-    return expiresAt - now > max(validity ?? standard, .zero)
-  }
-
-  /// By how much a clock is corrected now and then without anybody's doing; the margin is no shorter.
-  static let clockTolerance = Duration.seconds(60)
-
-  package func isRefreshable(at now: Moment) -> Bool {
-    if grant.traits.renewal == .login { return true }
-    return refreshedWith != nil && refreshTokenExpiresAt.map { $0 > now } ?? true
-  }
-
   /// `nil` also where nothing is used up.
   package var refreshedWith: Secret? {
     switch grant.traits.renewal {

@@ -17,8 +17,10 @@ package enum ParentProcess {
   static func parent(of process: pid_t) -> pid_t? { fields(of: process)?.dropFirst().first.flatMap { pid_t($0) } }
 
   /// The first 15 bytes of the parent program's name (proc(5), `comm`), or `nil` if the system does not tell.
-  package static var name: String? {
-    guard let bytes = try? File.read("/proc/\(getppid())/comm", limit: 64) else { return nil }
+  package static var name: String? { name(of: getppid()) }
+
+  fileprivate static func name(of process: pid_t) -> String? {
+    guard let bytes = try? File.read("/proc/\(process)/comm", limit: 64) else { return nil }
     let name = String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
     return name.isEmpty ? nil : name
   }
@@ -53,5 +55,29 @@ package struct ProcessIdentity: Sendable, Equatable {
     self.number = number
     self.start = start
     self.program = program
+  }
+}
+
+/// The programs above this one that wait for what it does. One that is killed tells nobody below it.
+package struct WaitingPrograms: Sendable {
+  /// This process, its parent, and so on, as they were at the beginning.
+  private let processes: [pid_t]
+
+  /// Up to the last program with a name that fits, without a gap but for shells; at least the parent.
+  package init(named fits: (String) -> Bool) {
+    var (found, end) = ([getpid(), getppid()], 2)
+    while let last = found.last, last > 1, found.count < 16, let name = ParentProcess.name(of: last),
+      fits(name) || name.hasSuffix("sh")
+    {
+      if fits(name) { end = found.count }
+      guard let parent = ParentProcess.parent(of: last) else { break }
+      found.append(parent)
+    }
+    processes = Array(found.prefix(end))
+  }
+
+  package var haveEnded: Bool {
+    getppid() != processes[1]
+      || zip(processes.dropFirst(), processes.dropFirst(2)).contains { ParentProcess.parent(of: $0) != $1 }
   }
 }

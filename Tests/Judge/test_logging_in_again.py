@@ -1,0 +1,187 @@
+"""An account that needs another login: one login repairs it, in one browser, whoever asks."""
+
+import os
+import signal
+import subprocess
+import unittest
+
+import oauth2_server
+from browser import TIMEOUT
+from git_server import GitServer
+from oauth2_server import OAuth2Server
+from program import ADA, BINARY, DONE, LOGIN_NEEDED, ProgramTest, brief, is_test_build
+
+SOMEBODY = {"GIT_TERMINAL_PROMPT": "1"}
+
+
+def children(environment):
+    """The processes of credmgr that run with this home."""
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{number}/environ", "rb") as file:
+                if f"CREDMGR_HOME={environment['CREDMGR_HOME']}\0".encode() not in file.read():
+                    continue
+            with open(f"/proc/{number}/comm", encoding="utf-8") as file:
+                if file.read().startswith("credmgr"):
+                    yield int(number)
+        except OSError:
+            continue
+
+
+def state(process):
+    with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+class Again(ProgramTest):
+    def ready(self, name="git-host", **options):
+        self.service = self.serve(OAuth2Server(**options))
+        self.provider = self.add(name, self.service, oauth2_server.PUBLIC_CLIENT, git_port=8418)
+        self.question = f"protocol=http\nhost=127.0.0.1:8418\n"
+
+    def get(self, more="", status=DONE, **environment):
+        outcome = self.run_program("git-credential", "get", stdin=self.question + more,
+                                   environment={**SOMEBODY, **environment})
+        self.assertEqual(outcome.status, status, outcome.err)
+        return outcome
+
+    def kill_tokens(self):
+        """The provider ends everything; the token expires a little later."""
+        self.service.revoke(self.service.tokens[-1], whole_family=True)
+
+    def hinted(self, outcome):
+        """The login in the hint, as it is written there."""
+        line = next(line for line in outcome.err.splitlines() if 'run "credmgr login' in line)
+        return line.split('"')[1].split()[1:]
+
+    @property
+    def pages(self):
+        return len(self.service.requests("/authorize", "GET"))
+
+
+class Repair(Again):
+    def test_one_login_repairs_a_dead_refresh_token(self):
+        for name in ("git-host", "git-host-named"):
+            for repair in ("git", "hint", "plain"):
+                with self.subTest(name=name, repair=repair):
+                    self.new_home()
+                    self.ready(name, lifetime=brief())
+                    self.credmgr("login", self.provider)
+                    self.kill_tokens()
+                    self.expire()
+                    failed = self.credmgr("token", self.provider, status=LOGIN_NEEDED)
+                    for arguments in (["header"], ["exec"], ["kubectl-credential"]):
+                        command = ["--", "true"] if arguments == ["exec"] else []
+                        again = self.credmgr(*arguments, self.provider, *command, status=LOGIN_NEEDED)
+                        self.assertEqual(self.hinted(again), self.hinted(failed))
+                    if repair == "git":
+                        self.get()
+                    else:
+                        self.credmgr(*(self.hinted(failed) if repair == "hint" else ["login", self.provider]))
+                    self.assertEqual(self.pages, 2)
+                    self.assertTrue(self.service.accepts(self.credmgr("token", self.provider).line))
+                    self.assertEqual(self.credmgr("status", self.provider).out.count("(default)"), 1)
+
+    def test_status_doctor_and_token_agree_about_a_refused_refresh(self):
+        self.ready(lifetime=600)
+        self.credmgr("login", self.provider)
+        self.kill_tokens()
+        self.credmgr("token", self.provider, "--refresh", status=LOGIN_NEEDED)
+        outcome = self.credmgr("token", self.provider)
+        self.assertRegex(outcome.err, r"warning: the token .* not be refreshed: .*; run \"credmgr login")
+        self.assertIn("refused by the provider", self.credmgr("status").out)
+        self.assertIn('"state": "refused"', self.credmgr("status", "--json").out)
+        self.assertIn("refuses to refresh", self.run_program("doctor").out)
+        self.later(601)
+        self.credmgr("token", self.provider, status=LOGIN_NEEDED)
+        self.assertIn("a login is needed", self.credmgr("status").out)
+        self.assertIn("cannot be refreshed", self.run_program("doctor").out)
+
+
+class Names(Again):
+    def test_a_user_name_that_is_no_account(self):
+        self.ready()
+        first = self.get("username=git\n")
+        self.assertIn("username=git\n", first.out)
+        for _ in range(2):
+            self.assertEqual(self.get("username=oauth2\n").err, "")
+        self.assertEqual(self.pages, 1)
+        # Of two accounts, a person has to say which.
+        self.credmgr("login", self.provider, "--account", "work")
+        outcome = self.get("username=git\n", status=LOGIN_NEEDED)
+        self.assertEqual(outcome.out, "quit=1\n")
+        self.assertIn('there is no account "git"', outcome.err)
+        self.credmgr("use", self.provider, "work", "--for", "http://127.0.0.1:8418")
+        self.assertIn(self.credmgr("token", self.provider, "--account", "work").line, self.get("username=git\n").out)
+        self.assertEqual(self.pages, 2)
+
+    def test_the_environment_names_an_account_of_another_provider(self):
+        self.ready()
+        self.credmgr("login", self.provider)
+        outcome = self.get(status=LOGIN_NEEDED, CREDMGR_ACCOUNT="work")
+        self.assertEqual(outcome.out, "quit=1\n")
+        self.assertIn('CREDMGR_ACCOUNT is "work"', outcome.err)
+        self.assertIn("password=", self.get(CREDMGR_ACCOUNT="other=work").out)
+        self.get(status=LOGIN_NEEDED, CREDMGR_ACCOUNT=f"other=ada,{self.provider}=work")
+        self.assertEqual(self.pages, 1)
+
+    def test_a_dead_account_is_not_answered_with_another_users_password(self):
+        self.ready(lifetime=brief())
+        self.credmgr("login", self.provider)
+        self.run_program("git-credential", "store", stdin=self.question + "username=eve\npassword=hers\n")
+        self.kill_tokens()
+        self.expire()
+        self.assertEqual(self.get(status=LOGIN_NEEDED, GIT_TERMINAL_PROMPT="0").out, "")
+        self.assertIn("password=hers", self.get("username=eve\n", GIT_TERMINAL_PROMPT="0").out)
+
+
+class Together(Again):
+    @unittest.skipUnless(is_test_build(), "this program was built for use, and has no fault points")
+    def test_whoever_looked_before_the_login_ended_takes_its_token(self):
+        for name in ("git-host", "git-host-named"):
+            with self.subTest(name=name):
+                self.new_home()
+                self.ready(name)
+                question = self.file("question", self.question)
+                begun = os.path.join(self.folder, "begun-" + name)
+                slow = self.file("slow", f"#!/bin/sh\nuntil [ -e {begun} ]; do sleep 0.1; done\n"
+                                 f'exec {self.environment["BROWSER"]} "$1"\n', 0o700)
+
+                def helper(**environment):
+                    with open(question, "rb") as file:
+                        return subprocess.Popen(
+                            [BINARY, "git-credential", "get"], stdin=file, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, env={**self.environment, **SOMEBODY, **environment})
+
+                first = helper(BROWSER=slow)
+                # These have looked, and found nobody logged in.
+                late = [helper(CREDMGR_FAULT="git.login=stop") for _ in range(16)]
+                self.wait_until(lambda: all(state(process.pid) == "T" for process in late))
+                self.file("begun-" + name, "")
+                out, err = first.communicate(timeout=TIMEOUT)
+                self.assertEqual(first.returncode, DONE, err)
+                for process in late:
+                    process.send_signal(signal.SIGCONT)
+                for process in late:
+                    ours, err = process.communicate(timeout=TIMEOUT)
+                    self.errors.append(err)
+                    self.assertEqual((process.returncode, ours), (DONE, out), err)
+                self.assertEqual(self.pages, 1)
+
+    def test_a_login_ends_with_its_git(self):
+        self.ready()
+        served = self.enterContext(GitServer(self.folder, lambda *_: False))
+        self.add("git-host", self.service, oauth2_server.PUBLIC_CLIENT, git_port=served.port)
+        never = self.file("never", "#!/bin/sh\nexec sleep 60\n", 0o700)
+        git = self.start("-c", f"credential.helper=!'{BINARY}' git-credential", "clone", f"{served.base}/demo.git",
+                         os.path.join(self.folder, "copy"), binary="/usr/bin/git", stdin=False,
+                         environment={**SOMEBODY, "BROWSER": never})
+        git.wait_for("waiting for the consent|opening the browser")
+        self.assertNotEqual(list(children(self.environment)), [])
+        # Without its group: an editor that gives up waiting does so.
+        git.process.kill()
+        self.wait_until(lambda: not list(children(self.environment)))
+        git.end()
+        # Nothing holds the lock, and nothing is told of it.
+        self.credmgr("login", "git-host", "--account", ADA)
+        self.assertNotIn("interrupted", self.credmgr("status").err)
