@@ -31,7 +31,7 @@ package enum CredentialError: Error, Sendable, Equatable {
   case ambiguousAccount(provider: String, known: [String])
   case malformedAccount(String)
   /// The login was for somebody else than the account is, or the provider does not say for whom it was.
-  case identityMismatch(provider: String, account: String, expected: String, found: String?)
+  case identityMismatch(provider: String, account: String, expected: String, found: String?, other: String?)
   /// Somebody is logged in under the name that a login without one gets, and the provider does not say who logs in.
   case nameNeeded(provider: String, account: String)
   case grantNotOffered(Grant, offered: [Grant])

@@ -533,7 +533,8 @@ struct LoginTests {
     let fixture = try Fixture.added(credential: Self.old, account: "work")
     let done = HTTPResponse(status: 200)
     fixture.consent(.token("new", refresh: "new-refresh"), .identity("bob"), done, done)
-    let error = CredentialError.identityMismatch(provider: "example", account: "work", expected: "ana", found: "bob")
+    let error = CredentialError.identityMismatch(
+      provider: "example", account: "work", expected: "ana", found: "bob", other: nil)
     #expect(throws: error) { try fixture.login { $0.account = "work" } }
     // Nobody has the new tokens now, so they are revoked.
     #expect(fixture.http.requests.suffix(2).map { $0.parameters[first: "token"] } == ["new-refresh", "new"])
@@ -625,7 +626,9 @@ struct LoginTests {
     let fixture = try Fixture.added(credential: Self.old, account: "work")
     try fixture.store(Fixture.credential("bobs", identity: "bob"), "bob")
     fixture.consent(.token("new"), .identity("bob"))
-    #expect(throws: CredentialError.self) { try fixture.login { $0.account = "work" } }
+    let error = CredentialError.identityMismatch(
+      provider: "example", account: "work", expected: "ana", found: "bob", other: "bob")
+    #expect(throws: error) { try fixture.login { $0.account = "work" } }
     #expect(fixture.http.requests.count == 2)
   }
 

@@ -9,8 +9,9 @@ import oauth2_server
 from browser import TIMEOUT
 from git_server import GitServer
 from oauth2_server import OAuth2Server
-from program import ADA, BINARY, DONE, LOGIN_NEEDED, ProgramTest, brief, is_test_build
+from program import ADA, BINARY, DESCRIPTORS, DONE, LOGIN_NEEDED, ProgramTest, brief, is_test_build
 
+PROCESSES = int(os.environ.get("CREDMGR_PROCESSES", 16))
 SOMEBODY = {"GIT_TERMINAL_PROMPT": "1"}
 
 
@@ -115,6 +116,23 @@ class Names(Again):
         self.assertIn(self.credmgr("token", self.provider, "--account", "work").line, self.get("username=git\n").out)
         self.assertEqual(self.pages, 2)
 
+    def test_a_login_of_somebody_else_than_the_url_asks_for(self):
+        """The user name goes with the token here, so it cannot be another one's."""
+        with open(os.path.join(DESCRIPTORS, "git-host-named.yaml"), encoding="utf-8") as file:
+            text = file.read().replace("git-host-named", "own")
+        name = self.file("own.yaml", text.replace("username: judge", 'username: "{account}"'))
+        self.ready()
+        self.credmgr("remove-provider", self.provider)
+        self.credmgr("add-provider", name, "--client-id", oauth2_server.PUBLIC_CLIENT, "--set",
+                     f"port={self.service.port}", "--set", "git_port=8418")
+        for _ in range(3):
+            outcome = self.get("username=eve\n", status=LOGIN_NEEDED)
+            self.assertEqual(outcome.out, "quit=1\n")
+            self.assertIn('"eve"', outcome.err)
+        self.assertEqual(self.pages, 1)
+        self.assertIn("username=ada\n", self.get("username=ada\n").out)
+        self.assertIn("username=ada\n", self.get().out)
+
     def test_the_environment_names_an_account_of_another_provider(self):
         self.ready()
         self.credmgr("login", self.provider)
@@ -155,7 +173,7 @@ class Together(Again):
 
                 first = helper(BROWSER=slow)
                 # These have looked, and found nobody logged in.
-                late = [helper(CREDMGR_FAULT="git.login=stop") for _ in range(16)]
+                late = [helper(CREDMGR_FAULT="git.login=stop") for _ in range(PROCESSES)]
                 self.wait_until(lambda: all(state(process.pid) == "T" for process in late))
                 self.file("begun-" + name, "")
                 out, err = first.communicate(timeout=TIMEOUT)

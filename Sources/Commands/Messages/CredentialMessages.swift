@@ -34,13 +34,12 @@ extension CredentialError {
         .hint("\(add: "--account", known.first ?? "ACCOUNT") for this time")
     case .malformedAccount(let name):
       .usage("\(quoted(name)) is no name for an account: 1 to 255 bytes without control characters")
-    case .identityMismatch(let provider, let account, let expected, let found):
+    case .identityMismatch(let provider, let account, let expected, let found, let other):
       .refused(
-        "the login was for \(found.map(quoted) ?? "somebody whom the provider does not name"), and the account "
-          + "\(quoted(account)) is \(quoted(expected)); nothing was changed"
-      ).hint("\(credmgr: "login", provider, "--account", account), and log in as \(quoted(expected)) on the page")
-        .hint("\(credmgr: "login", provider, "--account", found ?? "NAME") to keep it beside the other one")
-        .hint("\(all: Self.another(account, of: provider)) to make it the other one")
+        "the login was for \(found.map(quoted) ?? "somebody whom the provider does not name")"
+          + (other.map { ", who is the account \(quoted($0)) already" } ?? "")
+          + ", and the account \(quoted(account)) is \(quoted(expected)); nothing was changed"
+      ).with(hints: Self.ways(provider, account, expected: expected, found: found, other: other))
     case .nameNeeded(let provider, let account):
       .usage(
         "\(quoted(provider)) does not say who logs in, and \(quoted(account)) is logged in already; nothing was changed"
@@ -188,6 +187,18 @@ extension CredentialError {
       name, at: provider, known: known,
       "CREDMGR_ACCOUNT is \(quoted(name)), and there is no such account at \(quoted(provider))",
       hints: (near.map { [$0] } ?? []) + ["\(run: "unset", "CREDMGR_ACCOUNT")"])
+  }
+
+  private static func ways(
+    _ provider: String, _ account: String, expected: String, found: String?, other: String?
+  ) -> [Remedy] {
+    let again: Remedy =
+      "\(credmgr: "login", provider, "--account", account), and log in as \(quoted(expected)) on the page"
+    let beside = found.map { name -> Remedy in
+      let command = other.map { ["use", provider, $0] } ?? ["login", provider, "--account", name]
+      return "\(credmgr: command) to \(other == nil ? "keep it beside the other one" : "use that account")"
+    }
+    return [again] + (beside.map { [$0] } ?? []) + ["\(all: another(account, of: provider)) to make it the other one"]
   }
 
   /// The commands that give an account's name to somebody else.

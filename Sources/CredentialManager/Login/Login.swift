@@ -169,11 +169,7 @@ private struct Login {
   /// Revokes tokens that no account gets. Not those of a person who is an account already: providers that revoke all
   /// that a person gave to a client (Google) would end that account.
   private func discard(_ credential: Credential, _ error: CredentialError?) {
-    if case .identityMismatch(_, _, _, let found?)? = error,
-      (try? accounts.accounts(of: provider))?.contains(where: { $0.isPerson(found) }) != false
-    {
-      return
-    }
+    if case .identityMismatch(_, _, _, _, other: _?)? = error { return }
     do throws(CredentialError) { try source.revoke(credential, with: permit) } catch {
       source.notice(.notRevoked(provider: provider, error))
     }
@@ -215,17 +211,20 @@ private struct Login {
     // The same name may be written with other code points.
     let name = existing?.name ?? wanted
     let expected = existing?.credential.identity
+    let other = try accounts.accounts(of: provider).first { other in
+      other.name != name && (found.map(other.isPerson) ?? false)
+    }
     // Where nobody says who it is, there is nothing to compare, and a token is not lost for that.
     if let expected, found.map({ $0 != expected }) ?? (fault == .unnameable) {
-      throw .identityMismatch(provider: provider, account: name, expected: expected, found: found)
+      throw .identityMismatch(
+        provider: provider, account: name, expected: expected, found: found, other: other?.name)
     }
     switch fault {
     case .unnameable: source.notice(.unnameable(account: name, provider: provider))
     case .unidentified(let error): source.notice(.unidentified(account: name, error))
     case nil: break
     }
-    if existing == nil, let found, let other = try accounts.accounts(of: provider).first(where: { $0.isPerson(found) })
-    {
+    if existing == nil, let found, let other {
       source.notice(.sameIdentity(provider: provider, account: name, identity: found, other: other.name))
     }
     credential.identity = found ?? expected
