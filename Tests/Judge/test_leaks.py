@@ -16,7 +16,7 @@ import unittest
 
 import oauth2_server
 from echo_server import EchoServer
-from program import ADA, DESCRIPTORS, DONE, TIMEOUT, ProgramTest, disguises, installed, text_of
+from program import ADA, BINARY, DESCRIPTORS, DONE, TIMEOUT, ProgramTest, disguises, installed, text_of
 
 STRACE = "/usr/bin/strace"
 PASSPHRASE = "the-passphrase-of-the-judge"

@@ -38,7 +38,7 @@ class Again(ProgramTest):
     def ready(self, name="git-host", **options):
         self.service = self.serve(OAuth2Server(**options))
         self.provider = self.add(name, self.service, oauth2_server.PUBLIC_CLIENT, git_port=8418)
-        self.question = f"protocol=http\nhost=127.0.0.1:8418\n"
+        self.question = "protocol=http\nhost=127.0.0.1:8418\n"
 
     def get(self, more="", status=DONE, **environment):
         outcome = self.run_program("git-credential", "get", stdin=self.question + more,

@@ -30,8 +30,8 @@ class Documents(ProgramTest):
     def simulate(self, source):
         """Starts a simulated provider; returns what it prints, by name."""
         simulator = subprocess.Popen(
-            [BINARY, "simulate", source, "--port", "0", "--git-host", "github.com"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-            env=self.environment, cwd=self.folder)
+            [BINARY, "simulate", source, "--port", "0", "--git-host", "github.com"], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, text=True, env=self.environment, cwd=self.folder)
         self.addCleanup(lambda: (simulator.terminate(), simulator.wait(TIMEOUT), simulator.stdout.close()))
         said = {}
         for line in simulator.stdout:
@@ -137,7 +137,7 @@ class Documents(ProgramTest):
 
     def test_the_simulator(self):
         script = re.search(r"(?ms)^```sh\n(.*?)^```", text_of("docs/simulator.md")).group(1)
-        outcome = self.start("-e", "-c", script, binary="/bin/bash", cwd=self.folder).end()
+        outcome = self.start("60", "/bin/bash", "-e", "-c", script, binary="/usr/bin/timeout", cwd=self.folder).end()
         self.assertEqual(outcome.status, 0, outcome.err)
         self.assertIn('"account":"ada"', outcome.out)
 
