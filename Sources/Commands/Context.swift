@@ -99,8 +99,10 @@ package struct Context {
     case .loginNeeded(let provider, let account, .noCredential): return noCredential(provider, account)
     case .unknownAccount(let name, let provider, let known):
       let isNamed = line.invocation.map { $0.value("--account") != nil || $0.operands.contains(name) } ?? false
-      return !isNamed && environmentAccount(of: provider) == name
-        ? CredentialError.unknownAccount(ofEnvironment: name, provider: provider, known: known) : error.message
+      guard !isNamed, environmentAccount(of: provider) == name else { return error.message }
+      let accounts = (try? source.accountsIfAny()?.accounts(of: nil)) ?? []
+      let others = accounts.filter { $0.name == name }.map(\.provider)
+      return CredentialError.unknownAccount(ofEnvironment: name, provider: provider, known: known, others: others)
     case .vault(.damagedRecord(let record)) where record.kind == .selection:
       let names = names(at: record.provider)
       let others = names.count > 1 ? "; there are \(some(names))" : ""

@@ -139,9 +139,14 @@ class Names(Again):
         outcome = self.get(status=LOGIN_NEEDED, CREDMGR_ACCOUNT="work")
         self.assertEqual(outcome.out, "quit=1\n")
         self.assertIn('CREDMGR_ACCOUNT is "work"', outcome.err)
-        self.assertIn("password=", self.get(CREDMGR_ACCOUNT="other=work").out)
+        self.assertNotIn("export", outcome.err)
+        other = self.add("git-host-named", self.service, oauth2_server.PUBLIC_CLIENT, git_port=8419)
+        self.credmgr("login", other, "--account", "work")
+        outcome = self.get(status=LOGIN_NEEDED, CREDMGR_ACCOUNT="work")
+        self.assertIn(f'run "export CREDMGR_ACCOUNT={other}=work"', outcome.err)
+        self.assertIn("password=", self.get(CREDMGR_ACCOUNT=f"{other}=work").out)
         self.get(status=LOGIN_NEEDED, CREDMGR_ACCOUNT=f"other=ada,{self.provider}=work")
-        self.assertEqual(self.pages, 1)
+        self.assertEqual(self.pages, 2)
 
     def test_a_dead_account_is_not_answered_with_another_users_password(self):
         self.ready(lifetime=brief())

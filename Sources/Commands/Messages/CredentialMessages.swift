@@ -181,8 +181,15 @@ extension CredentialError {
     }
   }
 
-  static func unknownAccount(ofEnvironment name: String, provider: String, known: [String]) -> Message {
-    let near = nearMiss(name, among: known, isShort: true).map { "\(export: "CREDMGR_ACCOUNT", $0)" as Remedy }
+  /// `others` are the providers that have an account with the name: it is probably meant for them alone.
+  static func unknownAccount(
+    ofEnvironment name: String, provider: String, known: [String], others: [String]
+  ) -> Message {
+    let meant = others.map { "\($0)=\(name)" }.joined(separator: ",")
+    let near: Remedy? =
+      if let near = nearMiss(name, among: known, isShort: true) { "\(export: "CREDMGR_ACCOUNT", near)" } else {
+        others.isEmpty ? nil : "\(export: "CREDMGR_ACCOUNT", meant) to leave the other providers their own accounts"
+      }
     return unknown(
       name, at: provider, known: known,
       "CREDMGR_ACCOUNT is \(quoted(name)), and there is no such account at \(quoted(provider))",
