@@ -228,6 +228,12 @@ package struct Context {
     return [folder + "/credmgr", prefix + "/bin/credmgr"].first(where: File.isExecutable) ?? executable
   }
 
+  /// How a shell finds this program: by its name, unless that is another program.
+  var command: String {
+    let found = (try? Launcher.find("credmgr")).flatMap(Path.resolved)
+    return found != nil && found == Path.resolved(program) ? "credmgr" : program
+  }
+
   var reinstalling: Remedy { .reinstalling(program) }
 }
 

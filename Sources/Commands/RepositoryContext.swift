@@ -30,11 +30,22 @@ struct RepositoryContext {
   func remotes(_ uri: URI, path: String?) -> [RemoteAddress] {
     if let path { return [RemoteAddress(uri, path: path)] }
     let host = RemoteAddress(uri, path: nil)
-    for arguments in ParentProcess.argumentsOfAncestors() {
-      let addresses = arguments.filter { $0.firstPlace(of: "://") != nil }.compactMap { RemoteAddress($0) }
-      if let address = addresses.last(where: { $0.host == host.host }) { return [address] }
-    }
+    if let address = argument(of: host).flatMap({ RemoteAddress($0) }) { return [address] }
     let own = remotes().filter { $0.host == host.host }
     return own.isEmpty ? [host] : own
+  }
+
+  /// The URL for which git looks up its configuration, as far as it is known.
+  func url(_ uri: URI, path: String?) -> String {
+    if let path { return uri.origin + "/" + path }
+    return argument(of: RemoteAddress(uri, path: nil)) ?? uri.origin
+  }
+
+  private func argument(of host: RemoteAddress) -> String? {
+    for arguments in ParentProcess.argumentsOfAncestors() {
+      let urls = arguments.filter { $0.firstPlace(of: "://") != nil }
+      if let url = urls.last(where: { RemoteAddress($0)?.host == host.host }) { return url }
+    }
+    return nil
   }
 }

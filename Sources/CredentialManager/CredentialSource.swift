@@ -81,15 +81,15 @@ package final class CredentialSource {
   }
 
   /// The descriptors whose hosts say one of these realms (RFC 9110, 11.5). Anybody can: it is worth a hint only.
-  package func providers(ofRealms realms: [String]) -> [Descriptor] {
+  package func providers(ofRealms realms: [String]) -> [(descriptor: Descriptor, realm: String)] {
     let wanted = realms.map { $0.lowercased() }
     return knownProviders().compactMap { identifier in
       // Most have none, and need not be decoded for that.
       guard let path = home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
         bytes.firstPlace(of: "realms:".utf8) != nil, let descriptor = try? home.library.load(identifier).descriptor,
-        let git = descriptor.git, git.realms.contains(where: { wanted.contains($0.lowercased()) })
+        let realm = descriptor.git?.realms.first(where: { wanted.contains($0.lowercased()) })
       else { return nil }
-      return descriptor
+      return (descriptor, realm)
     }
   }
 

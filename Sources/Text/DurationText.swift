@@ -38,6 +38,11 @@ package func patience(_ time: Duration) -> String {
   time < .minutes(10) ? "\(time.wholeSeconds) s" : duration(time + .seconds(59))
 }
 
+/// A duration that a person typed, to the second: `90 s`.
+package func exactDuration(_ time: Duration) -> String {
+  time.wholeSeconds % 60 == 0 || time >= .hours(1) ? duration(time) : "\(time.wholeSeconds) s"
+}
+
 /// A duration for a message.
 package func duration(_ time: Duration) -> String {
   let seconds = time.wholeSeconds

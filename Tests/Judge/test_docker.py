@@ -87,6 +87,17 @@ class Protocol(Docker):
                          {"https://index.docker.io/v1/": "foo", "registry.example:5000": "<token>"})
         self.assertEqual(self.get("registry.example:5000"), ("<token>", "identity"))
 
+    def test_an_address_is_told_as_docker_wrote_it(self):
+        self.store("https://registry.example", "foo", "bar")
+        self.assertEqual(json.loads(self.helper("list")), {"https://registry.example": "foo"})
+        for asked in ("https://registry.example", "registry.example", "https://registry.example/"):
+            self.assertEqual(json.loads(self.helper("get", asked))["ServerURL"], asked)
+        self.store("registry.example", "foo", "baz")
+        self.assertEqual(json.loads(self.helper("list")), {"registry.example": "foo"}, "one registry is kept once")
+        self.assertEqual(self.get("https://registry.example"), ("foo", "baz"))
+        self.helper("erase", "https://registry.example")
+        self.assertEqual(self.helper("list"), "{}")
+
     def test_secrets_of_any_kind(self):
         for secret in ("", " two  words ", '"\\/\b\f\n\r\t', "ä€😀", "x" * 100_000, "<>&\u2028"):
             self.store("registry.example", "foo", secret)

@@ -171,6 +171,8 @@ class Git(GitTest):
             *self.options(), "clone", "--quiet", self.url, self.work, binary=GIT, environment=environment, columns=0)
         address = person.wait_for(r"(http://\S+/authorize\S+)\r?\n").group(1)
         person.wait_for("paste it here")
+        person.type("https://elsewhere.example/?code=1\n")
+        person.wait_for("paste the whole address here")
         _, _, final = Browser(follows_loopback=False).open(address)
         person.type(final + "\n")
         self.assertEqual(person.end(), 0, person.seen)
@@ -197,7 +199,10 @@ class Git(GitTest):
             ((), {"GIT_TERMINAL_PROMPT": "0"}),
             (("-c", "credential.interactive=false"), {"GIT_TERMINAL_PROMPT": "1"}),
             (("-c", f"credential.{self.git_server.base}.interactive=never"), {"GIT_TERMINAL_PROMPT": "1"}),
+            (("-c", f"credential.{self.url}.interactive=false"), {"GIT_TERMINAL_PROMPT": "1"}),
             ((), {"GIT_TERMINAL_PROMPT": "1", "GIT_ASKPASS": "/bin/true"}),
+            (("-c", "core.askPass=true"), {"GIT_TERMINAL_PROMPT": "1"}),
+            ((), {"GIT_TERMINAL_PROMPT": "1", "SSH_ASKPASS": "/bin/true"}),
         ):
             with self.subTest(arguments=arguments, environment=environment):
                 outcome = self.git(*arguments, "clone", "--quiet", self.url, self.work, status=128,

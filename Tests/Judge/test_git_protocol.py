@@ -1,8 +1,11 @@
 """The protocol between git and its helpers (git-credential(1)), spoken to credmgr without git and with it."""
 
 import os
+import re
 
-from program import BINARY, USAGE, ProgramTest, brief
+import oauth2_server
+from oauth2_server import OAuth2Server
+from program import ADA, BINARY, USAGE, ProgramTest, brief
 from test_git import GIT, GitTest
 
 FORGE = """\
@@ -184,10 +187,11 @@ class Protocol(ProtocolTest):
         outcome = self.run_program("git-credential", "get", stdin="\n".join(asked) + "\n\n")
         self.assertEqual((outcome.status, outcome.out), (0, ""))
         self.assertIn("credmgr add-provider gitlab --set host=git.example.org --client-id ID", outcome.err)
-        for realm in ("Gitea", "GitHub", "Forgejo"):
+        for realm in ("Gitea", "GitHub", "Forgejo", "Atlassian Bitbucket"):
             outcome = self.run_program("git-credential", "get",
-                                       stdin=f"protocol=https\nhost=git.example.org\nwwwauth[]=basic REALM={realm}\n\n")
-            self.assertIn("credmgr add-provider git", outcome.err)
+                                       stdin=f'protocol=https\nhost=git.example.org\nwwwauth[]=basic REALM="{realm}"\n\n')
+            self.assertIn(f'"git.example.org" says that it is {realm}, and', outcome.err)
+            self.assertIn("credmgr add-provider", outcome.err)
         # Anybody can say it: it never leads to a token, nor over what is stored.
         self.credmgr("add-provider", "gitlab", "--client-id", "client")
         self.credmgr("login", "gitlab", "--account", "octo", "--with-token", stdin="t-gitlab\n")
@@ -198,6 +202,86 @@ class Protocol(ProtocolTest):
         outcome = self.run_program("git-credential", "get", stdin="\n".join(asked) + "\n\n")
         self.assertEqual(outcome.err, "")
         self.assertIn("password=1", outcome.out)
+
+
+class NewGit(ProtocolTest):
+    """What git from 2.46 on writes and reads, line by line (git-credential(1), INPUT/OUTPUT FORMAT)."""
+
+    QUESTION = "capability[]=authtype\ncapability[]=state\nprotocol=http\nhost=127.0.0.1:4433\n"
+    BEARER, BASIC = "wwwauth[]=Bearer realm=x\n", 'wwwauth[]=Basic realm="x"\n'
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.serve(OAuth2Server(lifetime=100_000_000))
+        self.credmgr("login", self.add("git-host", self.service, oauth2_server.PUBLIC_CLIENT, git_port=4433), "--account", ADA)
+        self.revision = None
+
+    def lines(self, operation, *more):
+        outcome = self.run_program("git-credential", operation, stdin=self.QUESTION + "".join(more) + "\n")
+        self.assertEqual((outcome.status, outcome.err), (0, ""))
+        return outcome.out
+
+    def state(self, answer):
+        return next(line + "\n" for line in answer.splitlines() if line.startswith("state[]="))
+
+    def answer(self, secret, state, more="continue=1\n"):
+        """What an answer has to be, to the byte."""
+        return re.compile(re.escape(
+            "capability[]=authtype\nephemeral=1\n" + secret + "password_expiry_utc=EXPIRY\ncapability[]=state\n"
+            + f"state[]=credmgr.{state}=REVISION git-host {ADA}\n" + more
+        ).replace("EXPIRY", r"\d{10}").replace("REVISION", r"\d+") + r"\Z")
+
+    def password(self):
+        return f"username=judge\npassword={self.service.tokens[-1].access_token}\n"
+
+    def bearer(self):
+        return f"authtype=Bearer\ncredential={self.service.tokens[-1].access_token}\n"
+
+    def test_a_refused_password_is_replaced_once(self):
+        first = self.lines("get", self.BASIC)
+        self.assertRegex(first, self.answer(self.password(), "given"))
+        second = self.lines("get", self.BASIC, self.state(first))
+        self.assertEqual(self.service.counts["granted:refresh_token"], 1)
+        self.assertRegex(second, self.answer(self.password(), "given", more=""))
+        # What was of use is told to all helpers, and is nothing to keep.
+        self.assertEqual(self.lines("store", "ephemeral=1\n", self.password(), self.state(second)), "")
+        self.assertRegex(self.lines("get"), self.answer(self.password(), "given"))
+        self.assertEqual(self.service.counts["granted:refresh_token"], 1)
+        # The state says which account is meant.
+        self.lines("erase", self.password(), self.state(second))
+        self.lines("get")
+        self.assertEqual(self.service.counts["granted:refresh_token"], 2)
+
+    def test_bearer(self):
+        first = self.lines("get", self.BEARER)
+        self.assertRegex(first, self.answer(self.bearer(), "bearer"))
+        second = self.lines("get", self.BEARER, self.state(first))
+        self.assertEqual(self.service.counts["granted:refresh_token"], 1)
+        self.assertRegex(second, self.answer(self.bearer(), "bearer", more=""))
+        self.assertRegex(self.lines("get", self.BEARER, self.BASIC), self.answer(self.password(), "given"))
+
+    def test_a_password_that_was_sent_before_git_knew_the_scheme(self):
+        """`http.proactiveAuth=basic` at a server that takes Bearer alone."""
+        for _ in range(2):
+            first = self.lines("get")
+            self.assertRegex(first, self.answer(self.password(), "given"))
+            self.lines("erase", self.password(), self.BEARER, self.state(first))
+            self.assertRegex(self.lines("get", self.BEARER, self.state(first)), self.answer(self.bearer(), "bearer"))
+        self.assertEqual(self.service.counts["granted:refresh_token"], 0)
+
+    def test_what_others_store(self):
+        self.QUESTION = self.QUESTION.replace("127.0.0.1:4433", "example.com")
+        stored = "authtype=Bearer\ncredential=t-1\n"
+        self.lines("store", stored, "password_expiry_utc=9999999999\noauth_refresh_token=r-1\nstate[]=other.helper=1\n")
+        self.assertEqual(self.lines("get"), "capability[]=authtype\n" + stored
+                         + "password_expiry_utc=9999999999\noauth_refresh_token=r-1\n")
+        for no in ("0", "false", "no"):
+            self.lines("store", f"ephemeral={no}\nusername={no}\npassword=p\n")
+            self.assertEqual(self.lines("get", f"username={no}\n"), f"username={no}\npassword=p\n")
+        self.lines("store", "ephemeral=true\nusername=u\npassword=p\n")
+        self.assertEqual(self.lines("get", "username=u\n"), "")
+        self.lines("store", "username=old\npassword=p\npassword_expiry_utc=1\n")
+        self.assertEqual(self.lines("get", "username=old\n"), "")
 
 
 class Attacks(ProtocolTest):

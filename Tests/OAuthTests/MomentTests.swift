@@ -15,6 +15,11 @@ struct MomentTests {
     ("2100-03-01T00:00:00Z", 4_107_542_400), ("9999-12-31T23:59:59Z", 253_402_300_799),
   ]
 
+  @Test func durations() {
+    #expect([90, 60, 599, 5400].map { exactDuration(.seconds($0)) } == ["90 s", "1 min", "599 s", "1 h 30 min"])
+    #expect([90, 60, 599, 5400].map { duration(.seconds($0)) } == ["1 min", "1 min", "9 min", "1 h 30 min"])
+  }
+
   @Test(arguments: moments) func bothWays(_ text: String, _ moment: Moment) {
     #expect(Moment(text) == moment)
     #expect(moment.text == text)

@@ -63,7 +63,7 @@ final class TerminalUser: User {
       if let completeURL, completeURL != url { say("or open \(completeURL)") }
       say(
         patience < validity
-          ? "waiting for at most \(duration(patience)); Ctrl-C stops"
+          ? "waiting for at most \(exactDuration(patience)); Ctrl-C stops"
           : "the code is valid for \(duration(validity)); Ctrl-C stops")
     case .awaitingConsent(let time):
       let left = "\(countdown(time)) left; Ctrl-C stops"
@@ -73,7 +73,7 @@ final class TerminalUser: User {
       isWaitingTold = isWaitingTold || time >= .seconds(1)
     case .strayPaste(let error):
       // Where nobody can paste once more, it is the error at the end.
-      guard Terminal.isTerminal(0) else { return }
+      guard terminal != nil || Terminal.isTerminal(0) else { return }
       say(error.message.text)
       say("paste the whole address here, and press Enter; Ctrl-C stops")
     case .strayRedirect(let count):

@@ -98,7 +98,7 @@ extension Doctor {
   private mutating func checkProgram(of entry: GitHelperEntry) {
     guard let file = entry.program else { return }
     let program = context.program
-    let remedies: [Remedy] = [entry.removal, "\(run: program, "git-setup")"]
+    let remedies: [Remedy] = [entry.removal, "\(run: context.command, "git-setup")"]
     if !File.isExecutable(file) {
       let text = "git's configuration names \(quoted(file)), which is not there (\(entry.origin))"
       problem(.git, Message(text, hints: remedies))

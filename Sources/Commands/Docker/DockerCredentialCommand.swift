@@ -73,7 +73,7 @@ extension Command {
     }
     let stored = try manager(context.source.hostLogins())
     for (origin, login) in stored where origin.hasPrefix(RegistryAddress.prefix) {
-      names[String(origin.dropFirst(RegistryAddress.prefix.count))] = login.username
+      names[login.path ?? String(origin.dropFirst(RegistryAddress.prefix.count))] = login.username
     }
     try context.output(
       JSONValue.object(names.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) }).encoded + "\n")

@@ -36,7 +36,11 @@ struct DockerHelper: HelperProtocol {
     let (server, username) = (text("serverurl"), text("username"))
     if server.isEmpty { throw .usage(DockerError.noServer) }
     if username.isEmpty { throw .usage(DockerError.noUsername) }
-    return (try RegistryAddress(server), HostLogin(username: username, password: Secret(text("secret"))))
+    let address = try RegistryAddress(server)
+    var login = HostLogin(username: username, password: Secret(text("secret")))
+    // `list` names it as docker did.
+    login.path = address.written == address.text ? nil : address.written
+    return (address, login)
   }
 
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {
@@ -50,7 +54,7 @@ struct DockerHelper: HelperProtocol {
 
   func answer(_ login: HostLogin) -> String {
     let answer: JSONValue = [
-      "ServerURL": .string(address.text), "Username": .string(login.username ?? ""),
+      "ServerURL": .string(address.written), "Username": .string(login.username ?? ""),
       "Secret": .string(login.password.reveal()),
     ]
     return answer.encoded + "\n"
@@ -75,6 +79,7 @@ enum DockerError {
 struct RegistryAddress: Equatable {
   /// What a login is stored under, and `list` shows: the host alone where nothing else is said.
   let text: String
+  let written: String  // As docker wrote it.
   /// The host, in lower case, with a port where it is not the ordinary one.
   let host: String
   /// Whether what is sent there is sent over TLS, or stays on this machine.
@@ -92,6 +97,7 @@ struct RegistryAddress: Equatable {
       throw .usage("a registry is not reached by \"\(uri.scheme)\"")
     }
     self.host = host
+    written = text
     isSafe = uri.isSecure || uri.isLoopback
     let isHost = uri.isSecure && ["", "/"].contains(uri.path)
     self.text = isHost ? host : hasScheme ? uri.text : String(uri.text.dropFirst("https://".count))

@@ -89,7 +89,11 @@ struct GitCredential: Equatable {
     }
   }
 
-  var schemes: [String] { list("wwwauth").map { $0.prefix { $0 != " " }.lowercased() } }
+  /// Whether the server offers Bearer and no Basic.
+  var needsBearer: Bool {
+    let schemes = list("wwwauth").map { $0.prefix { $0 != " " }.lowercased() }
+    return schemes.contains("bearer") && !schemes.contains("basic")
+  }
 
   /// The host, where there is one that can be told from all others; `nil` where there is none.
   ///
@@ -121,18 +125,25 @@ extension String {
 
 extension GivenToken {
   private static let prefix = "credmgr.given="
+  private static let bearerPrefix = "credmgr.bearer="
 
-  init(_ account: Account) { (provider, self.account, revision) = (account.provider, account.name, account.revision) }
+  init(_ account: Account, isPassword: Bool) {
+    (provider, self.account, revision) = (account.provider, account.name, account.revision)
+    self.isPassword = isPassword
+  }
 
   /// What git hands back (git-credential(1), `state[]`): ours among the states of several helpers.
   init?(gitStates states: [String]) {
-    guard let state = states.last(where: { $0.hasPrefix(Self.prefix) })?.dropFirst(Self.prefix.count) else {
-      return nil
+    func given(_ prefix: String) -> Substring? {
+      states.last { $0.hasPrefix(prefix) }?.dropFirst(prefix.count)
     }
+    let bearer = given(Self.bearerPrefix)
+    guard let state = bearer ?? given(Self.prefix) else { return nil }
+    isPassword = bearer == nil
     let fields = state.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
     guard fields.count == 3, let revision = Int64(fields[0]) else { return nil }
     (self.revision, provider, account) = (revision, String(fields[1]), String(fields[2]))
   }
 
-  var gitState: String { "\(Self.prefix)\(revision) \(provider) \(account)" }
+  var gitState: String { "\(isPassword ? Self.prefix : Self.bearerPrefix)\(revision) \(provider) \(account)" }
 }

@@ -33,7 +33,7 @@ extension Command {
         if let login = git.login(at: context.clock.now(), lifetime: lifetime) {
           try session.store(login, isOnly: false)
         }
-      default: try session.erase(git.password)
+      default: if !git.wasMisplaced { try session.erase(git.password) }
       }
     }
   }

@@ -14,7 +14,12 @@ struct GitHelper: HelperProtocol {
 
   /// `nil` for a question about no host, or about one that is not to be told anything.
   init?(_ request: GitCredential, _ context: Context) throws(CommandError) {
-    guard let uri = request.uri else { return nil }
+    guard let uri = request.uri else {
+      if let host = request["host"], !host.utf8.allSatisfy({ $0 < 0x80 }) {
+        context.tell("the host \(quoted(host)) is not looked up: write it as DNS has it, with \"xn--\"")
+      }
+      return nil
+    }
     self.request = request
     self.uri = uri
     let host = uri.isSecure || uri.scheme == "http" ? HostPattern.authority(uri) : nil
@@ -34,7 +39,13 @@ struct GitHelper: HelperProtocol {
 
   var providers: [String] { claims.map(\.provider) }
 
-  var refused: GivenToken? { GivenToken(gitStates: request.list("state")) }
+  var refused: GivenToken? { wasMisplaced ? nil : GivenToken(gitStates: request.list("state")) }
+
+  /// Whether a server that takes Bearer alone was sent a password: git asked before it knew (`http.proactiveAuth`).
+  var wasMisplaced: Bool {
+    let isPassword = request["password"] != nil || GivenToken(gitStates: request.list("state"))?.isPassword == true
+    return isPassword && request.needsBearer && request.has(capability: "authtype")
+  }
 
   var logins: HostLoginPattern? {
     HostLoginPattern(
@@ -97,12 +108,12 @@ struct GitHelper: HelperProtocol {
     let token = credential.accessToken.reveal()
     var answer = ""
     let knowsSchemes = request.has(capability: "authtype")
-    let schemes = request.schemes
+    let isBearer = knowsSchemes && request.needsBearer
     if knowsSchemes {
       // Another helper that keeps it would hand it out when it is old.
       answer += "capability[]=authtype\nephemeral=1\n"
     }
-    if knowsSchemes, schemes.contains("bearer"), !schemes.contains("basic") {
+    if isBearer {
       answer += try "authtype=Bearer\n" + GitCredential.line("credential", token)
     } else {
       let name = credential.identity ?? account.name
@@ -111,7 +122,8 @@ struct GitHelper: HelperProtocol {
     }
     if let expiresAt = credential.expiresAt { answer += "password_expiry_utc=\(expiresAt.secondsSince1970)\n" }
     if request.has(capability: "state") {
-      answer += try "capability[]=state\n" + GitCredential.line("state[]", GivenToken(account).gitState)
+      answer +=
+        try "capability[]=state\n" + GitCredential.line("state[]", GivenToken(account, isPassword: !isBearer).gitState)
       // Once, a refused token is asked for again, and not given up.
       if refused == nil, account.isRefreshable(at: context.clock.now()) { answer += "continue=1\n" }
     }
@@ -165,13 +177,17 @@ struct GitHelper: HelperProtocol {
     func value(_ name: String) -> String? { Environment.text(name, context.environment) }
     if let prompt = value("GIT_TERMINAL_PROMPT"), GitCredential.isFalse(prompt) { return false }
     // A program that answers nothing is how scripts say that nobody is there.
-    let mutes = ["true", "false", "echo", ":"]
-    if let program = value("GIT_ASKPASS"), mutes.contains(Path.lastComponent(of: program)) { return false }
     if SessionKind(environment: context.environment) != .desktop, ControllingTerminal() == nil { return false }
     // Only git knows all of the places where this can stand.
-    let arguments = ["config", "--get-urlmatch", "credential.interactive", uri.origin]
-    guard let said = try? Launcher.run("git", arguments, errors: .silenced), said.status == 0 else { return true }
-    return !GitCredential.isFalse(String(decoding: said.output.filter { $0 > 0x20 }, as: UTF8.self))
+    func configured(_ arguments: String...) -> String? {
+      let said = try? Launcher.run("git", ["config"] + arguments, errors: .silenced)
+      return said?.status == 0 ? String(decoding: said?.output.filter { $0 > 0x20 } ?? [], as: UTF8.self) : nil
+    }
+    let mutes = ["true", "false", "echo", ":"]
+    let program = value("GIT_ASKPASS") ?? configured("--get", "core.askPass") ?? value("SSH_ASKPASS")
+    if let program, mutes.contains(Path.lastComponent(of: program)) { return false }
+    let url = RepositoryContext(environment: context.environment).url(uri, path: request["path"])
+    return !GitCredential.isFalse(configured("--get-urlmatch", "credential.interactive", url) ?? "")
   }
 
   private func logIn(
@@ -214,10 +230,10 @@ struct GitHelper: HelperProtocol {
   /// A host that nobody claims may still tell what it is.
   private func hint(_ context: Context) {
     guard let host = HostPattern.authority(uri), uri.isSecure, !request.realms.isEmpty,
-      let provider = context.source.providers(ofRealms: request.realms).first
+      let (provider, realm) = context.source.providers(ofRealms: request.realms).first
     else { return }
     let isAdded = (try? context.source.accountsIfAny()?.registration(of: provider.identifier)) != nil
-    context.tell("\"\(host)\" says that it is \(provider.title), and no provider claims it")
+    context.tell("\"\(host)\" says that it is \(realm), and no provider claims it")
     let name = isAdded ? ["--as", "\(provider.identifier)-\(host.exchanging(":", for: "-"))"] : []
     let options = name + ["--set", "host=\(host)"] + ClientNeeds(provider).options
     context.tell(hint: "\(credmgr: ["add-provider", provider.identifier] + options)")

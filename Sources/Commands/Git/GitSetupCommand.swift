@@ -34,24 +34,30 @@ extension Command {
           "there is no git repository here", hint: "\(credmgr: "git-setup") for all repositories, or go to the one")
       }
     }
-    let entry = helper(context.executable)
     let (status, listed) = try git(["config", scope, "--get-all", "credential.helper"])
     // It has the status 1 where there is no such key, and where it cannot read a file.
     if status > 1 || status == 1 && !listed.isEmpty {
       throw .failed(context.gitRefusal(listed, status: status, scope: scope))
     }
-    let isThere = listed.split(separator: "\n").contains { $0 == entry }
+    let values = listed.split(separator: "\n").map(String.init)
+    // An entry may have options (`credmgr --timeout 8h`), and may be the machine's.
+    let inherited = scope == "--global" ? GitHelperEntry.all()?.filter { $0.scope == "system" } ?? [] : []
+    let own = values.filter { isOwn($0, context) }
+    let existing = own.last ?? inherited.last { $0.pattern == nil && isOwn($0.value, context) }?.value
+    let entry = existing ?? helper(context.executable)
     let sections = try sections(scope)
     if invocation.has("--remove") {
-      let ours = sections.filter { $0.values.contains(entry) }
-      guard isThere || !ours.isEmpty else { return context.tell("git's configuration has no entry of ours") }
-      // As an expression, because "--fixed-value" is only for git 2.30 and later.
-      let pattern = "^" + entry.map { #"\.[]{}()*+?^$|"#.contains($0) ? "\\\($0)" : String($0) }.joined() + "$"
-      if isThere { try change(["config", scope, "--unset-all", "credential.helper", pattern], context) }
-      for section in ours { try remove(entry, from: section, scope: scope, context) }
+      let ours = sections.filter { $0.values.contains { isOwn($0, context) } }
+      guard !own.isEmpty || !ours.isEmpty else { return context.tell("git's configuration has no entry of ours") }
+      for value in Set(own).sorted() {
+        // As an expression, because "--fixed-value" is only for git 2.30 and later.
+        let pattern = "^" + value.map { #"\.[]{}()*+?^$|"#.contains($0) ? "\\\($0)" : String($0) }.joined() + "$"
+        try change(["config", scope, "--unset-all", "credential.helper", pattern], context)
+      }
+      for section in ours { try removeOwn(from: section, scope: scope, context) }
       return context.tell("took the helper out of git's configuration")
     }
-    if isThere {
+    if existing != nil {
       context.tell("git's configuration has the helper already")
     } else {
       try change(["config", scope, "--add", "credential.helper", entry], context)
@@ -65,10 +71,11 @@ extension Command {
       let isAlone = !told.isEmpty && told.allSatisfy(\.isOurs)
       for key in GitHelperEntry.urls(of: host).map({ "credential.\($0).helper" }) {
         let section = sections.first { $0.key == key }
-        let isLast = section?.values.suffix(2) == ["", entry]
+        let last = section?.values.suffix(2) ?? []
+        let isLast = last.count == 2 && last.first == "" && last.last.map { isOwn($0, context) } == true
         if isLast, isAlone { continue }
         // At the end of the file it sends those away, too, that were entered after it.
-        if let section, isLast { try remove(entry, from: section, scope: scope, context) }
+        if let section, isLast { try removeOwn(from: section, scope: scope, context) }
         for value in ["", entry] { try change(["config", scope, "--add", key, value], context) }
         if ordered.last != host { ordered.append(host) }
       }
@@ -83,6 +90,13 @@ extension Command {
   /// A key for the helpers at a URL, with its values in one of git's files.
   private typealias Section = (key: String, values: [String])
 
+  /// Whether a helper is this program, with whatever options.
+  private static func isOwn(_ value: String, _ context: Context) -> Bool {
+    let entry = GitHelperEntry(scope: "", origin: "", key: "credential.helper", value: value)
+    if value == helper(context.executable) { return true }
+    return entry.isOurs && entry.program.flatMap(Path.resolved) == Path.resolved(context.program)
+  }
+
   private static func sections(_ scope: String) throws(CommandError) -> [Section] {
     let (_, listed) = try git(["config", scope, "--null", "--get-regexp", #"^credential\..*\.helper$"#])
     var sections: [Section] = []
@@ -94,12 +108,12 @@ extension Command {
   }
 
   /// Takes our entry out of a section, with the empty one before it, which is ours, too.
-  private static func remove(
-    _ entry: String, from section: Section, scope: String, _ context: Context
+  private static func removeOwn(
+    from section: Section, scope: String, _ context: Context
   ) throws(CommandError) {
     var kept: [String] = []
     for value in section.values {
-      if value != entry { kept.append(value) } else if kept.last == "" { kept.removeLast() }
+      if !isOwn(value, context) { kept.append(value) } else if kept.last == "" { kept.removeLast() }
     }
     try change(["config", scope, "--unset-all", section.key], context)
     for value in kept { try change(["config", scope, "--add", section.key, value], context) }

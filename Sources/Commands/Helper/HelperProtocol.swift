@@ -34,6 +34,7 @@ struct GivenToken: Equatable {
   let provider: String
   let account: String
   let revision: Int64
+  let isPassword: Bool  // Otherwise it was given for `Authorization: Bearer`.
 }
 
 extension HelperProtocol {

@@ -102,7 +102,11 @@ struct HelperSession<Helper: HelperProtocol> {
 extension Context {
   /// Runs an operation on standard input, which a program that takes this one's place gets.
   func withInput(_ operation: ([UInt8]) throws(CommandError) -> Void) throws(CommandError) {
-    let input = try system(File.readStandardInput(limit: 1 << 20))
+    let input: [UInt8]
+    do throws(POSIXError) { input = try File.readStandardInput(limit: 1 << 20) } catch {
+      if case .tooLarge = error { throw .usage("standard input is longer than 1 MiB") }
+      throw CommandError(error)
+    }
     do throws(CommandError) { try operation(input) } catch .handOver { throw .handOver(input: input) }
   }
 }

@@ -67,7 +67,7 @@ extension CredentialError {
       .loginNeeded("another program opened the login page first; the login was stopped")
         .hint("\(credmgr: "login", provider, "--no-browser"), and open the address that it prints")
     case .timedOut(let time):
-      .loginNeeded("nobody finished the login within \(duration(time))").hint("run the command again")
+      .loginNeeded("nobody finished the login within \(exactDuration(time))").hint("run the command again")
     case .lockTimedOut(let provider, let account):
       .unexpected(
         "another process did not finish with " + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider)

@@ -31,7 +31,7 @@ extension Command {
     context.noteHandOut(account, by: "token")
     // It is the best that there is: who cannot do with it reads when it expires.
     if let wanted, let lifetime = credential.expiresAt.map({ $0 - credential.obtainedAt }), lifetime < wanted {
-      let lives = "lives for \(duration(max(lifetime, .zero))) only, and not for \(duration(wanted))"
+      let lives = "lives for \(duration(max(lifetime, .zero))) only, and not for \(exactDuration(wanted))"
       context.tell("warning: a token of \"\(provider)\" \(lives)")
     }
     try context.output(

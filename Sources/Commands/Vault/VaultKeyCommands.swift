@@ -70,7 +70,7 @@ enum VaultKeyOperations {
           + "for as long as it is there")
     }
     switch try manager(context.source.unlock(for: time)) {
-    case .kept: context.tell("the vault is unlocked for \(duration(time))")
+    case .kept: context.tell("the vault is unlocked for \(exactDuration(time))")
     case .opensByItself: context.tell("the key file opens the vault; there is nothing to unlock")
     }
   }
