@@ -43,6 +43,23 @@ struct LoginPageTests {
     #expect(try fixture.user.visits[0].answer().contains("\r\nLocation: \(page)\r\n"))
   }
 
+  /// The page says how the login ended, and not how the consent did.
+  @Test func thePageShowsTheEnd() throws {
+    let fixture = try Fixture.added()
+    func login(_ answers: HTTPResponse...) throws -> String {
+      for answer in answers { fixture.http.then(answer) }
+      fixture.consent()
+      _ = try? fixture.login()
+      return try #require(fixture.user.visits.last).answer()
+    }
+    let done = try login(.token("token-1"), .identity("ana"))
+    #expect(done.contains("<h1>Logged in: ") && done.contains("You are logged in as ana.\n"))
+    let refused = try login(.json("{\"error\": \"invalid_grant\", \"error_description\": \"<b>No.</b>\"}", status: 400))
+    #expect(refused.contains("<blockquote><p>&lt;b&gt;No.&lt;/b&gt;</p></blockquote>"))
+    let lost = try login(.json("{}"))
+    #expect(lost.contains("<h1>The login did not work: ") && !lost.contains("blockquote>"))
+  }
+
   /// A browser on the person's own machine, which a command shows over SSH, reaches no port of this one.
   @Test func aBrowserElsewhereGetsThePageItself() throws {
     let fixture = try Fixture.added()

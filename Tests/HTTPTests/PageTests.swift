@@ -30,6 +30,23 @@ struct PageTests {
     #expect(!text.contains("src=") && !text.contains("http:") && !text.contains("https:"))
   }
 
+  /// What a provider says cannot be taken for our own words.
+  @Test func anothersWordsAreAQuotation() {
+    let page = Page(.refused, title: "No", text: "It says:", quotation: "<b>Call us</b>", end: "Close it.")
+    let text = String(decoding: PageDocument.response(status: 200, page), as: UTF8.self)
+    #expect(
+      text.contains(
+        "<p>It says:</p><blockquote><p>&lt;b&gt;Call us&lt;/b&gt;</p></blockquote><p>Close it.</p></main>"))
+  }
+
+  /// Without scripts, the page says what is to be done; with them, its script says what happens.
+  @Test func theRelayPageContradictsItselfNever() {
+    let text = String(decoding: PageDocument.response(status: 200, .relay, relay: "v"), as: UTF8.self)
+    let page = text.prefix(upTo: text.firstRange(of: "<script>")?.lowerBound ?? text.startIndex)
+    #expect(page.contains("Scripts are off here") && !page.contains("One moment") && !page.contains("noscript"))
+    #expect(text.contains("say(\"The login is over\""))
+  }
+
   @Test func lengthIsThatOfTheBody() throws {
     let text = String(decoding: PageDocument.response(status: 400, Page(.refused, title: "é", text: "")), as: UTF8.self)
     let end = try #require(text.firstRange(of: "\r\n\r\n"))

@@ -3,23 +3,30 @@
 With CREDMGR_PICTURES=FOLDER the pictures of the documentation are made anew there.
 """
 
+import html
+import json
 import os
-import urllib.parse
+import re
 import unittest
+import urllib.parse
+import urllib.request
 
 import oauth2_server
+from browser import TIMEOUT
 from chromium import PROGRAM, Chromium
 from oauth2_server import OAuth2Server
-from program import REFUSED, ProgramTest
+from program import DONE, REFUSED, ProgramTest
+from service import json_response
 
 PICTURES = os.environ.get("CREDMGR_PICTURES")
 
 
 @unittest.skipUnless(PROGRAM, "there is no chromium")
 class Pages(ProgramTest):
-    def consent(self, name, button="approve", dark=False, **options):
+    def consent(self, name, button="approve", dark=False, prepare=lambda service: None, **options):
         """Logs in as a person does; returns the browser, which shows the last page, and the login."""
         service = self.serve(OAuth2Server(**options))
+        prepare(service)
         provider = self.add(name, service, oauth2_server.PUBLIC_CLIENT)
         login = self.start("login", provider, "--no-browser", stdin=False)
         browser = self.enterContext(Chromium(os.path.join(self.folder, f"chromium-{len(self.homes)}-{dark}"), dark))
@@ -56,7 +63,9 @@ class Pages(ProgramTest):
             with self.subTest(dark=dark):
                 self.new_home()
                 browser, login = self.consent("oauth2-public", dark=dark)
-                self.expect_good(browser, "done", "Consent given: Authlib, a client without a secret")
+                self.expect_good(browser, "done", "Logged in: Authlib, a client without a secret")
+                self.assertEqual(browser.run("document.querySelector('p').textContent"),
+                                 "You are logged in as default.\nYou can close this window.")
                 self.assertEqual(login.end().status, 0)
                 background = browser.run("getComputedStyle(document.body).backgroundColor")
                 self.assertEqual(background, "rgb(21, 23, 27)" if dark else "rgb(244, 245, 247)")
@@ -65,16 +74,54 @@ class Pages(ProgramTest):
     def test_refused_with_the_words_of_the_provider(self):
         browser, login = self.consent("oauth2-public", "deny")
         self.expect_good(browser, "refused", "Login refused: Authlib, a client without a secret")
-        self.assertEqual(login.end().status, REFUSED)
+        words = browser.run("document.querySelector('blockquote').textContent")
+        outcome = login.end()
+        self.assertEqual(outcome.status, REFUSED)
+        self.assertIn(words, outcome.err)
         self.keep(browser, "page-refused")
+
+    def test_the_tick_comes_when_the_login_is_over(self):
+        """The provider takes the consent, and refuses the code."""
+        def prepare(service):
+            service.routes[("POST", "/token")] = lambda request: json_response({"error": "invalid_grant"}, 400)
+
+        browser, login = self.consent("oauth2-public", prepare=prepare)
+        self.expect_good(browser, "refused", "Login refused: Authlib, a client without a secret")
+        self.assertNotEqual(login.end().status, 0)
+
+    def test_a_narrow_window(self):
+        for button, word in (("approve", "done"), ("deny", "refused")):
+            self.new_home()
+            browser, login = self.consent("oauth2-public", button)
+            browser.until(lambda: browser.run(f"!!document.querySelector('main.{word}')"))
+            browser.resize(320, 568)
+            self.assertLessEqual(browser.run("document.documentElement.scrollWidth"), 320)
+            self.assertLessEqual(browser.run("parseFloat(getComputedStyle(document.querySelector('h1')).fontSize)"), 20)
+            login.end()
+
+    def test_the_page_of_a_fragment_when_the_login_is_gone(self):
+        service = self.serve(OAuth2Server())
+        provider = self.add("oauth2-implicit", service, oauth2_server.PUBLIC_CLIENT)
+        login = self.start("login", provider, "--no-browser", stdin=False)
+        redirect = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(login.address()).query))["redirect_uri"]
+        with Chromium(os.path.join(self.folder, "chromium")) as browser:
+            # The login ends while the page is there: its answer reaches nobody.
+            browser.open(redirect)
+            browser.until(lambda: browser.run("!!document.querySelector('main')"))
+            login.process.terminate()
+            login.end()
+            browser.run(browser.run("document.querySelector('script').textContent"))
+            browser.until(lambda: browser.run("document.querySelector('h1').textContent=='The login is over'"))
+            self.assertEqual(browser.run("document.querySelector('main').className"), "refused")
+            self.assertNotIn("One moment", browser.run("document.body.innerText"))
 
     def test_a_fragment_is_handed_over_by_the_page(self):
         browser, login = self.consent("oauth2-implicit")
-        self.expect_good(browser, "done", "Consent given: Authlib, the token in the fragment")
+        self.expect_good(browser, "done", "Logged in: Authlib, the token in the fragment")
         outcome = login.end()
         self.assertEqual(outcome.status, 0, outcome.err)
         # The page that handed it over is the one that says so.
-        self.assertIn(("StaticText", "Consent given: Authlib, the token in the fragment"), browser.read_aloud())
+        self.assertIn(("StaticText", "Logged in: Authlib, the token in the fragment"), browser.read_aloud())
         own = [url for url in browser.requested() if url.startswith(browser.run("location.origin"))]
         self.assertEqual(len(own), 2, "the page, and what it posts")
 
@@ -89,3 +136,43 @@ class Pages(ProgramTest):
             self.keep(browser, "page-ignored")
         login.process.terminate()
         login.end()
+
+
+class Simulator(ProgramTest):
+    PROVIDER = """\
+provider: sample
+title: Sample
+grant: authorization_code
+endpoints: { authorization: "https://sample.example/authorize", token: "https://sample.example/token" }
+"""
+
+    def test_a_person_is_told_what_to_do(self):
+        """The two commands log in as they stand there, beside a provider of the same name."""
+        person = self.terminal("simulate", self.file("sample.yaml", self.PROVIDER), "--fault", "no-expiry", columns=0)
+        person.wait_for("Ctrl-C ends it")
+        commands = re.findall(r"\n  (credmgr [^\r\n]+)", person.seen)
+        self.assertEqual(len(commands), 2, person.seen)
+        self.credmgr("add-provider", self.file("sample.yaml", self.PROVIDER), "--client-id", "real")
+        for command in commands:
+            self.assertEqual(self.run_program("-c", command.replace("credmgr", f"exec '{self.binary}'", 1), binary="/bin/sh").status, DONE)
+        self.assertEqual([account["provider"] for account in json.loads(self.credmgr("status", "--json").out)], ["simulated-sample"])
+        address = re.search(r"listening on (\S+)", person.seen).group(1)
+        with urllib.request.urlopen(address + "/", timeout=TIMEOUT) as response:
+            page = html.unescape(response.read().decode())
+        for text in ("Simulated Sample", *commands, "no-expiry", "logins: 1"):
+            self.assertIn(text, page)
+        if PROGRAM:
+            with Chromium(os.path.join(self.folder, "chromium"), dark=True) as browser:
+                browser.resize(320, 568)
+                for path in ("/", "/simulator/device"):
+                    browser.open(address + path)
+                    browser.until(lambda path=path: browser.run(f"location.pathname=={path!r}&&!!document.querySelector('main')"))
+                    self.assertEqual(browser.complaints(), [])
+                    self.assertEqual(browser.run("getComputedStyle(document.body).backgroundColor"), "rgb(21, 23, 27)")
+                    self.assertLessEqual(browser.run("document.documentElement.scrollWidth"), 320)
+                    self.assertIn("simulation on this machine", browser.run("document.body.innerText"))
+                    self.keep(browser, "simulator" + path.replace("/", "-").rstrip("-"))
+        person.interrupt()
+        self.assertEqual(person.end(), DONE)
+
+    keep = Pages.keep

@@ -6,7 +6,7 @@ import Platform
 import Text
 
 /// Where the provider's answer arrives: a port of this machine, the scheme of an app, or a line that is pasted.
-struct CallbackReceiver: ~Copyable {
+final class CallbackReceiver {
   private enum Arrival {
     case redirect(FormParameters)  // The browser was sent to our port, and waits for a page.
     case refusal(FormParameters)  // The same, with what can only be an error.
@@ -64,8 +64,8 @@ struct CallbackReceiver: ~Copyable {
   }
 
   /// Sends the person to a page, and waits for the answer that fits. What does not fit changes nothing.
-  mutating func answer(to page: Step.Page, _ session: LoginSession) throws(CredentialError) -> Step {
-    let (user, title, url) = (session.user, session.client.descriptor.title, page.uri.text.harmlessAddress)
+  func answer(to page: Step.Page, _ session: LoginSession) throws(CredentialError) -> Step {
+    let (user, url) = (session.user, page.uri.text.harmlessAddress)
     try session.permit.require(page.uri)
     let lead = loopback?.lead(
       to: page.uri, name: Base64.encodeURL(session.source.random.bytes(32)),
@@ -101,10 +101,7 @@ struct CallbackReceiver: ~Copyable {
         conflict = session.others.conflict(of: session.client, answeredBy: parameters)
       } catch {
         let told = CredentialError.oauth(error.masked(by: session.source.secrets), provider: session.provider)
-        guard error.isStray else {
-          loopback?.reply(.refused(error, title), isAwaited: true)
-          throw told
-        }
+        guard error.isStray else { throw told }
         loopback?.reply(.stray, isAwaited: false)
         if case .typed = arrival {
           user.tell(.strayPaste(told))
@@ -115,23 +112,22 @@ struct CallbackReceiver: ~Copyable {
         stray = told
         continue
       }
-      guard let conflict else {
-        loopback?.reply(.loggedIn(title), isAwaited: true)
-        return step
-      }
-      loopback?.reply(.failed, isAwaited: true)
-      throw conflict
+      if let conflict { throw conflict }
+      return step
     }
   }
 
-  private mutating func tellOnce(_ step: LoginStep, _ user: any User) {
+  /// Shows the person in the browser how the login ended, if it waits for a page.
+  func end(_ page: Page) { loopback?.reply(page, isAwaited: true) }
+
+  private func tellOnce(_ step: LoginStep, _ user: any User) {
     if told.contains(step) { return }
     user.tell(step)
     told.append(step)
   }
 
   /// `stray` is what was wrong with the input before, for a user who cannot bring anything else.
-  private mutating func next(_ session: LoginSession, _ stray: CredentialError?) throws(CredentialError) -> Arrival {
+  private func next(_ session: LoginSession, _ stray: CredentialError?) throws(CredentialError) -> Arrival {
     let (user, provider) = (session.user, session.provider)
     let late = CredentialError.timedOut(after: session.options.timeout)
     while let received = try received(session, late) {
@@ -164,7 +160,7 @@ struct CallbackReceiver: ~Copyable {
   }
 
   /// `nil` where no port is listened at.
-  private mutating func received(
+  private func received(
     _ session: LoginSession, _ late: CredentialError
   ) throws(CredentialError) -> LoopbackReceiver.Received? {
     do throws(HTTPError) {
@@ -174,6 +170,16 @@ struct CallbackReceiver: ~Copyable {
       if error == .receiverTimedOut { throw late }
       throw error == .interrupted ? .interrupted : .http(error, provider: session.provider)
     }
+  }
+}
+
+/// Shows the end of a login in the browser that brought the answer, which waits for it.
+final class LoginEnding {
+  var receiver: CallbackReceiver?
+
+  func show(_ page: Page) {
+    receiver?.end(page)
+    receiver = nil
   }
 }
 
@@ -190,10 +196,11 @@ extension Step.Page {
 }
 
 extension Page {
-  static func loggedIn(_ title: String) -> Page {
-    Page(
-      .done, title: "Consent given: \(title)",
-      text: "credmgr finishes the login in the terminal. You can close this window.")
+  static func loggedIn(_ account: Account, _ title: String) -> Page {
+    let name = account.credential.identity.flatMap { $0 == account.name ? nil : "\($0), the account \(account.name)" }
+    return Page(
+      .done, title: "Logged in: \(title)",
+      text: "You are logged in as \(name ?? account.name).\nYou can close this window.")
   }
 
   static var stray: Page {
@@ -205,12 +212,16 @@ extension Page {
         """)
   }
 
-  static var failed: Page { Page(.refused, title: "The login did not work", text: "The terminal says what is wrong.") }
-
-  static func refused(_ error: OAuthError, _ title: String) -> Page {
-    guard case .refused(_, let response) = error else { return .failed }
+  /// `title` is the provider's.
+  static func failed(_ error: CredentialError, _ title: String) -> Page {
+    guard case .oauth(.refused(_, let response), _) = error else {
+      return Page(.refused, title: "The login did not work: \(title)", text: "The terminal says what is wrong.")
+    }
+    let isDenial = response.words == nil && response.code == "access_denied"
     return Page(
       .refused, title: "Login refused: \(title)",
-      text: "\(response.words ?? response.code)\n\nYou can close this window, and try again in the terminal.")
+      text: isDenial ? "The provider says that access was denied." : "The provider says:",
+      quotation: isDenial ? nil : response.words ?? response.code,
+      end: "You can close this window, and try again in the terminal.")
   }
 }

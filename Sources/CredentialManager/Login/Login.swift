@@ -11,7 +11,15 @@ extension CredentialSource {
   /// the first one got, and open no browser. When this throws, nothing that was there before is changed.
   package func login(_ provider: String, _ options: LoginOptions, user: any User) throws(CredentialError) -> Account {
     let login = try Login(self, to: provider, options)
-    return try login.run(try grant(login.options, login.client.descriptor.grants), user)
+    let title = login.client.descriptor.title
+    do throws(CredentialError) {
+      let account = try login.run(try grant(login.options, login.client.descriptor.grants), user)
+      login.ending.show(.loggedIn(account, title))
+      return account
+    } catch {
+      login.ending.show(.failed(error, title))
+      throw error
+    }
   }
 
   package func login(_ provider: String, _ options: LoginOptions, token: Secret) throws(CredentialError) -> Account {
@@ -36,6 +44,7 @@ private struct Login {
   let options: LoginOptions
   let accounts: Accounts
   let id: AccountID
+  let ending = LoginEnding()
 
   private var provider: String { id.provider }
   fileprivate var client: Client { permit.client }
@@ -103,7 +112,7 @@ private struct Login {
 
       let session = LoginSession(
         source: source, permit: permit, grant: grant, options: options, user: user, others: others,
-        person: person(among: before),
+        person: person(among: before), ending: ending,
         deadline: max(deadline, source.clock.monotonic() + .seconds(1)))
       // Whose it is may be known only when it is there.
       let pending = try locked.begin(

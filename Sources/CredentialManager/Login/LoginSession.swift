@@ -14,6 +14,7 @@ struct LoginSession {
   let user: any User
   let others: OtherProviders
   let person: PersonChoice?
+  let ending: LoginEnding
   let deadline: Duration  // By the monotonic clock.
 
   var client: Client { permit.client }
@@ -23,7 +24,8 @@ struct LoginSession {
   var now: Moment { source.clock.now() }
 
   func credential(_ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
-    var receiver = try CallbackReceiver(self)
+    let receiver = try CallbackReceiver(self)
+    ending.receiver = receiver
     let login = LoginContext(
       grant, client, scope: options.scope.isEmpty ? client.descriptor.scope.requested : options.scope,
       redirectURI: receiver.redirectURI, choosing: person, random: source.random, nonce: source.nonce)

@@ -9,35 +9,52 @@ package struct Page: Sendable, Equatable {
 
   package var kind: Kind
   package var title: String
-  package var text: String  // What follows; a line feed begins a new line.
+  package var text: String
+  package var quotation: String?  // Another's words, which are marked as such.
+  package var end: String?  // What follows the quotation.
 
-  package init(_ kind: Kind, title: String, text: String) {
+  package init(_ kind: Kind, title: String, text: String, quotation: String? = nil, end: String? = nil) {
     self.kind = kind
     self.title = title
     self.text = text
+    self.quotation = quotation
+    self.end = end
   }
 
-  package static let relay = Page(.relay, title: "One moment", text: "The answer is being handed over.")
+  /// Its own script says that the answer is being handed over.
+  package static let relay = Page(
+    .relay, title: "One step is left", text: "Scripts are off here. Copy the address of this page into the terminal.")
 
   static let opened = Page(
     .ignored, title: "This page was opened already", text: "Open the address that the terminal shows instead.")
 }
 
 /// The HTML of a page and the header fields that it needs.
-enum PageDocument {
+package enum PageDocument {
   static let style = """
     :root{color-scheme:light dark;--done:light-dark(#1a7f37,#4ac26b);--refused:light-dark(#c62828,#ff7b72);\
-    --ignored:light-dark(#7d5700,#e3b341);--relay:light-dark(#1f5fbf,#7ab4ff)}*{box-sizing:border-box}\
-    body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1.5rem;\
+    --ignored:light-dark(#7d5700,#e3b341);--relay:light-dark(#1f5fbf,#7ab4ff);--line:light-dark(#dfe2e7,#343841)}\
+    *{box-sizing:border-box}\
+    body{margin:0;min-height:100vh;display:grid;place-items:center;padding:clamp(.75rem,4vw,1.5rem);\
     background:light-dark(#f4f5f7,#15171b);\
     color:light-dark(#1d2126,#e8eaed);font:1.125rem/1.55 system-ui,sans-serif}\
-    main{width:100%;max-width:34rem;padding:2.5rem;border-radius:1rem;background:light-dark(#fff,#1f2228);\
-    border:1px solid light-dark(#dfe2e7,#343841)}\
+    main{width:100%;max-width:34rem;padding:clamp(1.25rem,6vw,2.5rem);border-radius:1rem;\
+    background:light-dark(#fff,#1f2228);border:1px solid var(--line)}\
     svg{display:block;width:3rem;height:3rem;margin:0 0 1.25rem;fill:none;stroke:currentColor;stroke-width:2;\
     stroke-linecap:round;stroke-linejoin:round}\
     .done svg{color:var(--done)}.refused svg{color:var(--refused)}.ignored svg{color:var(--ignored)}\
-    .relay svg{color:var(--relay)}h1{margin:0 0 .75rem;font-size:1.75rem;line-height:1.2}\
-    p{margin:0;white-space:pre-line;overflow-wrap:anywhere}
+    .relay svg{color:var(--relay)}\
+    h1{margin:0 0 .75rem;font-size:clamp(1.25rem,6vw,1.75rem);line-height:1.2;overflow-wrap:anywhere}\
+    h2{margin:1.75rem 0 .5rem;font-size:1.125rem}\
+    p{margin:0;white-space:pre-line;overflow-wrap:anywhere}p+p{margin-top:1rem}\
+    blockquote{margin:1rem 0;padding:0 0 0 1rem;border-left:.25rem solid var(--line);overflow-wrap:anywhere}\
+    dl{margin:1rem 0}dt{font-weight:600}dd{margin:0 0 .5rem;overflow-wrap:anywhere}ul{margin:0;padding-left:1.25rem}\
+    form{margin-top:1.25rem}label{display:block;margin-bottom:1rem}\
+    input,button{font:inherit;padding:.4rem .8rem;border:1px solid var(--line);border-radius:.5rem}\
+    input{display:block;width:100%;margin-top:.25rem;background:transparent;color:inherit}\
+    button{margin:0 .5rem .5rem 0;cursor:pointer}button.first{background:var(--relay);color:light-dark(#fff,#15171b)}\
+    pre{margin:.5rem 0;padding:.75rem;border:1px solid var(--line);border-radius:.5rem;white-space:pre-wrap;\
+    overflow-wrap:anywhere;font-size:.9rem}
     """
 
   static let cleaningScript = "history.replaceState(null,\"\",location.pathname)"
@@ -48,42 +65,58 @@ enum PageDocument {
   /// A fragment never reaches a server, so the page itself posts it. By fetch and not by a form: of a form the browser
   /// would send the origin `null`, as the page sends no referrer.
   static let relayScript = """
-    (async()=>{const answer=location.hash.slice(1);\(cleaningScript);\
-    const main=document.querySelector("main");try{const response=await fetch(location.pathname,{method:"POST",\
+    (async()=>{const answer=location.hash.slice(1),main=document.querySelector("main"),\
+    say=(title,text)=>{document.title=main.querySelector("h1").textContent=title;\
+    main.querySelector("p").textContent=text};\(cleaningScript);\
+    say("One moment","The answer is being handed over.");\
+    try{const response=await fetch(location.pathname,{method:"POST",\
     headers:{"Content-Type":"application/x-www-form-urlencoded","\(relayField)":main.dataset.relay},body:answer});\
     const page=new DOMParser().parseFromString(await response.text(),"text/html"),said=page.querySelector("main");\
     document.title=page.title;main.className=said.className;main.replaceChildren(...said.childNodes)}\
-    catch{main.className="refused";main.querySelector("p").textContent=\
-    "Nobody waits for the answer any more. Begin again in the terminal."}})()
+    catch{main.className="refused";\
+    say("The login is over","Nobody waits for the answer any more. Begin again in the terminal.")}})()
     """
 
   // The hashes that a Content-Security-Policy names (CSP level 3, section 6.7.2.2). A test computes them anew.
-  static let styleHash = "sha256-UqovxHlZdOLFi2GowX+NfS/aVe8psPQ8JWDFRjoQOUM="
+  static let styleHash = "sha256-cF23cGrWXCUIXAoE7XAxAQU8TUKgXJPxEQHL0OQ9eb0="
   static let cleaningScriptHash = "sha256-8A+3er73YJf04rRHGhbZwZQACPiiipi9EPduIeAAIDk="
-  static let relayScriptHash = "sha256-MnA0NB3xxGGXqxCBwbzO2yrlJWjCX/Kq8Hh/CXh8Mfs="
+  static let relayScriptHash = "sha256-WbBvqWXZPr23UBjmNrepTthG18S96ZOTQhJvJZXn7Cs="
 
   /// `relay` is the value for the page that hands a fragment over; `nil` for all others.
   static func response(status: Int, _ page: Page, relay: String? = nil) -> [UInt8] {
     let isRelay = relay != nil
-    let script = isRelay ? relayScript : cleaningScript
+    var content = sign(page.kind) + "\n<h1>\(page.title.htmlEscaped)</h1><p>\(page.text.htmlEscaped)</p>"
+    if let quotation = page.quotation {
+      content += "<blockquote><p>\(quotation.htmlEscaped)</p></blockquote>"
+    }
+    if let end = page.end { content += "<p>\(end.htmlEscaped)</p>" }
     let value = relay.map { " data-relay=\"\($0.htmlEscaped)\"" } ?? ""
-    let withoutScripts =
-      isRelay ? "<noscript><p>Scripts are off here. Paste the address of this page in the terminal.</p></noscript>" : ""
-    let body = """
-      <!doctype html>
-      <html lang="en"><head><meta charset="utf-8"><title>\(page.title.htmlEscaped)</title>
-      <meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="data:,">
-      <style>\(style)</style></head>
-      <body><main class="\(page.kind.rawValue)"\(value) aria-live="polite">\(sign(page.kind))
-      <h1>\(page.title.htmlEscaped)</h1><p>\(page.text.htmlEscaped)</p>\(withoutScripts)</main>
-      <script>\(script)</script></body></html>
-
-      """
+    let body = html(
+      title: page.title, attributes: "class=\"\(page.kind.rawValue)\"\(value) aria-live=\"polite\"", content: content,
+      script: isRelay ? relayScript : cleaningScript)
     let policy =
-      "default-src 'none'; style-src '\(styleHash)'; img-src data:; base-uri 'none'; form-action 'none'; "
-      + "frame-ancestors 'none'; "
+      policy + "; form-action 'none'; "
       + (isRelay ? "script-src '\(relayScriptHash)'; connect-src 'self'" : "script-src '\(cleaningScriptHash)'")
     return bytes(status, ["Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy], body: body)
+  }
+
+  /// What every page allows itself: its style, and an icon that is none.
+  package static let policy =
+    "default-src 'none'; style-src '\(styleHash)'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
+
+  /// A page; `content` is HTML already.
+  package static func html(
+    title: String, attributes: String = "", content: String, script: String? = nil
+  ) -> String {
+    """
+    <!doctype html>
+    <html lang="en"><head><meta charset="utf-8"><title>\(title.htmlEscaped)</title>
+    <meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="data:,">
+    <style>\(style)</style></head>
+    <body><main\(attributes.isEmpty ? "" : " ")\(attributes)>\(content)</main>
+    \(script.map { "<script>\($0)</script>" } ?? "")</body></html>
+
+    """
   }
 
   private static func sign(_ kind: Page.Kind) -> String {
