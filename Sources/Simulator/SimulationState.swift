@@ -93,8 +93,8 @@ struct SimulationLog: Sendable {
     case refusals
   }
 
-  private var counts: [Event: Int] = [:]
-  private var reasons: [(place: String, sentence: String)] = []
+  private(set) var counts: [Event: Int] = [:]
+  private(set) var reasons: [(place: String, sentence: String)] = []
 
   mutating func count(_ event: Event) { counts[event, default: 0] += 1 }
 

@@ -4,7 +4,7 @@ import Descriptors
 /// Where a program reads along, a sentence is one line. On a terminal it is as many as its width needs, broken between
 /// words; what stands in quotes, such as a command that is there to be copied, is never broken.
 package enum StandardError {
-  static func tell(_ sentence: String) {
+  package static func tell(_ sentence: String) {
     Terminal.writeError(lines("credmgr: ", Message.visible(sentence), columns: columns))
   }
 

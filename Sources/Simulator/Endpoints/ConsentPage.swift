@@ -6,30 +6,17 @@ import HTTP
 extension HTTPResponse {
   /// A page; `body` is HTML already.
   static func page(_ status: Int, title: String, body: String) -> HTTPResponse {
-    let html = """
-      <!DOCTYPE html>
-      <html lang="en">
-      <head>
-      <meta charset="utf-8">
-      <title>\(title.htmlEscaped)</title>
-      <style>
-      body { font: 1.1em/1.5 system-ui, sans-serif; max-width: 36em; margin: 3em auto; padding: 0 1em; }
-      dt { font-weight: bold; } button, input { font: inherit; padding: .3em .8em; }
-      </style>
-      </head>
-      <body>
-      <h1>\(title.htmlEscaped)</h1>
-      \(body)
-      </body>
-      </html>
-
-      """
+    let html = PageDocument.html(
+      title: title, content: "<h1>\(title.htmlEscaped)</h1>\n\(body)\n<p>\(notice)</p>")
     let fields: HTTPFields = [
       "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store",
-      "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+      "Content-Security-Policy": PageDocument.policy,
     ]
     return HTTPResponse(status: status, fields: fields, body: Array(html.utf8))
   }
+
+  private static let notice =
+    "This is a <a href=\"/\">simulation on this machine</a>. The provider has no part in it, and nothing here is real."
 
   static func page(_ refusal: Refusal) -> HTTPResponse {
     page(400, title: "The request was refused", body: "<p>\(refusal.sentence.htmlEscaped)</p>")
@@ -70,14 +57,14 @@ extension Simulation {
         <form method="post" action="\(Self.controlPrefix)\(name)">
         \(input)
         <p><label>Log in as <input type="text" name="account" value="ada"></label></p>
-        <p><button name="decision" value="approve">Approve</button>
+        <p><button class="first" name="decision" value="approve">Approve</button>
         <button name="decision" value="deny">Deny</button></p>
         </form>
         """)
   }
 
   static func codePage(_ code: String) -> HTTPResponse {
-    let text = "<p>Copy this code into the program that asked for it:</p><p><code>\(code.htmlEscaped)</code></p>"
+    let text = "<p>Copy this code into the program that asked for it:</p><pre><code>\(code.htmlEscaped)</code></pre>"
     return .page(200, title: "Your code", body: text)
   }
 

@@ -9,7 +9,12 @@ extension Simulation {
     if request.uri.path.hasPrefix(Self.controlPrefix) { return LoopbackServer.Answer(control(request)) }
     if let metadata = metadata(request) { return LoopbackServer.Answer(metadata) }
     let candidates = descriptor.endpoints.filter { isOffered($0.key) && captures($0.value, request) != nil }
-    guard !candidates.isEmpty else { return refused("unknown path", .noSuchPath, status: 404) }
+    guard !candidates.isEmpty else {
+      if ["", "/"].contains(request.uri.path), ["GET", "HEAD"].contains(request.method) {
+        return LoopbackServer.Answer(startPage)
+      }
+      return refused("unknown path", .noSuchPath, status: 404)
+    }
     let endpoints = candidates.filter { $0.value.method == request.method }
     guard let first = endpoints.first else {
       let methods = Set(candidates.values.map(\.method)).sorted()

@@ -10,7 +10,7 @@ import Text
 package enum SimulateCommand {
   package static func run(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     Signals.installInterruptFlag()
-    let settings = try settings(invocation)
+    var settings = try settings(invocation)
     let port = try value(of: "--port", in: invocation) { UInt16($0) } ?? 0
     let descriptor = try descriptor(invocation, context)
     let random = SystemRandomSource()
@@ -20,13 +20,18 @@ package enum SimulateCommand {
     do { server = try LoopbackServer(port: port == 0 ? nil : port) } catch { throw unavailable(port) }
     let address = "http://127.0.0.1:\(server.port)"
     guard let origin = try? URI(parsing: address) else { throw unavailable(port) }
-    var simulation = try Simulation(
-      descriptor, at: origin, settings: settings, clientSecret: secret, clock: clock(), random: random)
-    // A folder that nobody else reads, and that goes away at the end.
-    let parent = Environment.value("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
-    let folder = Path.joining(parent, "credmgr-simulator-" + Hexadecimal.encode(random.bytes(8)))
+    let identifier = "simulated-" + descriptor.identifier
+    let folder = folder(random)
     let file = Path.joining(folder, descriptor.identifier + ".yaml")
     let secretFile = Path.joining(folder, "client-secret")
+    settings.commands = [
+      [
+        "credmgr", "add-provider", file, "--as", identifier, "--client-id", Simulation.clientIdentifier,
+        "--client-secret-file", secretFile,
+      ], ["credmgr", "login", identifier],
+    ].map { $0.map(argument).joined(separator: " ") }
+    var simulation = try Simulation(
+      descriptor, at: origin, settings: settings, clientSecret: secret, clock: clock(), random: random)
     defer {
       for file in [file, secretFile] { _ = try? File.remove(file) }
       File.removeDirectory(folder)
@@ -45,6 +50,11 @@ package enum SimulateCommand {
 
         """)
     } catch { throw CommandError(error) }
+    if Terminal.isTerminal(2) {
+      StandardError.tell("to log in to it, run these in another terminal:")
+      for command in settings.commands { Terminal.writeError("  " + command + "\n") }
+      StandardError.tell("\(address)/ shows what it is asked; Ctrl-C ends it")
+    }
     let clock = SystemClock()
     try? server.serve(isCancelled: { Signals.isInterrupted }) { request in
       var answer = simulation.answer(request)
@@ -52,6 +62,12 @@ package enum SimulateCommand {
       answer.response.fields.set("Date", clock.now().httpDate)
       return answer
     }
+  }
+
+  /// A folder that nobody else reads, and that goes away at the end.
+  private static func folder(_ random: SystemRandomSource) -> String {
+    let parent = Environment.value("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
+    return Path.joining(parent, "credmgr-simulator-" + Hexadecimal.encode(random.bytes(8)))
   }
 
   private static func unavailable(_ port: UInt16) -> CommandError {
