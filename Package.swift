@@ -43,8 +43,10 @@ let fullyStatic: [LinkerSetting] = [
 /// they export no symbols; relocations are packed (glibc 2.36 or later).
 let staticLibrary: [LinkerSetting] = [
   .unsafeFlags(
-    ["-static-stdlib", "-Xlinker", "--no-export-dynamic", "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs"] + small
-      + quick,
+    [
+      "-static-stdlib", "-Xlinker", "--no-export-dynamic", "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs",
+      "-Xlinker", "-z", "-Xlinker", "now",
+    ] + small + quick,
     .when(configuration: .release))
 ]
 

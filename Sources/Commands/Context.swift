@@ -249,7 +249,7 @@ extension Remedy {
     if let build = parts.firstIndex(of: ".build") {
       return "\(run: "swift", "build", "--package-path", "/" + parts[..<build].joined(separator: "/"))"
     }
-    if program == "/usr/bin/credmgr", File.exists("/var/lib/dpkg/info/credmgr.list") {
+    if program == "/usr/bin/credmgr", File.exists("/usr/share/doc/credmgr/changelog.gz") {
       let file = "credmgr_\(Program.version)_\(debian).deb"
       return "install the package again: \(run: "sudo", "dpkg", "-i", file) where it is"
     }
