@@ -15,7 +15,7 @@ struct PageTests {
     let before = try play.get(Play.origin + "/")
     #expect(before.status == 200)
     for text in [
-      "<h1>Simulated ", "simulation on this machine", "&#39;a &lt;b&gt;.yaml&#39; --as simulated-x\ncredmgr login simulated-x",
+      "<h1>Simulated ", "simulation on this machine", "&#39;a &lt;b&gt;.yaml&#39; --as simulated-x\ncredmgr login",
       "<li>no-expiry: no lifetime of a token</li>", "waits 250 ms", "Nothing was asked yet.",
     ] { #expect(before.text.contains(text)) }
     _ = try play.login()
