@@ -145,7 +145,8 @@ package struct Context {
 
   /// Values of the options `--set NAME=VALUE`, and `NAME=@FILE` for variables that are secret.
   func variables(
-    _ invocation: Invocation, of descriptor: Descriptor?, read: (String) throws(CommandError) -> [UInt8]
+    _ invocation: Invocation, of descriptor: Descriptor?,
+    read: (_ path: String, _ name: String) throws(CommandError) -> [UInt8]
   ) throws(CommandError) -> [String: String] {
     var variables: [String: String] = [:]
     for text in invocation.all("--set") {
@@ -158,7 +159,7 @@ package struct Context {
       if let variable = descriptor?.variable(name), variable.isSecret {
         guard value.hasPrefix("@") else { throw .failed(.secretInArguments(variable)) }
         let path = String(value.dropFirst())
-        value = try secret(read(path), path).reveal()
+        value = try secret(read(path, name), path).reveal()
       }
       variables[name] = value
     }
@@ -191,12 +192,16 @@ package struct Context {
 
   static func descriptorName(_ path: String) -> String { path == "-" ? "<standard input>" : path }
 
-  package func secret(_ path: String) throws(CommandError) -> Secret {
-    try secret(secretFile(path, patience: File.isGivenStream(path) ? nil : .seconds(60)), path)
+  package func secret(_ path: String, called name: String) throws(CommandError) -> Secret {
+    try secret(secretFile(path, called: name, patience: File.isGivenStream(path) ? nil : .seconds(60)), path)
   }
 
-  /// A file that is to hold a secret. What names none may be the secret itself, and is not repeated.
-  func secretFile(_ path: String, patience: Duration? = nil) throws(CommandError) -> [UInt8] {
+  /// Reads a file with a secret. A missing file's name may be the secret itself, so it is not repeated. At a terminal,
+  /// `-` prompts for the secret by its name, without echo.
+  func secretFile(_ path: String, called name: String, patience: Duration? = nil) throws(CommandError) -> [UInt8] {
+    if path == "-", Terminal.isTerminal(0) {
+      return try system(Terminal.readPassword(prompt: StandardError.prompt(name + ":"), limit: 1 << 16))
+    }
     do throws(POSIXError) { return try read(path, limit: 1 << 16, ordinary: false, patience: patience) } catch {
       guard File.exists(path) else {
         throw .usage(
@@ -214,6 +219,19 @@ package struct Context {
     if bytes.isEmpty { throw .usage("there is no secret \(place)") }
     if String(validating: bytes, as: UTF8.self) == nil { throw .usage("the secret \(place) is not UTF-8") }
     return Secret(bytes: bytes)
+  }
+
+  /// A secret that a provider gave: one line, or a private key.
+  func issuedSecret(_ bytes: [UInt8], _ path: String, called name: String) throws(CommandError) -> Secret {
+    let secret = try secret(bytes, path)
+    let bytes = secret.revealBytes()
+    if bytes.contains(UInt8(ascii: "\n")), !bytes.starts(with: "-----BEGIN ".utf8) {
+      let place = path == "-" ? "standard input" : "\"\(path)\""
+      throw .usage(
+        "\(place) has several lines, and is no \(name)",
+        hint: "name a file with the \(name) alone: one line, or a private key as PEM")
+    }
+    return secret
   }
 
   func noteHandOut(_ account: Account, by command: String) {

@@ -9,6 +9,29 @@ package struct VaultLocation: Sendable, Equatable {
   /// The key file that replaces the other one when its slot is committed.
   var nextKeyFile: String { keyFile + ".new" }
 
+  /// Copies the key file, so that backups made before a rotation still open.
+  ///
+  /// - Returns: `nil` if there is no key file.
+  package func keepKeyFile() throws(StoreError) -> String? {
+    do throws(POSIXError) {
+      let bytes = try PrivateFile.read(keyFile, limit: 4096)
+      let path = keptKeyFile(keptKeyFiles.count + 1)
+      try PrivateFile.create(path, bytes)
+      return path
+    } catch .notFound {
+      return nil
+    } catch {
+      throw .file(error)
+    }
+  }
+
+  /// The copies that rotations made, newest first.
+  package var keptKeyFiles: [String] {
+    (1...).lazy.map(keptKeyFile).prefix(while: File.exists).reversed()
+  }
+
+  private func keptKeyFile(_ number: Int) -> String { "\(keyFile).\(number)" }
+
   /// Syncs a change whose journal was removed without certainty that the removal is on disk.
   func confirm() throws(VaultError) {
     try wrapping({ (_: POSIXError) in VaultError.unconfirmed(path: file) }, File.synchronizeDirectory(directory))

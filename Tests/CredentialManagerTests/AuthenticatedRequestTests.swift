@@ -179,9 +179,9 @@ struct AuthenticatedRequestTests {
     let fixture = try Self.fixture()
     try fixture.source.accounts(.readWrite).select("ana", provider: "example")
     fixture.http.then(HTTPResponse(status: 200), .json("{\"error\":\"invalid_token\"}", status: 400))
-    let (account, isRevoked) = try fixture.source.logout(nil, of: "example", keepsRemote: false)
+    let (account, revocation) = try fixture.source.logout(nil, of: "example", keepsRemote: false)
     #expect(account == "ana")
-    #expect(isRevoked)
+    #expect(revocation == .done)
     #expect(fixture.http.requests.map { $0.parameters[first: "token"] } == ["refresh-1", "old"])
     #expect(try fixture.stored() == nil)
     #expect(try fixture.another().accounts().selected(for: "example") == nil)
@@ -205,11 +205,21 @@ struct AuthenticatedRequestTests {
     fixture.http.then(.unreachable(host: "provider.example", reason: .connectionRefused))
     #expect(throws: CredentialError.self) { try fixture.source.logout(nil, of: "example", keepsRemote: false) }
     #expect(try fixture.stored() == before)
-    for response in [HTTPResponse(status: 503), .json("{\"error\":\"invalid_client\"}", status: 401)] {
-      fixture.http.then(response)
-      #expect(throws: CredentialError.self) { try fixture.source.logout(nil, of: "example", keepsRemote: false) }
-      #expect(try fixture.stored() == before)
-    }
+    fixture.http.then(HTTPResponse(status: 503))
+    #expect(throws: CredentialError.self) { try fixture.source.logout(nil, of: "example", keepsRemote: false) }
+    #expect(try fixture.stored() == before)
+  }
+
+  /// Asked again, the provider would refuse again. It is asked for each token all the same.
+  @Test func aRefusedRevocationForgetsTheAccount() throws {
+    let fixture = try Self.fixture()
+    fixture.http.then(.json("{\"error\":\"invalid_client\"}", status: 401), HTTPResponse(status: 200))
+    let refusal = ErrorResponse(code: "invalid_client", words: nil, status: 401)
+    let (_, revocation) = try fixture.source.logout(nil, of: "example", keepsRemote: false)
+    #expect(revocation == .refused(.oauth(.refused(.revocation, refusal), provider: "example")))
+    #expect(fixture.http.requests.map { $0.parameters[first: "token"] } == ["refresh-1", "old"])
+    #expect(try fixture.stored() == nil)
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
 
   @Test func withoutANetwork() throws {
@@ -218,7 +228,7 @@ struct AuthenticatedRequestTests {
       try fixture.another().logout(nil, of: "example", keepsRemote: false)
     }
     #expect(try fixture.stored() != nil)
-    #expect(try !fixture.another().logout(nil, of: "example", keepsRemote: true).isRevoked)
+    #expect(try fixture.another().logout(nil, of: "example", keepsRemote: true).revocation == .notAsked)
     #expect(try fixture.stored() == nil)
   }
 
@@ -228,7 +238,7 @@ struct AuthenticatedRequestTests {
       grant: authorization_code
       endpoints: { authorization: https://provider.example/authorize, token: https://provider.example/token }
       """)
-    #expect(try !fixture.source.logout(nil, of: "example", keepsRemote: false).isRevoked)
+    #expect(try fixture.source.logout(nil, of: "example", keepsRemote: false).revocation == .notAsked)
     #expect(try fixture.stored() == nil)
   }
 

@@ -36,9 +36,12 @@ class BadInput(ProgramTest):
         hidden = ["-r", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" "$@"']
         if subprocess.run(["unshare", *hidden, "true"], capture_output=True, check=False).returncode != DONE:
             self.skipTest("no namespace of mounts can be made here")
-        outcome = self.run_program(*hidden, BINARY, "token", self.provider, binary=shutil.which("unshare"))
-        self.assertEqual((outcome.status, outcome.err), (DONE, ""))
-        self.assertEqual(outcome.line, self.tokens[ADA])
+        for arguments, expected in ((("token", self.provider), self.tokens[ADA] + "\n"),
+                                    (("login", self.provider, "--account", GRACE), ""),
+                                    (("request", self.provider, self.service.base + "/resource"), None)):
+            outcome = self.run_program(*hidden, BINARY, *arguments, binary=shutil.which("unshare"))
+            self.assertEqual(outcome.status, DONE, outcome.err)
+            self.assertIn(outcome.out, (expected or outcome.out,))
 
     def restore(self):
         if os.path.islink(self.folder_of_vault):

@@ -9,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from program import ADA, BINARY, DONE, LOCKED, ProgramTest, brief, text_of
+from program import ADA, BINARY, DONE, LOCKED, USAGE, ProgramTest, brief, text_of
 PASSPHRASE = "correct horse battery staple"
 
 STRACE = "/usr/bin/strace"
@@ -97,7 +97,8 @@ class Terminal(VaultTest):
     def test_control_c_while_a_passphrase_is_looked_at(self):
         del self.environment["CREDMGR_CHEAP_PASSPHRASES"]
         self.protect()
-        for arguments in (("token", self.provider), ("vault", "rotate"), ("vault", "export", "-")):
+        for arguments in (("token", self.provider), ("vault", "rotate", "--yes"),
+                          ("vault", "export", "-")):
             for typed in ("wrong", PASSPHRASE):
                 with self.subTest(arguments=arguments, typed=typed):
                     person = self.terminal(*arguments)
@@ -118,6 +119,23 @@ class Terminal(VaultTest):
         self.assertIn("the two are not the same", shown)
         self.credmgr("vault", "protect", "key-file", "--remove")
         self.credmgr("vault", "verify", environment=self.with_passphrase())
+
+    def test_a_weak_one_is_warned_of(self):
+        status, _, shown = self.at_terminal("vault", "protect", "passphrase", keys=["a\r", "a\r"])
+        self.assertEqual(status, DONE, shown)
+        self.assertIn("warning: a passphrase of fewer than 8 characters is soon guessed", shown)
+
+    def test_a_rotation_asks_and_keeps_what_opens_a_backup(self):
+        backup = os.path.join(self.folder, "backup")
+        self.credmgr("vault", "backup", backup)
+        for answer, expected in (("n", USAGE), ("y", DONE)):
+            person = self.terminal("vault", "rotate")
+            person.wait_for(r"Make a new key\? \[y/N\]")
+            person.type(answer + "\r")
+            self.assertEqual(person.end(), expected, person.seen)
+        self.credmgr("vault", "rotate")
+        self.assertIn("the vault is the one of", self.credmgr("vault", "restore", backup).err)
+        self.assertEqual(self.credmgr("token", self.provider).line, self.token)
 
     def test_a_refresh_does_not_ask_a_second_time(self):
         self.service.lifetime = 3600

@@ -65,7 +65,8 @@ extension VaultLocation {
     _ image: [UInt8], keyFile: String? = nil, _ holders: [KeyHolder] = [.keyFile]
   ) throws(VaultError) -> Vault {
     try Vault.open(
-      image: image, path: "/backup", keyFile: keyFile ?? self.keyFile, random: SystemRandomSource(), holders: holders)
+      image: image, path: "/backup", keyFiles: [keyFile ?? self.keyFile], random: SystemRandomSource(), holders: holders
+    )
   }
 }
 

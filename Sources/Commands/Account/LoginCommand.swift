@@ -42,7 +42,7 @@ extension Command {
     if invocation.has("--dry-run") {
       let descriptor = try descriptor(invocation.operands[0], context)
       // What is secret is not shown, so it is not read.
-      wish.variables = try context.variables(invocation, of: descriptor) { _ in Array("secret".utf8) }
+      wish.variables = try context.variables(invocation, of: descriptor) { _, _ in Array("secret".utf8) }
       let fitting = try grant(of: descriptor.grants, invocation, context)
       if let reason = fitting?.reason { context.tell(reason) }
       wish.grant = fitting?.grant
@@ -59,10 +59,10 @@ extension Command {
     let fitting = try grant(of: offered, invocation, context)
     wish.grant = fitting?.grant
     var readsInput = invocation.has("--with-token") || invocation.has("--paste")
-    wish.variables = try context.variables(invocation, of: descriptor) { path throws(CommandError) in
+    wish.variables = try context.variables(invocation, of: descriptor) { path, name throws(CommandError) in
       if path == "-", readsInput { throw .usage("only one thing can be on standard input") }
       readsInput = readsInput || path == "-"
-      return try context.secretFile(path)
+      return try context.secretFile(path, called: name)
     }
     wish.opensBrowser = !invocation.has("--no-browser") && SessionKind(environment: context.environment) == .desktop
     wish.hasLocalBrowser = !SessionKind.isRemote(context.environment)
@@ -70,6 +70,12 @@ extension Command {
     wish.timeout = try context.duration("--timeout", invocation) ?? wish.timeout
     if wish.timeout == .zero {
       throw .usage("nobody can log in within no time", hint: "leave \"--timeout\" out for five minutes")
+    }
+    let grant = fitting?.grant ?? offered.first
+    if !SessionKind.hasReader(context.environment), grant?.traits.needsPerson == true,
+      !["--no-browser", "--paste", "--with-token", "--grant"].contains(where: invocation.has)
+    {
+      throw .failed(unread(provider, offered, grant))
     }
     let account: Account
     if invocation.has("--with-token") {
@@ -94,14 +100,25 @@ extension Command {
     }
   }
 
+  /// Where nobody could read an address or a code.
+  private static func unread(_ provider: String, _ offered: [Grant], _ grant: Grant?) -> Message {
+    let machine: [Remedy] =
+      offered.contains(.clientCredentials)
+      ? ["\(add: "--grant", "client_credentials") to log in as the client itself"] : []
+    let reader: Remedy = grant == .deviceCode ? "\(add: "--grant", "device_code")" : "\(add: "--no-browser")"
+    return Message(
+      "cannot log in to \(quoted(provider)): there is no terminal and no browser here",
+      hints: machine + [reader + " if somebody reads this output"], status: .loginNeeded)
+  }
+
   private static func token(_ provider: String, _ context: Context) throws(CommandError) -> Secret {
-    let bytes = try context.file("-", limit: 1 << 16)
+    let bytes = try context.secretFile("-", called: "token")
     guard bytes.contains(where: { !"\r\n".utf8.contains($0) }) else {
       throw .usage(
         "there is no token on standard input",
         hint: "\(shell: "credmgr login \(provider) --with-token <FILE"), with the file that has it")
     }
-    return try context.secret(bytes, "-")
+    return try context.issuedSecret(bytes, "-", called: "token")
   }
 
   private static func descriptor(_ source: String, _ context: Context) throws(CommandError) -> Descriptor {

@@ -23,8 +23,9 @@ extension Command {
       }
     }
     let selected = try manager(context.source.accountsIfAny()?.selected(for: provider))
+    var refusal: Message?
     for name in names {
-      let result: (account: String, isRevoked: Bool)
+      let result: (account: String, revocation: CredentialSource.Revocation)
       do throws(CredentialError) {
         result = try context.source.logout(name, of: provider, keepsRemote: invocation.has("--keep-remote"))
       } catch {
@@ -43,11 +44,18 @@ extension Command {
         }
         throw .failed(kept(message, at: provider, name, isEverybody: invocation.has("--all")))
       }
-      let remote = result.isRevoked ? "revoked at the provider and forgotten" : "forgotten"
+      let remote = result.revocation == .done ? "revoked at the provider and forgotten" : "forgotten"
       context.tell("\"\(result.account)\" at \"\(provider)\": \(remote)")
+      if case .refused(let error) = result.revocation { refusal = refusal ?? error.message }
     }
-    if invocation.has("--all") { return try context.reportDamagedRecords(provider) }
-    if selected != nil { try tellDefault(provider, context) }
+    if invocation.has("--all") {
+      try context.reportDamagedRecords(provider)
+    } else if selected != nil {
+      try tellDefault(provider, context)
+    }
+    guard let refusal else { return }
+    let text = "credmgr forgot the tokens, but the provider did not revoke them: \(refusal.text)"
+    throw .failed(text, hint: "revoke the access of credmgr in your settings at the provider", status: .refused)
   }
 
   private static func kept(_ message: Message, at provider: String, _ name: String?, isEverybody: Bool) -> Message {

@@ -16,6 +16,7 @@ final class TerminalUser: User {
   private var isCounting = false
   /// A browser that was started, until its end, by the monotonic clock, means no more that it has failed.
   private var browser: (command: String, program: Launcher.Launched, end: Duration)?
+  private var silence: Terminal.Silence?
   /// Where the person types, if that is not standard input.
   private let terminal: ControllingTerminal?
   /// The programs for which the login is, if it is for nobody else.
@@ -57,6 +58,9 @@ final class TerminalUser: User {
       let isCode = redirect == "oob" || redirect.hasPrefix("urn:")
       if !isCode { say("after the consent the browser ends up at an address that begins with \(redirect)") }
       say("paste \(isCode ? "the code that the page shows" : "that address here"), and press Enter:")
+    case .tokenPaste:
+      silence = try? Terminal.Silence()
+      if silence != nil { say("what you paste here is not shown") }
     case .device(let userCode, let url, let completeURL, let validity, let patience):
       showQRCode(completeURL ?? url)
       say("open \(url) in any browser, and enter the code \(userCode)")
@@ -87,6 +91,7 @@ final class TerminalUser: User {
   }
 
   func end() {
+    silence = nil
     settle()
     if strayRedirects > 1 { say("\(strayRedirects) redirects came that do not belong to this login") }
     strayRedirects = 0

@@ -40,9 +40,9 @@ extension Command {
     if [source, secretFile, tokenFile].filter({ $0 == "-" }).count > 1 { throw crowded }
     // A program without a network reads it, and the one with a network reads it again.
     var input: [UInt8]?
-    func read(_ path: String) throws(CommandError) -> [UInt8] {
+    func read(_ path: String, _ name: String) throws(CommandError) -> [UInt8] {
       if path == "-", input != nil { throw crowded }
-      let bytes = try context.secretFile(path)
+      let bytes = try context.secretFile(path, called: name)
       if path == "-" { input = bytes }
       return bytes
     }
@@ -65,8 +65,12 @@ extension Command {
         throw .failed(message.with(hints: [issuer] + message.hints))
       } catch { throw CommandError(error) }
     }
-    let secret: Secret? = if let secretFile { try context.secret(read(secretFile), secretFile) } else { nil }
-    let token: Secret? = if let tokenFile { try context.secret(read(tokenFile), tokenFile) } else { nil }
+    func issued(_ path: String?, _ name: String) throws(CommandError) -> Secret? {
+      guard let path else { return nil }
+      return try context.issuedSecret(read(path, name), path, called: name)
+    }
+    let secret = try issued(secretFile, "client secret")
+    let token = try issued(tokenFile, "initial access token")
     var variables = try context.variables(invocation, of: addition.descriptor, read: read)
     func add() throws(CommandError) -> Registration? {
       do throws(CredentialError) {
@@ -213,7 +217,7 @@ extension Command {
     return agrees("Is that what you want?")
   }
 
-  private static func agrees(_ question: String) -> Bool {
+  static func agrees(_ question: String) -> Bool {
     Terminal.writeError(StandardError.prompt(question + " [y/N]"))
     let answer = (try? Terminal.readLine(0)) ?? ""
     return ["y", "yes"].contains(answer.lowercased())

@@ -28,6 +28,14 @@ final class TerminalPassphrase {
     return Secret(bytes: try Terminal.readPassword(prompt: prompt))
   }
 
+  /// Says that a new passphrase is too short.
+  static func warn(of passphrase: Secret) {
+    guard passphrase.count < shortest else { return }
+    StandardError.tell("warning: a passphrase of fewer than \(shortest) characters is soon guessed")
+  }
+
+  private static let shortest = 8
+
   /// Nobody sees what he types: a mistake would lock the vault for good.
   private func new(_ prompt: String) throws(POSIXError) -> Secret {
     for _ in 0..<3 {
@@ -36,6 +44,7 @@ final class TerminalPassphrase {
         StandardError.tell("an empty passphrase protects nothing")
         continue
       }
+      Self.warn(of: Secret(bytes: first))
       if try Terminal.readPassword(prompt: "the same once more: ") == first { return Secret(bytes: first) }
       StandardError.tell("the two are not the same")
     }

@@ -15,7 +15,9 @@ extension Command {
       name: "unlock", help: "keep it open for a while, in the memory of the kernel", options: ["--for"],
       run: VaultKeyOperations.unlock),
     Operation(name: "lock", help: "end that", run: VaultKeyOperations.lock),
-    Operation(name: "rotate", help: "make a new key, and seal everything anew", run: VaultKeyOperations.rotate),
+    Operation(
+      name: "rotate", help: "make a new key, and seal everything anew", options: ["--yes"],
+      run: VaultKeyOperations.rotate),
     Operation(name: "backup", operand: "FILE", help: "copy it as it is, sealed", run: VaultKeyOperations.backup),
     Operation(
       name: "restore", operand: "FILE", help: "put a backup in its place", options: ["--key-file"],
@@ -44,6 +46,7 @@ extension Command {
       Option(
         "--plain", repeats: true,
         "export: without encryption, if it is given twice; import: take a file without encryption"),
+      Option("--yes", "rotate: without a question"),
       Option("--replace", "import: replace what is there and different"),
       json,
     ],

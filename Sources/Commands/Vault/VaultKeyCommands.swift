@@ -48,14 +48,10 @@ enum VaultKeyOperations {
         "other users can read \"\(path)\" (mode \(String(mode, radix: 8))); "
           + "\"chmod go= \(argument(path))\" keeps it to you")
     }
-    let passphrase = try context.secret(path)
-    if isNew, passphrase.revealBytes().count < shortestPassphrase {
-      context.tell("warning: a passphrase of fewer than \(shortestPassphrase) characters is soon guessed")
-    }
+    let passphrase = try context.secret(path, called: "passphrase")
+    if isNew { TerminalPassphrase.warn(of: passphrase) }
     return passphrase
   }
-
-  private static let shortestPassphrase = 8
 
   /// The kernel counts seconds in 32 bits (keyctl_set_timeout(3)).
   private static let longestUnlocking = Duration.days(365)
@@ -85,9 +81,18 @@ enum VaultKeyOperations {
   }
 
   static func rotate(_ invocation: Invocation, _ context: Context) throws(CommandError) {
-    try manager(context.source.rotateVault())
+    if Terminal.isTerminal(0), Terminal.isTerminal(2), !invocation.has("--yes"),
+      !Command.agrees("Earlier backups open with the earlier keys only. Make a new key?")
+    {
+      throw .usage("the vault keeps its key")
+    }
+    let kept = try manager(context.source.rotateVault())
     context.tell("the vault has a new key, and every record is sealed with it")
-    context.tell("earlier backups open with the earlier keys only; \"credmgr vault backup FILE\" makes a new one")
+    if let kept {
+      context.tell("earlier backups open with \"\(kept)\"; remove it when there are none any more")
+    } else {
+      context.tell("earlier backups open with the earlier keys only; \"credmgr vault backup FILE\" makes a new one")
+    }
   }
 
   private static func file(_ invocation: Invocation) throws(CommandError) -> String {

@@ -74,6 +74,7 @@ final class CallbackReceiver {
     if session.options.opensBrowser, !user.open(session.options.hasLocalBrowser ? lead ?? url : url) {
       user.tell(.visit(url: url))
     }
+    if page.bringsToken, user.pasteDescriptor != nil { user.tell(.tokenPaste) }
     if loopback == nil, handler == nil {
       user.tell(.paste(redirect: redirectURI))
     } else {

@@ -179,7 +179,9 @@ private struct Login {
   /// that a person gave to a client (Google) would end that account.
   private func discard(_ credential: Credential, _ error: CredentialError?) {
     if case .identityMismatch(_, _, _, _, other: _?)? = error { return }
-    do throws(CredentialError) { try source.revoke(credential, with: permit) } catch {
+    do throws(CredentialError) {
+      if case .refused(let error) = try source.revoke(credential, with: permit) { throw error }
+    } catch {
       source.notice(.notRevoked(provider: provider, error))
     }
   }

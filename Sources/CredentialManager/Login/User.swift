@@ -11,6 +11,7 @@ package enum LoginStep: Sendable, Equatable {
   case awaitingConsent(left: Duration)
   /// The person has to paste the address of the page where the browser ends up, or the code that it shows.
   case paste(redirect: String)
+  case tokenPaste  // What may be pasted from now on has a token in it.
   /// The code to type on another device's browser; how long it is valid, and how long the login waits for it.
   case device(userCode: String, url: String, completeURL: String?, validFor: Duration, patience: Duration)
   case waiting(for: Duration)

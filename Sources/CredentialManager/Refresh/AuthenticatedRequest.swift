@@ -97,9 +97,15 @@ extension CredentialSource {
     return (account, validity)
   }
 
+  package enum Revocation: Sendable, Equatable {
+    case done
+    case notAsked
+    case refused(CredentialError)  // At least one token, which may still be good.
+  }
+
   /// Revokes an account's tokens unless `keepsRemote`, then forgets them; not if the provider could not be told.
   package func logout(_ name: String?, of provider: String, keepsRemote: Bool) throws(CredentialError) -> (
-    account: String, isRevoked: Bool
+    account: String, revocation: Revocation
   ) {
     if !keepsRemote { _ = try network() }
     let existing = try accounts(neededFor: name, of: provider)
@@ -107,22 +113,22 @@ extension CredentialSource {
     let accounts = try accounts(.readWrite)
     // The lock of a refresh: a token that is being exchanged for another would be revoked, and the other one stay.
     return try withAccountLock(account.id) { locked throws(CredentialError) in
-      guard var current = try accounts.account(account.id) else { return (account.name, false) }
+      guard var current = try accounts.account(account.id) else { return (account.name, .notAsked) }
       // The token that nobody has committed yet is the one to revoke.
       if let kept = accounts.answer(of: current) { current.credential = kept.credential }
       tellUnfinishedLogin(try accounts.note(account.id), account.id)
       let permit = keepsRemote ? nil : try permit(.logout, provider, variables: current.credential.variables)
       let requests =
         try permit.map { permit throws(CredentialError) in try revocation(of: current.credential, permit.client) } ?? []
-      let isRevoked = !requests.isEmpty
+      var result = requests.isEmpty ? Revocation.notAsked : .done
       // A token that is revoked and not forgotten would be handed out as a good one.
       let pending =
-        if isRevoked {
+        if result == .done {
           try locked.begin(ExchangeNote(.logout, startedAt: clock.now()), keepsAnswer: false)
         } else { locked.resume() }
-      if isRevoked { FaultPoint.reach("logout.noted") }
+      if result == .done { FaultPoint.reach("logout.noted") }
       do throws(CredentialError) {
-        if let permit { try revoke(current.credential, with: permit) }
+        if let permit { result = try revoke(current.credential, with: permit) }
       } catch {
         _ = try? pending.finish(error.mayHaveArrived ? .unfinished : .ended(noting: nil))
         throw error
@@ -136,22 +142,30 @@ extension CredentialSource {
         try tellInterruption(of: anybody, accounts)
         changes.append(.remove(RecordIdentifier(.pending, of: anybody)))
       }
-      changes.append(noting(.logout, of: provider, account: account.name, detail: isRevoked ? "revoked" : "forgotten"))
+      changes.append(
+        noting(.logout, of: provider, account: account.name, detail: result == .done ? "revoked" : "forgotten"))
       do throws(CommitError) { try pending.finish(.committed(changes)) } catch { throw .vault(error.reason) }
       FaultPoint.reach("logout.committed")
-      return (account.name, isRevoked)
+      return (account.name, result)
     }
   }
 
   /// Revokes each token of a credential; does nothing where the provider has no way for that.
-  func revoke(_ credential: Credential, with permit: Permit) throws(CredentialError) {
+  func revoke(_ credential: Credential, with permit: Permit) throws(CredentialError) -> Revocation {
     let client = permit.client
-    for index in try revocation(of: credential, client).indices {
+    let requests = try revocation(of: credential, client)
+    var result = requests.isEmpty ? Revocation.notAsked : .done
+    for index in requests.indices {
       let response = try send(to: permit, bound: client.binding(of: credential.grant)) { nonce throws(OAuthError) in
         try client.revocationRequests(credential, nonce: nonce)[index]
       }
-      try core(permit.provider, client.checkRevocation(response))
+      do throws(CredentialError) { try core(permit.provider, client.checkRevocation(response)) } catch {
+        if case .oauth(.unavailable, _) = error { throw error }
+        // The provider would refuse the same request again, but may revoke another token.
+        if result == .done { result = .refused(error) }
+      }
     }
+    return result
   }
 
   private func revocation(of credential: Credential, _ client: Client) throws(CredentialError) -> [HTTPRequest] {

@@ -106,13 +106,16 @@ extension CredentialSource {
   // MARK: Rotation
 
   /// Makes a new vault key, and renews every way into the vault but the passphrase itself.
-  package func rotateVault() throws(CredentialError) {
+  ///
+  /// - Returns: the copy of the old key file, which still opens earlier backups; `nil` if there was no key file.
+  @discardableResult
+  package func rotateVault() throws(CredentialError) -> String? {
     _ = try self.accounts()
     let accounts = try accounts(.readWrite)
     let vault = try vault(.readWrite)
     // What waits beside the vault is sealed with the key that is about to go.
     try takeAnswersIn(accounts)
-    try inStore { () throws(StoreError) in
+    return try inStore { () throws(StoreError) in
       let before = vault.openedKeys.vault
       let drafts = try keys.asking { () throws(StoreError) in
         var drafts: [SlotDraft] = []
@@ -122,14 +125,21 @@ extension CredentialSource {
         }
         return drafts
       }
-      try changingItems(drafts, vault.rotate(to: drafts, now: clock.now(), noting: event(.rotate)))
-      guard let kept = KeptKeys(before) else { return }
+      let keyFile = drafts.contains { $0.kind == .keyFile } ? try home.vaultLocation.keepKeyFile() : nil
+      do throws(StoreError) {
+        try changingItems(drafts, vault.rotate(to: drafts, now: clock.now(), noting: event(.rotate)))
+      } catch {
+        if let keyFile { _ = try? File.remove(keyFile) }
+        throw error
+      }
+      guard let kept = KeptKeys(before) else { return keyFile }
       let opened = vault.openedKeys
       let now = clock.now()
       if kept.deadline > now {
         try? KeptKeys.keep(opened.keys, of: opened.vault, for: kept.deadline - now, now: now)
       }
       _ = try? KeptKeys.forget(before)
+      return keyFile
     }
   }
 
@@ -153,7 +163,8 @@ extension CredentialSource {
     return try inStore(vault.status.slots.compactMap(\.kind))
   }
 
-  /// Returns the files in which what was there is kept. `keyFile` is of the time of the backup, if it was another one.
+  /// Returns the files that keep the replaced vault. `keyFile` opens the backup; without it, the current key file and
+  /// those that rotations copied are tried.
   package func restoreVault(from path: String, keyFile: String?) throws(CredentialError) -> [String] {
     let image = try wrapping(
       CredentialError.system, File.read(path, limit: 1 << 30, ordinary: !File.isGivenStream(path)))
@@ -161,7 +172,8 @@ extension CredentialSource {
     let kept = try inStore { () throws(StoreError) in
       let backup = try keys.asking { () throws(StoreError) in
         try Vault.open(
-          image: image, path: path, keyFile: keyFile ?? location.keyFile, random: random, holders: keys.holders)
+          image: image, path: path, keyFiles: keyFile.map { [$0] } ?? [location.keyFile] + location.keptKeyFiles,
+          random: random, holders: keys.holders)
       }
       let kept = try backup.restore(to: location)
       openVault.close(keeping: OpenedKeys(of: backup))

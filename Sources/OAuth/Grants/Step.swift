@@ -28,6 +28,9 @@ package enum Step {
     /// `OAuthError.isStray` says whether the parameters are no answer to this login at all, so that the wait goes on.
     package let read: (_ parameters: FormParameters, _ now: Moment) throws(OAuthError) -> Step
 
+    /// Whether the answer has a token in it, and no code that is of use to the client alone.
+    package var bringsToken: Bool { brings == .accessToken }
+
     func parameters(bringing text: String) -> FormParameters {
       let rules = login.client.descriptor.endpoints[.authorization]?.response ?? ResponseRules()
       return FormParameters(

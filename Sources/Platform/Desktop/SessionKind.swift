@@ -19,6 +19,11 @@ package enum SessionKind: Sendable, Equatable {
     }
   }
 
+  /// Whether there is a terminal or a browser, so that someone can read what a login shows.
+  package static func hasReader(_ environment: (String) -> String?) -> Bool {
+    Terminal.isTerminal(0) || Terminal.isTerminal(2) || SessionKind(environment: environment) == .desktop
+  }
+
   /// Whether the user is connected by SSH. A command in `BROWSER` may then show a browser of the user's own machine.
   package static func isRemote(_ environment: (String) -> String?) -> Bool {
     ["SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"].contains { environment($0)?.isEmpty == false }

@@ -15,7 +15,10 @@ package enum SimulateCommand {
     let descriptor = try descriptor(invocation, context)
     let random = SystemRandomSource()
     let given = invocation.value("--client-secret-file")
-    let secret = if let given { try context.secret(given) } else { Secret(Base64.encodeURL(random.bytes(32))) }
+    let secret =
+      if let given { try context.secret(given, called: "client secret") } else {
+        Secret(Base64.encodeURL(random.bytes(32)))
+      }
     var server: LoopbackServer
     do { server = try LoopbackServer(port: port == 0 ? nil : port) } catch { throw unavailable(port) }
     let address = "http://127.0.0.1:\(server.port)"

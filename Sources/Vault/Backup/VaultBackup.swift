@@ -11,12 +11,17 @@ extension Vault {
     }
   }
 
-  /// Opens a vault in memory from the bytes of a file; errors name `path`.
+  /// Opens a vault in memory from the bytes of a file, with the first key file that fits; errors name `path`.
   package static func open(
-    image: [UInt8], path: String, keyFile: String, random: some RandomSource, holders: [KeyHolder]
+    image: [UInt8], path: String, keyFiles: [String], random: some RandomSource, holders: [KeyHolder]
   ) throws(VaultError) -> Vault {
-    let location = VaultLocation(directory: Path.directory(of: path) ?? ".", file: path, keyFile: keyFile)
-    let file = try VaultFile(image: image, of: location)
+    func file(_ keyFile: String) throws(VaultError) -> VaultFile {
+      let folder = Path.directory(of: path) ?? "."
+      return try VaultFile(image: image, of: VaultLocation(directory: folder, file: path, keyFile: keyFile))
+    }
+    let slots = try file("").slots()
+    let fitting = keyFiles.first { keyFile in (try? KeyFile(path: keyFile)).map { slots.slot(of: $0) != nil } ?? false }
+    let file = try file(fitting ?? keyFiles[0])
     return try Vault(file, .readOnly, random: random, opening: VaultOpening(file, holders), holders: holders)
   }
 

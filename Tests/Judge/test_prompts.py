@@ -1,0 +1,48 @@
+"""Secrets that a person types or pastes: asked for by name, without echo, one line and Enter."""
+
+import os
+
+import oauth2_server
+from browser import Browser
+from oauth2_server import OAuth2Server
+from program import ADA, DESCRIPTORS, DONE, USAGE, ProgramTest
+
+
+class Prompts(ProgramTest):
+    def typed(self, prompt, secret, *arguments, status=DONE):
+        """Types a secret where it is asked for; returns what the terminal shows."""
+        person = self.terminal(*arguments)
+        person.wait_for(prompt)
+        person.type(secret + "\r")
+        self.assertEqual(person.end(), status, person.seen)
+        self.assertNotIn(secret, person.seen)
+        return person.seen
+
+    def test_a_client_secret_a_token_and_a_variable(self):
+        service = self.serve(OAuth2Server())
+        self.typed("client secret: ", oauth2_server.CLIENT_SECRET, "add-provider", DESCRIPTORS + "/oauth2-post.yaml",
+                   "--client-id", oauth2_server.POST_CLIENT, "--client-secret-file", "-", "--set", f"port={service.port}")
+        self.credmgr("login", "oauth2-post", "--account", ADA)
+        self.typed("token: ", "typed-token", "login", "oauth2-post", "--account", "by-hand", "--with-token")
+        self.assertEqual(self.credmgr("token", "oauth2-post", "--account", "by-hand").line, "typed-token")
+        keyed = self.file("keyed.yaml", "provider: keyed\ngrant: client_credentials\nvariables: { key: { secret: true } }\n"
+                          "endpoints: { token: { url: 'https://keyed.example/t', parameters: { key: '{key}' } } }\n")
+        self.typed("key: ", "typed-key", "add-provider", keyed, "--client-id", "x", "--set", "key=@-")
+
+    def test_an_address_with_a_token_in_it_is_not_shown(self):
+        service, provider = self.provided("oauth2-implicit-app")
+        self.environment.pop("BROWSER")
+        person = self.terminal("login", provider, "--account", ADA)
+        address = person.wait_for(r"  (https?://\S+)\r\n").group(1)
+        person.wait_for("press Enter")
+        _, _, final = Browser().open(address)
+        person.type(final + "\r")
+        self.assertEqual(person.end(), DONE, person.seen)
+        self.assertNotIn(final, person.seen)
+        self.assertTrue(service.accepts(self.credmgr("token", provider).line))
+
+    def test_a_file_that_is_no_secret(self):
+        path = os.path.join(DESCRIPTORS, "oauth2-post.yaml")
+        refused = self.credmgr("add-provider", path, "--client-id", "x", "--client-secret-file", path, "--set", "port=1",
+                               status=USAGE)
+        self.assertIn("has several lines, and is no client secret", refused.err)
