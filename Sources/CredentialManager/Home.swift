@@ -81,6 +81,14 @@ package struct Home: Sendable, Equatable {
     DescriptorLibrary(directories: [userProviders] + systemProviders, read: readDescriptor)
   }
 
+  /// The same, with some files as they are about to be.
+  func library(replacing files: [String: [UInt8]]) -> DescriptorLibrary {
+    DescriptorLibrary(directories: library.directories) { name throws(UnreadableDescriptor) in
+      if let bytes = files[name] { return bytes }
+      return try readDescriptor(name)
+    }
+  }
+
   /// All descriptors that came with the program or the system, as far as they can be read.
   func shippedDescriptors() -> [Descriptor] {
     let library = DescriptorLibrary(directories: systemProviders, read: Self.descriptor)

@@ -13,9 +13,9 @@ import Testing
 struct RouteTests {
   enum Way: Sendable, Hashable {
     case route(Route)
-    case device, clientCredentials, dryRun, importing
+    case device, clientCredentials, dryRun, importing, exporting
 
-    static let all = Route.allCases.map(Way.route) + [.device, .clientCredentials, .dryRun, .importing]
+    static let all = Route.allCases.map(Way.route) + [.device, .clientCredentials, .dryRun, .importing, .exporting]
   }
 
   /// How a descriptor comes to name a new place.
@@ -30,6 +30,7 @@ struct RouteTests {
     case optionalVariable
     case secretDropped
     case nameInOtherCase
+    case weakerLogin
 
     var after: String {
       switch self {
@@ -46,6 +47,7 @@ struct RouteTests {
           .replacing("hosts: [", with: "hosts: [\"{apikey}.evil.example\", ")
       case .nameInOtherCase:
         Self.adding("refresh: \"{Base}/refresh\"").replacing("keep: {", with: "keep: { Base: { path: other },")
+      case .weakerLogin: RouteTests.good + "\npkce: none"
       }
     }
 
@@ -56,6 +58,7 @@ struct RouteTests {
       case .hostOfAPIBecomesEndpoint: "api.provider.example"
       case .secretDropped: "apikey"
       case .nameInOtherCase: "{Base}"
+      case .weakerLogin: "none"
       }
     }
 
@@ -127,6 +130,12 @@ struct RouteTests {
       try other.add(other.file(after), secret: "secret-1", variables: ["apikey": "another"])
       let bytes = Array(try other.another().exportVault(isPlain: true).json.encoded.utf8)
       _ = try source.importVault(bytes, acceptsPlain: true, replaces: true)
+    case .exporting:
+      // What is exported has its agreement with it, and goes nowhere else on another machine.
+      let other = try Fixture()
+      try other.ship(after)
+      let bytes = Array(try fixture.another().exportVault(isPlain: true).json.encoded.utf8)
+      _ = try other.source.importVault(bytes, acceptsPlain: true, replaces: true)
     }
   }
 

@@ -224,6 +224,7 @@ import Text
     let (json, parts) = try fixture.source.exportVault(isPlain: true)
     #expect(parts == TransferredParts(records: 4))
     let other = try Fixture()
+    try other.ship(Fixture.endpoints)
     #expect(try other.source.importVault(Array(json.encoded.utf8), acceptsPlain: true, replaces: false).records == 4)
     #expect(try other.stored() == fixture.stored())
     #expect(try other.another().accounts().selected(for: "example") == "ana")
@@ -363,12 +364,76 @@ import Text
     let old = JSONValue.object(try #require(value.members).filter { !["descriptors", "rules"].contains($0.name) })
     let other = try Fixture()
     try other.ship(Fixture.endpoints.replacing("provider.example", with: "evil.example"))
-    let imported = try other.source.importVault(Array(old.encoded.utf8), acceptsPlain: true, replaces: false)
-    #expect(imported == TransferredParts(records: 2))
-    #expect(throws: CredentialError.self) { try other.another().client("example") }
+    func take() throws -> TransferredParts {
+      try other.another().importVault(Array(old.encoded.utf8), acceptsPlain: true, replaces: false)
+    }
+    #expect(throws: CredentialError.self) { try take() }
     // The control: the descriptor that was agreed to.
     try other.ship(Fixture.endpoints)
+    #expect(try take() == TransferredParts(records: 2))
     _ = try other.another().client("example")
+  }
+
+  /// What a file says that was agreed to, its writer may have made up: the descriptor tells it.
+  @Test(arguments: [
+    (
+      #""https://provider.example":["https://provider.example"]"#,
+      #""https://provider.example":["https://provider.example","https://evil.example"]"#
+    ),
+    (#""claims":[]"#, #""claims":[{"helper":"git","host":"evil.example","provider":"example","username":"x"}]"#),
+    (#""pkce":["S256-hex","S256"]"#, #""pkce":["S256-hex","S256","plain","none"]"#),
+    (#""bounds":{"#, #""bounds":{"evil":".*""#),
+  ]) func whatAFileSaysOfItsAgreementIsNotBelieved(_ old: String, _ new: String) throws {
+    let fixture = try Self.exporting()
+    let text = String(decoding: try Self.plain(fixture), as: UTF8.self)
+    #expect(text.contains(old))
+    let other = try Fixture()
+    _ = try other.source.importVault(Array(text.replacing(old, with: new).utf8), acceptsPlain: true, replaces: false)
+    #expect(try other.registration() == fixture.registration())
+    #expect(try other.another().hostClaims().isEmpty)
+    #expect(throws: CredentialError.malformedExport) {
+      let evil = text.replacing("http://127.0.0.1/callback/example\"", with: "https://evil.example/\"")
+      return try Fixture().source.importVault(Array(evil.utf8), acceptsPlain: true, replaces: false)
+    }
+  }
+
+  /// Without a descriptor, nothing tells what it is: the first one that is there does.
+  @Test func anAgreementWithoutADescriptor() throws {
+    let fixture = try Self.exporting()
+    let text = String(decoding: try Self.plain(fixture), as: UTF8.self)
+      .replacing(#""descriptors":{"example""#, with: #""descriptors":{"other""#)
+      .replacing(#""places":{"#, with: #""places":{"helpers":{"x":["https://evil.example"]},"#)
+    let other = try Fixture()
+    _ = try other.source.importVault(Array(text.utf8), acceptsPlain: true, replaces: false)
+    try other.ship(Fixture.endpoints)
+    _ = try other.another().permit(.refresh, "example")
+    #expect(try other.registration()?.agreement?.texts(.helpers) == [])
+  }
+
+  /// As when the provider is added.
+  @Test(arguments: [
+    "issuer: https://honest.example", "device: { hosts: [evil.example] }", "redirect: https://evil.example/cb",
+  ]) func anImportAsksAboutWhatIsUnusual(_ more: String) throws {
+    let fixture = try Fixture()
+    try fixture.addOwn(Fixture.endpoints + "\n" + more) { _ in true }
+    let bytes = try Self.plain(fixture)
+    let other = try Fixture()
+    var asked: [NewPlace] = []
+    func take(_ agrees: Bool) throws {
+      _ = try other.another().importVault(
+        bytes, acceptsPlain: true, replaces: false,
+        agrees: { _, places in
+          asked += places
+          return agrees
+        })
+    }
+    #expect(throws: CredentialError.self) { try take(false) }
+    #expect(try asked.count == 1 && other.another().accountsIfAny()?.registration(of: "example") == nil)
+    #expect(!File.exists(other.home.userProviders + "/example.yaml"))
+    try take(true)
+    asked = []
+    try take(false)
+    #expect(asked.isEmpty)
   }
 
   @Test func anImportDoesNotWidenWhatWasAgreedTo() throws {

@@ -283,6 +283,40 @@ def widens_what_was_agreed():
         shadow, commands=(("refresh", "gitlab"),), stdin="", shows=""), {"after": removed}, NOT_ALLOWED)
 
 
+def weakens_what_was_agreed():
+    field = "response: { fields: { %s } }\n"
+    signed, posted = (f"client: {{ authentication: client_secret_{way} }}\n" for way in ("jwt", "post"))
+    harmless = 'title: Other\nexpiry: { margin: 9s }\nextra_headers: { X-Other: y }\n'
+    for name, before, after in (
+        ("the refresh token as the token", "", field % "access_token: refresh_token"),
+        ("the ID token as the token", "", field % "access_token: [id_token, access_token]"),
+        ("the token as the refresh token", "", field % "refresh_token: access_token"),
+        ("secrets of another object", "", "response: { within: other }\n"),
+        ("a posted secret in the place of a signature", signed, posted), ("a posted secret", "", posted),
+        ("no proof key", "", "pkce: none\n"), ("a proof key in clear", "pkce: S256\n", "pkce: plain\n"),
+        ("no state", "", "state: optional\n"),
+    ):
+        control = Scene(code(more=before), edit=code(more=before + harmless), commands=(("refresh", "notes"),))
+        yield Attack("descriptor", f"{name}, edited in place", control, {"edit": code(more=after)})
+    control = Scene(code(more="pkce: none\n"), edit=code(more="pkce: S256\n"))
+    yield Attack("descriptor", "the implicit grant, edited in place", control, {
+        "edit": code().replace("authorization_code", "[implicit, authorization_code]")})
+
+
+def brings_an_export():
+    def exported(test):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(test.fill("$W/export.json"))
+        test.credmgr("vault", "export", "--plain", "--plain", test.fill("$W/export.json"))
+        test.new_home()
+
+    control = Scene(code(), options=(*SECRET_FILE, "--yes"), after=exported, commands=(
+        ("vault", "import", "--plain", "$W/export.json"), ("refresh", "notes")))
+    for name, more in (("an issuer elsewhere", "issuer: https://honest.example\n"),
+                       ("a device page elsewhere", "device: { hosts: [evil.example] }\n")):
+        yield Attack("descriptor", f"{name} in an export", control, {"descriptor": code(more=more)}, says="needs consent")
+
+
 def writes_lines():
     more = '%s: { hosts: ["$H"], username: "%s" }\n'
     asked = Scene(code(more=more % ("git", "x")), commands=(("git-credential", "get"),), stdin="protocol=http\nhost=$H\n\n",
@@ -675,6 +709,8 @@ ATTACKS = [attack for rows in (
     takes_secrets_to_a_page,
     redirects_elsewhere,
     widens_what_was_agreed,
+    weakens_what_was_agreed,
+    brings_an_export,
     writes_lines,
     exhausts_the_machine,
     borrows_from_another,

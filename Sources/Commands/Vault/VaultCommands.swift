@@ -30,7 +30,7 @@ extension Command {
       options: ["--plain", "--passphrase-file"], run: VaultKeyOperations.export),
     Operation(
       name: "import", operand: "FILE", help: "read what \"export\" wrote",
-      options: ["--plain", "--replace", "--passphrase-file"],
+      options: ["--plain", "--replace", "--yes", "--passphrase-file"],
       run: VaultKeyOperations.import),
   ]
 
@@ -48,6 +48,7 @@ extension Command {
         "export: without encryption, if it is given twice; import: take a file without encryption"),
       Option("--yes", "rotate: without a question"),
       Option("--replace", "import: replace what is there and different"),
+      Option("--yes", "import: agree to what is unusual in a descriptor, unasked"),
       json,
     ],
     notes: [

@@ -168,6 +168,10 @@ enum VaultKeyOperations {
           Command.agrees(
             "the file's registration of \"\(provider)\" \(places.words(nil, "sends"))",
             to: places.map(\.difference))
+        },
+        agrees: { provider, places in
+          invocation.has("--yes")
+            || Command.agrees("\(quoted(provider)) needs consent:", to: places.peculiarities)
         }))
     context.tell(parts.isEmpty ? "everything was there already" : "imported \(words(parts))")
   }

@@ -181,10 +181,7 @@ extension CredentialSource {
   ) throws(CredentialError) -> [String: Registration?] {
     guard let file = addition.file else { return [:] }
     let path = home.userProviders + "/" + addition.identifier + ".yaml"
-    let home = home
-    let library = DescriptorLibrary(directories: home.library.directories) { name throws(UnreadableDescriptor) in
-      name == path ? file : try home.readDescriptor(name)
-    }
+    let library = home.library(replacing: [path: file])
     var dependents: [String: Registration?] = [:]
     for provider in try accounts.addedProviders() where provider != addition.identifier {
       guard var registration = try accounts.registration(of: provider), let loaded = try? library.load(provider),

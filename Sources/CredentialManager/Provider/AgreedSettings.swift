@@ -98,11 +98,13 @@ extension DescriptorLibrary.Loaded {
 }
 
 extension CredentialSource {
-  /// A digest of the person's own files that a descriptor is made of, with the `file` that is about to be installed;
-  /// empty where all came with the program or the system.
-  func ownFiles(of loaded: DescriptorLibrary.Loaded, installing file: [UInt8]? = nil) -> String {
+  /// A digest of the person's own files that a descriptor is made of, with the `file` that is about to be installed
+  /// and others as they are about to be; empty where all came with the program or the system.
+  func ownFiles(
+    of loaded: DescriptorLibrary.Loaded, installing file: [UInt8]? = nil, replacing files: [String: [UInt8]] = [:]
+  ) -> String {
     let paths = ([loaded.path] + loaded.bases).filter { $0.hasPrefix(home.userProviders + "/") }
-    let texts = [file].compactMap(\.self) + paths.map { (try? home.readDescriptor($0)) ?? nil ?? [] }
+    let texts = [file].compactMap(\.self) + paths.map { files[$0] ?? (try? home.readDescriptor($0)) ?? nil ?? [] }
     return texts.isEmpty ? "" : Hexadecimal.encode(HashAlgorithm.sha256.digest(Array(texts.joined(separator: [0]))))
   }
 }

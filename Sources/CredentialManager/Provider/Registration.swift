@@ -40,6 +40,11 @@ extension Registration {
     return descriptor
   }
 
+  /// Whether it comes back to credmgr, as each one does that was not written by somebody else.
+  var hasOwnRedirect: Bool {
+    redirect.map { $0 == Descriptor.sharedRedirect || $0.hasPrefix(Descriptor.sharedRedirect + "/") } ?? true
+  }
+
   /// Notes what is agreed to. A value that was secret stays so, although the descriptor does not call it that any more.
   mutating func seal(_ descriptor: Descriptor, _ client: Client, ownFiles: String) {
     var agreement = Agreement(client, ownFiles: ownFiles)

@@ -1,4 +1,5 @@
 import Cryptography
+import Descriptors
 import JSON
 import OAuth
 import Platform
@@ -9,6 +10,14 @@ package struct TransferredParts: Sendable, Equatable {
   package var descriptors = 0
   package var hasRules = false
   package var isEmpty: Bool { records == 0 && descriptors == 0 && !hasRules }
+}
+
+/// A registration of a file, as it is sealed here. `made`: what its agreement is made of, where there is a descriptor.
+private struct ImportedRegistration {
+  let provider: String
+  let file: Registration
+  let registration: Registration
+  let made: (loaded: DescriptorLibrary.Loaded, client: Client)?
 }
 
 extension CredentialSource {
@@ -55,9 +64,11 @@ extension CredentialSource {
 
   /// Stores what was exported. What is there and different is replaced, or `.alreadyThere` says it and nothing is
   /// changed. A registration that would send what is kept here to new places is replaced only if `confirms` says so.
+  /// `agrees` is asked about what is unusual in a descriptor, as when one is added.
   package func importVault(
     _ bytes: [UInt8], passphrase: Secret? = nil, acceptsPlain: Bool, replaces: Bool,
-    confirms: (_ provider: String, _ places: [NewPlace]) -> Bool = { _, _ in false }
+    confirms: (_ provider: String, _ places: [NewPlace]) -> Bool = { _, _ in false },
+    agrees: (_ provider: String, _ places: [NewPlace]) -> Bool = { _, _ in false }
   ) throws(CredentialError) -> TransferredParts {
     let keys = keys
     let export = try keys.asking(CredentialError.exportPassphraseUnavailable(.interrupted)) {
@@ -70,23 +81,34 @@ extension CredentialSource {
     }
     let accounts = try accounts(.readWrite)
     var registrations: [String: Registration?] = [:]
-    for item in export.items where item.identifier.kind == .registration {
-      registrations[item.identifier.provider] = Registration(decoding: item.payload)
-    }
-    let claims = try claims(accounts, replacing: registrations).changes
+    var imported: [ImportedRegistration] = []
     var changes: [Change] = []
     var there: [RecordIdentifier] = []
     for item in export.items {
       let record = try accounts.record(item.identifier)
-      if record?.payload == item.payload { continue }
+      var payload = item.payload
+      if item.identifier.kind == .registration, let file = Registration(decoding: payload) {
+        let one = record?.payload == payload ? nil : self.imported(file, of: item.identifier.provider, export)
+        registrations[item.identifier.provider] = one?.registration ?? file
+        if let one { payload = one.registration.encoded }
+        if let one, record?.payload != payload { imported.append(one) }
+      }
+      if record?.payload == payload { continue }
       if record != nil { there.append(item.identifier) }
       let precondition = record.map { Precondition.revision($0.revision) } ?? .absent
-      changes.append(.store(item.payload, as: item.identifier, if: precondition))
+      changes.append(.store(payload, as: item.identifier, if: precondition))
     }
+    let claims = try claims(accounts, replacing: registrations).changes
     let files = differingFiles(export)
     let others = files.map(\.path).filter { File.exists($0) }
     if !there.isEmpty || !others.isEmpty, !replaces { throw .alreadyThere(there, files: others) }
-    try requireNotWidened(export.items, in: accounts, confirms: confirms)
+    try requireNotWidened(export.items, imported, in: accounts, confirms: confirms)
+    for one in imported {
+      let places = try peculiarities(of: one, in: accounts)
+      if !places.isEmpty, !agrees(one.provider, places) {
+        throw .peculiar(provider: one.provider, places, isBeingAdded: true)
+      }
+    }
     if !changes.isEmpty {
       try accounts.apply(changes + claims + [noting(.import, detail: "\(changes.count) records")])
     }
@@ -102,6 +124,49 @@ extension CredentialSource {
     return TransferredParts(records: changes.count, descriptors: files.count - (hasRules ? 1 : 0), hasRules: hasRules)
   }
 
+  /// What stands in a file as agreed to, anybody could have written: the descriptor that will be in force tells it.
+  private func imported(_ file: Registration, of provider: String, _ export: VaultExport) -> ImportedRegistration {
+    var files: [String: [UInt8]] = [:]
+    for (name, text) in export.descriptors { files[home.userProviders + "/" + name + ".yaml"] = Array(text.utf8) }
+    var registration = file
+    guard let loaded = try? home.library(replacing: files).load(provider),
+      let client = try? client(loaded.descriptor, file)
+    else {
+      // Completed within it at the first use, as one of an earlier version.
+      registration.agreement?.isOfEarlierVersion = true
+      registration.agreement?.claims = nil
+      return ImportedRegistration(provider: provider, file: file, registration: registration, made: nil)
+    }
+    registration.seal(loaded.descriptor, client, ownFiles: ownFiles(of: loaded, replacing: files))
+    return ImportedRegistration(provider: provider, file: file, registration: registration, made: (loaded, client))
+  }
+
+  /// Where the descriptor is beyond what was agreed to, here or where the file was made.
+  private func newPlaces(of imported: ImportedRegistration, in accounts: Accounts) -> [NewPlace] {
+    guard let made = imported.made, let now = imported.registration.agreement else { return [] }
+    let own = (try? accounts.registration(of: imported.provider)).map { sealed($0, of: imported.provider) }
+    return (own ?? imported.file.agreement)?
+      .newPlaces(in: now, made.loaded, variables: imported.registration.variables) ?? []
+  }
+
+  /// What `add` would ask about, and a page elsewhere that gets the answers to logins.
+  private func peculiarities(
+    of imported: ImportedRegistration, in accounts: Accounts
+  ) throws(CredentialError) -> [NewPlace] {
+    guard let (loaded, client) = imported.made else { return [] }
+    let agreed = (try? accounts.registration(of: imported.provider))?.agreement
+    let paths = [loaded.path] + loaded.bases
+    let isOwn = paths.contains { $0.hasPrefix(home.userProviders + "/") }
+    var places = try OtherProviders(self, than: imported.provider, isOwn: isOwn)
+      .peculiarities(of: client, loaded, beyond: agreed)
+    if isOwn, case .elsewhere(let text)? = try? client.redirect(), text.hasPrefix("http"),
+      agreed?.texts(.redirect).contains(text) != true
+    {
+      places.append(NewPlace(kind: .redirect, name: text, before: [], place: loaded.place(of: ["redirect"])))
+    }
+    return places
+  }
+
   private func differingFiles(_ export: VaultExport) -> [(path: String, text: String)] {
     var files = export.descriptors.sorted { $0.key < $1.key }.map { name, text in
       (path: home.userProviders + "/" + name + ".yaml", text: text)
@@ -115,11 +180,12 @@ extension CredentialSource {
   /// Asks where a registration lets what is kept here go to new places, or where the variables of an account do so,
   /// which a person gives here at a login.
   private func requireNotWidened(
-    _ imported: [VaultExport.Item], in accounts: Accounts,
+    _ items: [VaultExport.Item], _ imported: [ImportedRegistration], in accounts: Accounts,
     confirms: (_ provider: String, _ places: [NewPlace]) -> Bool
   ) throws(CredentialError) {
     var places: [String: [NewPlace]] = [:]
-    for item in imported {
+    for one in imported { places[one.provider] = newPlaces(of: one, in: accounts) }
+    for item in items {
       let provider = item.identifier.provider
       guard let own = try? accounts.registration(of: provider) else { continue }
       let new =
@@ -128,7 +194,9 @@ extension CredentialSource {
         case .credential: newPlaces(ofCredential: item.payload, of: provider, own)
         default: [] as [NewPlace]
         }
-      places[provider, default: []] += new.filter { places[provider]?.contains($0) != true }
+      places[provider, default: []] += new.filter { place in
+        places[provider]?.contains { $0.name == place.name } != true
+      }
     }
     for (provider, places) in places.sorted(by: { $0.key < $1.key }) where !places.isEmpty {
       if !confirms(provider, places) { throw .importWidens(provider: provider, places) }

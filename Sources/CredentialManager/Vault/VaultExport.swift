@@ -131,7 +131,7 @@ extension VaultExport.Item {
     switch identifier.kind {
     case .registration:
       DescriptorLibrary.isIdentifier(identifier.provider) && identifier.account.isEmpty
-        && Registration(decoding: payload) != nil
+        && Registration(decoding: payload).map(\.hasOwnRedirect) == true
     case .credential:
       DescriptorLibrary.isIdentifier(identifier.provider) && Accounts.isName(identifier.account)
         && (try? Credential(decoding: payload)) != nil
