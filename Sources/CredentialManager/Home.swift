@@ -96,10 +96,10 @@ package struct Home: Sendable, Equatable {
     return Set(names).sorted().compactMap { try? library.load(String($0.dropLast(".yaml".count))).descriptor }
   }
 
-  /// As `descriptor(at:)`; a person's own file that another user can change is refused, as the vault is.
+  /// As `descriptor(at:)`; a file that another user can change is refused, as the vault is.
   @Sendable func readDescriptor(_ path: String) throws(UnreadableDescriptor) -> [UInt8]? {
     let bytes = try Self.descriptor(at: path)
-    guard bytes != nil, path.hasPrefix(userProviders + "/") else { return bytes }
+    guard bytes != nil else { return nil }
     do throws(POSIXError) { try PrivateFile.checkOurs(path) } catch {
       switch error {
       case .otherOwner(let path): throw .otherOwner(path)

@@ -160,7 +160,7 @@ struct AddProviderTests {
     #expect(try fixture.registration()?.variables == ["tenant": "a", "region": "us"])
     // A variable that there is no more goes.
     let other = try fixture.file(Self.variables.replacing("region", with: "place"))
-    try Self.add(fixture, other, replaces: true)
+    try Self.add(fixture, other, replaces: true) { _, _ in true }
     #expect(try fixture.registration()?.variables == ["tenant": "a"])
   }
 
@@ -350,6 +350,30 @@ struct AddProviderTests {
     let fixture = try Fixture.added(credential: Fixture.credential())
     try fixture.edit(Fixture.endpoints.replacing("/token", with: "/v2/token") + "\nheader_style: token")
     _ = try fixture.source.client("example")
+  }
+
+  /// Also where no account and no secret is kept for it.
+  @Test func aBaseOfAnAddedProviderIsAskedAbout() throws {
+    let fixture = try Fixture()
+    try fixture.ship(Fixture.endpoints, "base")
+    try fixture.add("extends: base", secret: nil)
+    let before = try fixture.registration()?.agreement
+    let base = try fixture.file(Self.elsewhere, "base")
+    Self.expectNewHosts([], ["evil.example"]) { try Self.add(fixture, base) { _, _ in false } }
+    #expect(try fixture.registration()?.agreement == before)
+  }
+
+  /// The token of an interrupted login waits for the next one, as an account's does for a refresh.
+  @Test func anInterruptedLoginIsAskedAbout() throws {
+    let fixture = try Fixture()
+    try fixture.add(secret: nil)
+    let elsewhere = try fixture.file(Self.elsewhere)
+    try fixture.leave(ExchangeNote(.login, startedAt: Fixture.now), nil, "")
+    let other = try fixture.file(Fixture.endpoints.replacing("provider.example/token", with: "other.example/token"))
+    try Self.add(fixture, other, replaces: true) { _, _ in true }
+    try fixture.leave(
+      ExchangeNote(.login, startedAt: Fixture.now), KeptAnswer(Fixture.credential(), after: nil), "")
+    Self.expectNewHosts([], ["evil.example"]) { try Self.add(fixture, elsewhere, replaces: true) { _, _ in false } }
   }
 
   /// A file can take the place of what another descriptor extends.

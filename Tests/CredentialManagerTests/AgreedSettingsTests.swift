@@ -58,14 +58,13 @@ struct AgreedSettingsTests {
       ("nonce: true", "", ["nonce false"]), ("", "nonce: true", []),
       ("issuer: https://provider.example\niss: required", "issuer: https://provider.example", ["iss optional"]),
       ("", "grant: [authorization_code, implicit]", ["grant implicit"]),
-      ("client: { authentication: private_key_jwt }", "", ["client.authentication client_secret_basic"]),
+      ("client: { authentication: private_key_jwt }", "", ["client.authentication client_secret"]),
       (
         "client: { authentication: client_secret_jwt }", "client: { authentication: client_secret_post }",
-        ["client.authentication client_secret_post"]
+        ["client.authentication client_secret"]
       ),
       (
-        "client: { authentication: client_secret_basic }", "client: { authentication: client_secret_post }",
-        ["client.authentication client_secret_post"]
+        "client: { authentication: client_secret_basic }", "client: { authentication: client_secret_post }", []
       ), ("", "client: { authentication: client_secret_basic }", []),
       ("client: { authentication: client_secret_post }", "client: { authentication: private_key_jwt }", []),
       ("client: { authentication: private_key_jwt }", "client: { authentication: private_key_jwt }\nscope: [a]", []),
@@ -88,7 +87,22 @@ struct AgreedSettingsTests {
 
   @Test(
     arguments: [
-      (text(""), token("authentication: client_secret_post"), ["client.authentication client_secret_post"]),
+      (text(""), token("authentication: client_secret_post"), []),
+      (text(""), token("send: query"), ["endpoints.send token: parameters"]),
+      (
+        text(""), text("", "\"https://provider.example/{client_secret}\""),
+        [
+          "endpoints.parameters token: client_secret", "endpoints.send token: client_secret",
+        ]
+      ),
+      (text(""), token("parameters: { x: \"{client_secret}\" }"), ["endpoints.parameters token: client_secret"]),
+      (text(""), text("header_style: { query: t }"), ["header_style query"]),
+      (text("header_style: { query: t }"), text(""), []),
+      (text("assertion: { claims: { sub: x } }"), text("assertion: { claims: { sub: y } }"), []),
+      (
+        text("assertion: { claims: { sub: x } }"), text("assertion: { claims: { sub: x, jti: null }, lifetime: 9d }"),
+        ["assertion valid for more than an hour"]
+      ),
       (text(""), token("parameters: { audience: x }"), []), (text(""), text("", "https://provider.example/other"), []),
       (
         text(""), token("response: { fields: { access_token: id_token, refresh_token: r } }"),

@@ -230,7 +230,7 @@ struct DiscoveryTests {
     let library = DescriptorLibrary(directories: []) { _ in nil }
     let descriptor = try library.load(Array(yaml.utf8), name: "a.yaml").descriptor
     #expect(descriptor.client.register == text)
-    #expect(descriptor.scope.requested == [text])
+    #expect(descriptor.scope.requested == text.split(separator: " ").map(String.init))
   }
 }
 

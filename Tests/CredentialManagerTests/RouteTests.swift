@@ -260,6 +260,34 @@ struct RouteTests {
     #expect(try Self.files("Credmgr", saying: words) == ["Credentials.swift"])
   }
 
+  /// An account that has a host of its own is that host's, and no other one gets its token.
+  @Test func anAccountOfAnotherHost() throws {
+    let fixture = try Fixture.added(
+      """
+      grant: device_code
+      variables: { host: { default: a.example } }
+      endpoints: { device_authorization: "https://{host}/device", token: "https://{host}/token" }
+      response: { keep: { dc: { path: dc } } }
+      hosts: ["{host}"]
+      git: { hosts: ["{host}"] }
+      kubectl: { hosts: ["{host}", "{dc}.k8s.example"] }
+      """)
+    var credential = Fixture.credential()
+    credential.kept = ["dc": "us"]
+    try fixture.store(credential, "ana")
+    credential.variables = ["host": "b.example"]
+    try fixture.store(credential, "ben")
+    let source = Self.source(fixture)
+    let claim = try #require(try source.claims(of: "a.example", for: .git).first)
+    func gets(_ account: String, _ route: Route, _ destination: Destination) -> Bool {
+      (try? source.handOut(account, of: "example", by: route, to: destination)) != nil
+    }
+    func server(_ host: String) throws -> Destination { .server(try URI(parsing: "https://" + host)) }
+    #expect(gets("ana", .helper, .claimed(claim)) && !gets("ben", .helper, .claimed(claim)))
+    #expect(try gets("ana", .kubectl, server("a.example")) && !gets("ben", .kubectl, server("a.example")))
+    #expect(try gets("ana", .kubectl, server("us.k8s.example")) && !gets("ana", .kubectl, server("eu.k8s.example")))
+  }
+
   /// A token that is good needs no descriptor, and goes where the sealed agreement says.
   @Test func theSealedAgreementAnswersForAGoodToken() throws {
     let fixture = try Fixture.added(Self.good, variables: ["apikey": Self.key], credential: Fixture.credential())

@@ -125,7 +125,8 @@ extension CredentialSource {
     let kept = KeptSecrets(
       accounts: try existing?.accounts(of: identifier) ?? [],
       clientSecret: clientSecret == nil && previous?.clientSecret != nil,
-      variable: keepsSecretVariable(addition, previous, given: variables))
+      variable: keepsSecretVariable(addition, previous, given: variables),
+      login: try existing?.hasUnfinishedLogin(at: identifier) ?? false)
     let ownFiles = ownFiles(of: addition.loaded, installing: addition.file)
     var confirmed: [NewPlace] = []
     func confirmsAndNotes(_ accounts: [String], _ places: [NewPlace]) -> Bool {
@@ -190,11 +191,11 @@ extension CredentialSource {
       let before = registration.agreement
       let keepsVariable = client.descriptor.variables.contains { $0.isSecret && registration.variables[$0.name] != nil }
       let now = Agreement(client, ownFiles: ownFiles(of: loaded))
-      try requireConsent(
-        loaded, client, now, replacing: before,
-        kept: KeptSecrets(
-          accounts: accounts.accounts(of: provider), clientSecret: registration.clientSecret != nil,
-          variable: keepsVariable), confirms: confirms)
+      // What extends the descriptor was agreed to as it was, also if nothing is kept for it.
+      let kept = KeptSecrets(
+        accounts: try accounts.accounts(of: provider), clientSecret: registration.clientSecret != nil,
+        variable: keepsVariable, login: true)
+      try requireConsent(loaded, client, now, replacing: before, kept: kept, confirms: confirms)
       registration.seal(loaded.descriptor, client, ownFiles: now.ownFiles ?? "")
       if registration.agreement != before { dependents[provider] = registration }
     }

@@ -19,6 +19,15 @@ extension Client {
     let proofs: [PKCEMethod] = [.s256Hexadecimal, .s256, .plain, .none]
     settings["pkce"] = proofs.prefix(max(proofs.firstIndex(of: descriptor.pkce) ?? 0, 1) + 1).map(\.rawValue)
     settings["client.authentication"] = authentications
+    let (sent, addressed) = secretsOfTemplates
+    settings["endpoints.parameters"] = sent
+    settings["endpoints.send"] = addressed
+    if case .query = descriptor.headerStyle.location {
+      settings["header_style"] = ["header", "query"]
+    } else {
+      settings["header_style"] = ["header"]
+    }
+    settings["assertion"] = assertionRules
     if descriptor.grants.contains(.oauth1) {
       settings["oauth1.callback_confirmed"] = rule(descriptor.oauth1.requiresCallbackConfirmed)
       settings["oauth1.verifier"] = rule(descriptor.oauth1.requiresVerifier)
@@ -35,6 +44,33 @@ extension Client {
     return settings
   }
 
+  /// The secrets that templates of the descriptor send to an endpoint, and those that stand in its address.
+  private var secretsOfTemplates: (sent: [String], addressed: [String]) {
+    let secrets = Agreement.protocolSecrets.union(descriptor.variables.filter(\.isSecret).map(\.name))
+    var (sent, addressed): (Set<String>, Set<String>) = ([], [])
+    for (kind, endpoint) in descriptor.endpoints {
+      func named(_ templates: [Template]) -> [String] {
+        templates.flatMap(\.names).filter(secrets.contains).map { kind.rawValue + ": " + $0 }
+      }
+      let (inURL, inParameters) = (named([endpoint.url.template]), named(endpoint.parameters.compactMap(\.value)))
+      sent.formUnion(inURL + inParameters + named(endpoint.headers.map(\.value)))
+      addressed.formUnion(inURL)
+      guard [.query, .fragment].contains(endpoint.send) else { continue }
+      addressed.formUnion(inParameters)
+      if kind.authenticates { addressed.insert(kind.rawValue + ": parameters") }
+    }
+    return (sent.sorted(), addressed.sorted())
+  }
+
+  /// What bounds an assertion that somebody else got hold of: a short life, and an identifier.
+  private var assertionRules: [String] {
+    guard let assertion = descriptor.assertion else { return [] }
+    func drops(_ name: String) -> Bool { assertion.claims.contains { $0.name == name && $0.value == nil } }
+    var rules = drops("jti") ? ["without jti"] : []
+    if drops("exp") || assertion.lifetime > .seconds(3600) { rules.append("valid for more than an hour") }
+    return rules
+  }
+
   /// How the client shows who it is at any endpoint, the strongest way first.
   private var authentications: [String] {
     let ways: [ClientAuthentication] = [
@@ -42,7 +78,10 @@ extension Client {
     ]
     let used = Set(descriptor.endpoints.filter { $0.key.authenticates }.map { authentication(for: $0.value) })
     let signs: Set<ClientAuthentication> = used.isSubset(of: [.privateKeyJWT]) ? [] : [.clientSecretJWT]
-    return ways.filter { used.union(signs).union([.privateKeyJWT]).contains($0) }.map(\.rawValue)
+    // A secret in a header and one in a form are as good as each other.
+    return ways.filter { used.union(signs).union([.privateKeyJWT]).contains($0) }.map { way in
+      [.clientSecretBasic, .clientSecretPost].contains(way) ? "client_secret" : way.rawValue
+    }
   }
 
   /// The endpoints whose answers have each secret.

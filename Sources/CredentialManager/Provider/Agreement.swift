@@ -238,7 +238,37 @@ extension CredentialSource {
         throw .notAgreed(provider: provider, origin: uri.origin, route)
       }
     }
-    return try freshAccount(name, of: provider, policy)
+    let account = try freshAccount(name, of: provider, policy)
+    try require(destination, isOf: account, route)
+    return account
+  }
+
+  /// An account with variables or fields of its own belongs to the hosts that those make, and to no other.
+  private func require(
+    _ destination: Destination, isOf account: Account, _ route: Route
+  ) throws(CredentialError) {
+    let (provider, credential) = (account.provider, account.credential)
+    let uri: URI?
+    switch destination {
+    case .caller: return
+    case .claimed(let claim): uri = try? URI(parsing: "https://" + claim.host)
+    case .server(let server): uri = server
+    }
+    guard !(credential.variables.isEmpty && credential.kept.isEmpty), let uri,
+      let registration = try accountsIfAny()?.registration(of: provider), let agreement = registration.agreement
+    else { return }
+    let client = try client(descriptor(provider).descriptor, registration, variables: credential.variables)
+    let values = AgreedPlaces(values: client.values(for: credential))
+    let isClaim = if case .claimed = destination { true } else { false }
+    let kind: Agreement.Kind = isClaim ? .helpers : agreement.places[.clusters] == nil ? .presented : .clusters
+    guard let templates = agreement.places[kind]?.keys else { return }
+    if kind == .presented, uri.isLoopback { return }
+    let origins = templates.compactMap { try? Template(parsing: $0) }.flatMap(values.origins)
+    let isOwn = origins.contains { origin in
+      let pattern = OriginPattern(origin)
+      return isClaim ? pattern.matches(uri, agreement.bounds) : pattern.matches(cluster: uri, agreement.bounds)
+    }
+    guard isOwn else { throw .notAgreed(provider: provider, origin: uri.origin, route) }
   }
 
   /// The agreement that a registration was sealed with, if the descriptor names nothing beyond it.

@@ -33,10 +33,11 @@ struct KeptSecrets {
   var accounts: [Account] = []
   var clientSecret = false
   var variable = false
+  var login = false  // A login that was interrupted may have a token.
 
-  var isEmpty: Bool { accounts.isEmpty && !clientSecret && !variable }
+  var isEmpty: Bool { accounts.isEmpty && !clientSecret && !variable && !login }
   /// A secret variable goes wherever a token does.
-  var subject: NewPlace.Kind { accounts.isEmpty && !variable ? .secrets : .tokens }
+  var subject: NewPlace.Kind { accounts.isEmpty && !variable && !login ? .secrets : .tokens }
 }
 
 extension Agreement {
@@ -65,8 +66,9 @@ extension Agreement {
     for origin in later.texts(.endpoints) where !includes(origin, of: later, as: [.endpoints]) {
       add(.secrets, origin: origin)
     }
+    let areCarried = !Self.protocolSecrets.isDisjoint(with: later.texts(.carried))
     for origin in later.texts(.presented) where !includes(origin, of: later, as: [.presented, .endpoints]) {
-      add(.tokens, origin: origin)
+      add(areCarried ? .secrets : .tokens, origin: origin)
     }
     if subject == .tokens {
       for origin in isSealedAnew || later.places[.clusters] != nil ? newClusters(in: later) : [] {

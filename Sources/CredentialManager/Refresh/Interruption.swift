@@ -114,6 +114,14 @@ extension Accounts {
     keptAnswer(account.id).flatMap { $0.previous == account.credential.accessToken ? $0 : nil }
   }
 
+  /// Whether a login at a provider was interrupted after its token had come, which the next one takes.
+  func hasUnfinishedLogin(at provider: String) throws(CredentialError) -> Bool {
+    try records(.pending, of: provider).contains { record in
+      let note = ExchangeNote(decoding: record.payload)
+      return note.exchange == .login && (note.answer ?? keptAnswer(record.identifier.accountID)) != nil
+    }
+  }
+
   func note(_ id: AccountID) throws(CredentialError) -> ExchangeNote? {
     try record(RecordIdentifier(.pending, of: id)).map { ExchangeNote(decoding: $0.payload) }
   }

@@ -143,10 +143,15 @@ extension CredentialSource {
 
   /// Where the descriptor is beyond what was agreed to, here or where the file was made.
   private func newPlaces(of imported: ImportedRegistration, in accounts: Accounts) -> [NewPlace] {
-    guard let made = imported.made, let now = imported.registration.agreement else { return [] }
+    guard let made = imported.made, var now = imported.registration.agreement else { return [] }
+    now.ownFiles = nil  // The client may be another one, although the files are the same.
     let own = (try? accounts.registration(of: imported.provider)).map { sealed($0, of: imported.provider) }
-    return (own ?? imported.file.agreement)?
-      .newPlaces(in: now, made.loaded, variables: imported.registration.variables) ?? []
+    let agreed = own ?? imported.file.agreement
+    var places = agreed?.newPlaces(in: now, made.loaded, variables: imported.registration.variables) ?? []
+    if let before = own?.clientIdentifier, let client = now.clientIdentifier, client != before {
+      places.append(NewPlace(kind: .setting("client_id"), name: client, before: [before], place: nil))
+    }
+    return places
   }
 
   /// What `add` would ask about, and a page elsewhere that gets the answers to logins.

@@ -16,7 +16,10 @@ extension DescriptorDecoder {
     let fields = ResponseField.shown.map { field in
       (paths: rules.fields[field]?.paths ?? [], node: node["fields"]?[field.rawValue])
     }
-    for (paths, place) in kept + fields {
+    let errors = [(rules.errors.code, "code"), (rules.errors.description, "description")].map { paths, key in
+      (paths: paths, node: node["errors"]?[key])
+    }
+    for (paths, place) in kept + fields + errors {
       for path in paths {
         if secrets.contains(path) {
           add(.shownSecret(path.text), at: (place ?? node).place)

@@ -107,7 +107,10 @@ struct LoopbackEndpoint {
     guard parts[0] == path else { return .refusal(404) }
     let query = FormParameters(decoding: parts.count > 1 ? String(parts[1]) : "")
     switch request.method {
-    case "GET": return isNavigation(request) ? answer(query: query) : .refusal(403)
+    case "GET":
+      // A page sends its origin with a request that it makes itself; a redirect has none.
+      let isOurs = provider == nil || request.fields.values("Origin").allSatisfy { $0 == provider }
+      return isOurs && isNavigation(request) ? answer(query: query) : .refusal(403)
     case "POST": return relay.map { answer(relayed: request, $0) } ?? answer(posted: request, query)
     default: return .refusal(405)
     }
