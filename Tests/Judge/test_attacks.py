@@ -292,7 +292,8 @@ def weakens_what_was_agreed():
         ("the ID token as the token", "", field % "access_token: [id_token, access_token]"),
         ("the token as the refresh token", "", field % "refresh_token: access_token"),
         ("secrets of another object", "", "response: { within: other }\n"),
-        ("a posted secret in the place of a signature", signed, posted), ("a posted secret", "", posted),
+        ("a posted secret in the place of a signature", signed, posted),
+        ("a token in the address", "", "header_style: { query: t }\n"),
         ("no proof key", "", "pkce: none\n"), ("a proof key in clear", "pkce: S256\n", "pkce: plain\n"),
         ("no state", "", "state: optional\n"),
     ):

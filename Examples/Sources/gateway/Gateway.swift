@@ -58,7 +58,8 @@ struct Listener {
     let work = Unmanaged.passRetained(Accepting(socket: socket, arrived: arrived))
     var thread = pthread_t()
     let code = pthread_create(
-      &thread, nil, { Unmanaged<Accepting>.fromOpaque($0.unsafelyUnwrapped).takeRetainedValue().run() }, work.toOpaque())
+      &thread, nil, { Unmanaged<Accepting>.fromOpaque($0.unsafelyUnwrapped).takeRetainedValue().run() }, work.toOpaque()
+    )
     guard code == 0 else { throw Failure() }
   }
 

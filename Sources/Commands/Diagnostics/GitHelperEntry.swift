@@ -12,8 +12,8 @@ struct GitHelperEntry: Equatable {
   let key: String
   let value: String
 
-  /// Reads `git config --null --show-scope --show-origin --get-regexp`. Before git 2.26 there are no scopes, and the file
-  /// tells.
+  /// Reads `git config --null --show-scope --show-origin --get-regexp`. Before git 2.26 there are no scopes, so the
+  /// file tells them.
   static func entries(_ output: String, hasScopes: Bool = true) -> [GitHelperEntry] {
     let fields = output.split(separator: "\0", omittingEmptySubsequences: false).map(String.init)
     let width = hasScopes ? 3 : 2
