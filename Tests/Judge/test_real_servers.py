@@ -1,7 +1,6 @@
 """Servers that others wrote, with descriptors written from their documentation."""
 
 import json
-import os
 
 import django_server
 from django_server import DjangoServer
