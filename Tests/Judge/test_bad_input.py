@@ -322,7 +322,8 @@ class NoRights(ProgramTest):
             outcome = self.as_nobody(*arguments, CREDMGR_HOME=home)
             self.assertEqual(outcome.returncode, DONE, outcome.stderr)
         for arguments in (login, ("use", "oauth2-public", "default"), ("logout", "oauth2-public", "--keep-remote"),
-                          ("vault", "rotate"), ("vault", "protect", "key-file"), ("login", "oauth2-public", "--account", "default")):
+                          ("vault", "rotate"), ("vault", "protect", "key-file"),
+                          ("login", "oauth2-public", "--account", "default", "--no-browser")):
             with self.subTest(arguments):
                 self.refused(self.as_nobody(*arguments, stdin="another", CREDMGR_HOME=home),
                              "cannot be written|cannot be made|cannot be used")
