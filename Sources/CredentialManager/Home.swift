@@ -89,12 +89,8 @@ package struct Home: Sendable, Equatable {
     }
   }
 
-  /// All descriptors that came with the program or the system, as far as they can be read.
-  func shippedDescriptors() -> [Descriptor] {
-    let library = DescriptorLibrary(directories: systemProviders, read: Self.descriptor)
-    let names = library.directories.flatMap { (try? File.names(in: $0)) ?? [] }.filter { $0.hasSuffix(".yaml") }
-    return Set(names).sorted().compactMap { try? library.load(String($0.dropLast(".yaml".count))).descriptor }
-  }
+  /// The descriptors that came with the program or the system.
+  var shippedLibrary: DescriptorLibrary { DescriptorLibrary(directories: systemProviders, read: Self.descriptor) }
 
   /// As `descriptor(at:)`; a file that another user can change is refused, as the vault is.
   @Sendable func readDescriptor(_ path: String) throws(UnreadableDescriptor) -> [UInt8]? {

@@ -1,6 +1,7 @@
 import Descriptors
 import HTTP
 import OAuth
+import Platform
 import Text
 
 /// How an answer of one provider could reach another one (RFC 9700, 4.4).
@@ -16,7 +17,7 @@ package enum MixUp: Sendable, Equatable {
 /// The providers besides the one of a login, and what of theirs must not reach that one: those that were added and, for
 /// a person's own descriptor, those that are shipped.
 struct OtherProviders {
-  private struct Provider {
+  fileprivate struct Provider {
     let identifier: String
     let isAdded: Bool
     let client: Client?  // `nil` where the descriptor cannot be read any more.
@@ -46,7 +47,8 @@ struct OtherProviders {
     .authorization, .token, .refresh, .deviceAuthorization, .deviceToken, .temporaryCredentials,
   ]
 
-  private var providers: [Provider] = []
+  private var added: [Provider] = []
+  private let shipped: ShippedDescriptors
   private let desktop: SchemeHandler.Desktop?
   /// Whether the descriptor of the login is the person's own file.
   private let isOwn: Bool
@@ -61,11 +63,19 @@ struct OtherProviders {
       // What extends this one changes with it.
       if loaded?.bases.contains("\(source.home.userProviders)/\(own).yaml") == true { continue }
       let client = loaded.flatMap { try? source.client($0.descriptor, registration) }
-      providers.append(Provider(identifier, client, added: registration))
+      added.append(Provider(identifier, client, added: registration))
     }
-    for descriptor in isOwn ? source.home.shippedDescriptors() : [] {
-      providers.append(Provider(descriptor.identifier, Client(unregistered: descriptor)))
-    }
+    shipped = ShippedDescriptors(isOwn ? source.home : nil)
+  }
+
+  /// The added providers, and the shipped ones that may have one of these servers.
+  private func providers(near uris: [URI?]) -> [Provider] {
+    added + shipped.providers(near: uris)
+  }
+
+  /// The servers of a client, with its issuer.
+  private func servers(of client: Client) -> [URI?] {
+    Self.serverKinds.map(client.server) + [client.issuer.flatMap { try? URI(parsing: $0) }]
   }
 
   // MARK: What is unusual
@@ -87,7 +97,7 @@ struct OtherProviders {
       add(.scheme(owner: owner), redirect, "redirect")
     }
     guard isOwn else { return places }
-    let shipped = providers.filter { !$0.isAdded }
+    let shipped = shipped.providers(near: servers(of: client))
     if let issuer = client.issuer, agreed?.texts(.issuer).contains(issuer) != true,
       case let servers = [EndpointKind.authorization, .token].compactMap(client.server), let page = servers.first,
       (try? URI(parsing: issuer)).map({ servers.contains(where: $0.isRelated) }) != true,
@@ -114,7 +124,9 @@ struct OtherProviders {
     var places: [NewPlace] = []
     let own = Agreement(client)
     for page in Self.ways.compactMap({ client.server($0.page) }) {
-      let owners = providers.filter { $0.owns(page) }.compactMap { owner in owner.agreement.map { (owner, $0) } }
+      let owners = providers(near: [page]).filter { $0.owns(page) }.compactMap { owner in
+        owner.agreement.map { (owner, $0) }
+      }
       for kind in Agreement.Kind.ofOrigins {
         let kinds = kind == .endpoints ? [kind] : Agreement.Kind.ofOrigins
         let pairs = (own.places[kind] ?? [:]).sorted { $0.key < $1.key }.flatMap { key, all in all.map { (key, $0) } }
@@ -149,7 +161,7 @@ struct OtherProviders {
 
   func conflict(of client: Client) -> CredentialError? {
     let own = Agreement(client)
-    for other in providers {
+    for other in providers(near: servers(of: client)) {
       if let mixUp = mixUp(client, own, with: other) {
         return .mixUp(provider: client.descriptor.identifier, other: other.identifier, mixUp)
       }
@@ -190,7 +202,7 @@ struct OtherProviders {
     for text in answer.values(of: ResponseField.issuer.rawValue) {
       guard let issuer = try? URI(parsing: text) else { continue }
       let isOurs = issuer.isSameServer(as: page)
-      for other in providers where !isSamePage(client, other) {
+      for other in providers(near: [issuer]) where !isSamePage(client, other) {
         // Several issuers on one server have paths, below which their pages are.
         let isOther = other.issuer == text && !(isOurs && page.isBelow(issuer))
         if isOther || !isOurs && other.has(issuer) {
@@ -206,7 +218,7 @@ struct OtherProviders {
     let provider = client.descriptor.identifier
     let start = client.server(.deviceAuthorization)
     for page in pages.compactMap({ try? URI(parsing: $0) }) where start?.isRelated(to: page) != true {
-      let hosts = providers.filter { !$0.isAdded && (start.map($0.has) ?? false) }.flatMap(\.deviceHosts)
+      let hosts = shipped.providers(near: [start]).filter { start.map($0.has) ?? false }.flatMap(\.deviceHosts)
       guard
         (client.deviceHosts + hosts).contains(where: { HostPattern($0).matches(page) })
           || Self.serverKinds.compactMap(client.server).contains(where: page.isRelated)
@@ -221,7 +233,7 @@ struct OtherProviders {
 
   /// The other provider whose page this is. A second descriptor of a provider has its device begin there as well.
   private func owner(ofDevicePage page: URI, start: URI?) -> String? {
-    providers.first { other in
+    providers(near: [page]).first { other in
       start.map(other.has) != true
         && (other.owns(page) || other.deviceHosts.contains { HostPattern($0).matches(page) })
     }?.identifier
@@ -232,6 +244,38 @@ struct OtherProviders {
       return false
     }
     return page.isSameServer(as: theirs) && page.path == theirs.path
+  }
+}
+
+/// The descriptors that came with the program or the system. To decode all of them would take longer than a login
+/// for all else, so only those are decoded whose text has the host that is asked about.
+private final class ShippedDescriptors {
+  private let library: DescriptorLibrary?
+  private var files: [(identifier: String, text: FileText)] = []
+  private var decoded: [String: OtherProviders.Provider?] = [:]
+
+  init(_ home: Home?) {
+    library = home?.shippedLibrary
+    let names = (library?.directories ?? []).flatMap { (try? File.names(in: $0)) ?? [] }
+    for name in Set(names).sorted() where name.hasSuffix(".yaml") {
+      let identifier = String(name.dropLast(".yaml".count))
+      if let path = library?.path(of: identifier), let bytes = try? Home.descriptor(at: path) {
+        files.append((identifier, FileText(bytes)))
+      }
+    }
+  }
+
+  func providers(near uris: [URI?]) -> [OtherProviders.Provider] {
+    // What a file extends may have the host.
+    let names = Set(uris.flatMap { $0?.domains ?? [] } + ["extends:"])
+    return files.compactMap { identifier, text in
+      guard names.contains(where: text.mentions) else { return nil }
+      if let known = decoded[identifier] { return known }
+      let descriptor = try? library?.load(identifier).descriptor
+      let provider = descriptor.map { OtherProviders.Provider($0.identifier, Client(unregistered: $0)) }
+      decoded[identifier] = .some(provider)
+      return provider
+    }
   }
 }
 
@@ -256,6 +300,14 @@ extension Agreement {
 }
 
 extension URI {
+  /// What the hosts of related servers have in common: the last two labels. No shipped provider is on this machine.
+  fileprivate var domains: [String] {
+    if isLoopback { return [] }
+    let labels = serverName.split(separator: ".")
+    return serverName.isEmpty
+      ? [] : [labels.last?.allSatisfy(\.isNumber) == true ? serverName : labels.suffix(2).joined(separator: ".")]
+  }
+
   fileprivate func isSameServer(as other: URI) -> Bool {
     scheme == other.scheme && effectivePort == other.effectivePort && !serverName.isEmpty
       && serverName == other.serverName

@@ -28,13 +28,7 @@ extension Client {
       settings["header_style"] = ["header"]
     }
     settings["assertion"] = assertionRules
-    if descriptor.grants.contains(.oauth1) {
-      settings["oauth1.callback_confirmed"] = rule(descriptor.oauth1.requiresCallbackConfirmed)
-      settings["oauth1.verifier"] = rule(descriptor.oauth1.requiresVerifier)
-      let methods = AgreedPlaces(self, hiding: []).texts(of: descriptor.oauth1.signatureMethod)
-      let isPlain = methods.contains(SignatureMethod.plaintext.rawValue)
-      settings["oauth1.signature_method"] = isPlain ? ["signed", SignatureMethod.plaintext.rawValue] : ["signed"]
-    }
+    settings.merge(signatureSettings) { own, _ in own }
     for (field, kinds) in secretFields {
       let paths = kinds.compactMap { descriptor.endpoints[$0]?.response }.flatMap { response in
         response.source(of: field).paths.map { (response.within.map { $0.text + "." } ?? "") + $0.text }
@@ -90,9 +84,7 @@ extension Client {
     if descriptor.grants.contains(.implicit) { tokens.append(.authorization) }
     var fields: [(ResponseField, [EndpointKind])] = [.accessToken, .refreshToken, .idToken].map { ($0, tokens) }
     fields += [(.code, [.authorization]), (.deviceCode, [.deviceAuthorization])]
-    guard descriptor.grants.contains(.oauth1) else { return fields }
-    return fields
-      + [.oauthToken, .oauthTokenSecret, .oauthSessionHandle].map { ($0, [.temporaryCredentials, .token, .refresh]) }
+    return fields + signatureSecrets.map { ($0, [.temporaryCredentials, .token, .refresh]) }
   }
 }
 
