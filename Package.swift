@@ -78,7 +78,7 @@ let package = Package(
     .systemLibrary(name: "CPOSIX"),
 
     // Libraries, from the bottom up.
-    .target(name: "YAML", dependencies: ["CYAML"], swiftSettings: strict),
+    .target(name: "YAML", dependencies: ["CYAML"], swiftSettings: compact),
     .target(name: "JSON", swiftSettings: strict),
     .target(name: "Text", dependencies: ["JSON"], swiftSettings: strict),
     .target(name: "SQLite", dependencies: ["CSQLite"], swiftSettings: strict),
@@ -87,9 +87,9 @@ let package = Package(
       name: "Platform", dependencies: ["Text", "CPOSIX"],
       // Places where a test can kill the program; the release build has none.
       swiftSettings: strict + [.define("FAULT_POINTS", .when(configuration: .debug))]),
-    .target(name: "HTTP", dependencies: ["Text", "CPOSIX"], swiftSettings: strict),
-    .target(name: "Curl", dependencies: ["Text", "CCurl", "HTTP"], swiftSettings: strict),
-    .target(name: "QRCode", dependencies: ["CQREncode"], swiftSettings: strict),
+    .target(name: "HTTP", dependencies: ["Text", "CPOSIX"], swiftSettings: compact),
+    .target(name: "Curl", dependencies: ["Text", "CCurl", "HTTP"], swiftSettings: compact),
+    .target(name: "QRCode", dependencies: ["CQREncode"], swiftSettings: compact),
     .target(name: "Descriptors", dependencies: ["Text", "YAML", "HTTP"], swiftSettings: compact),
     .target(
       name: "OAuth", dependencies: ["Text", "Descriptors", "HTTP", "Cryptography", "JSON"],
