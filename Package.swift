@@ -86,7 +86,7 @@ let package = Package(
     .target(
       name: "Platform", dependencies: ["Text", "CPOSIX"],
       // Places where a test can kill the program; the release build has none.
-      swiftSettings: strict + [.define("FAULT_POINTS", .when(configuration: .debug))]),
+      swiftSettings: compact + [.define("FAULT_POINTS", .when(configuration: .debug))]),
     .target(name: "HTTP", dependencies: ["Text", "CPOSIX"], swiftSettings: compact),
     .target(name: "Curl", dependencies: ["Text", "CCurl", "HTTP"], swiftSettings: compact),
     .target(name: "QRCode", dependencies: ["CQREncode"], swiftSettings: compact),
@@ -96,7 +96,7 @@ let package = Package(
       swiftSettings: compact),
     .target(name: "Store", dependencies: ["Text", "Cryptography", "Platform"], swiftSettings: strict),
     .target(
-      name: "Vault", dependencies: ["Text", "Store", "SQLite", "Cryptography", "Platform"], swiftSettings: strict),
+      name: "Vault", dependencies: ["Text", "Store", "SQLite", "Cryptography", "Platform"], swiftSettings: compact),
     .target(
       name: "CredentialManager",
       dependencies: [
