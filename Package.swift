@@ -187,3 +187,21 @@ if Context.environment["CREDMGR_FUZZING"] != nil {
       name: "Fuzzing", dependencies: fuzzed, path: "Tests/FuzzedParsersTests", exclude: ["FuzzedParsersTests.swift"],
       swiftSettings: strict, linkerSettings: [.unsafeFlags(["-use-ld=lld"])]))
 }
+
+// Every module but the library's own gets the prefix `Credmgr`, so that the package resolves beside packages with modules
+// like `HTTP` and `SQLite`. Directories and this file keep the short names.
+let internalNames = Set(
+  package.targets.filter { [.regular, .system].contains($0.type) && $0.name != "Credmgr" }.map(\.name))
+
+for target in package.targets {
+  if internalNames.contains(target.name) {
+    target.path = "Sources/\(target.name)"
+    target.name = "Credmgr\(target.name)"
+  }
+  target.dependencies = target.dependencies.map { dependency in
+    guard case .byNameItem(let name, let condition) = dependency, internalNames.contains(name) else {
+      return dependency
+    }
+    return .byNameItem(name: "Credmgr\(name)", condition: condition)
+  }
+}

@@ -25,7 +25,7 @@ from peers import HOST, QUESTION, TOKEN, Peers  # noqa: E402
 RELEASE = os.path.join(ROOT, ".build", "release")
 CREDMGR = os.path.join(RELEASE, "credmgr")
 
-# Where `--write` puts its results.
+# The file for the results of `--write`.
 REPORT = os.path.join(ROOT, "docs", "performance.md")
 BEGIN, END = "<!-- figures: script/bench --write -->", "<!-- end of figures -->"
 
@@ -42,7 +42,7 @@ client: {{ authentication: client_secret_post }}
 
 
 class Home:
-    """A throw-away home of credmgr."""
+    """A temporary home for credmgr."""
 
     def __init__(self, folder, environment):
         self.path = folder
@@ -62,7 +62,7 @@ class Home:
         return command
 
     def grow(self, descriptors, accounts):
-        """Adds this many of both; the first account is the default one."""
+        """Adds this many of both; the first account is the default."""
         for number in range(descriptors):
             identifier = "bench" if number == 0 else f"another-{number}"
             path = os.path.join(self.path, identifier + ".yaml")
@@ -79,7 +79,7 @@ class Home:
         return Home(folder, self.environment)
 
     def unlocked(self, folder):
-        """A copy that only a passphrase opens, and whose keys the kernel keeps for an hour; `None` where it keeps none."""
+        """Returns a copy that only a passphrase opens, whose keys the kernel keeps for an hour; `None` if it cannot."""
         copy = self.copy(folder)
         passphrase = os.path.join(folder, "passphrase")
         with open(passphrase, "w", encoding="utf-8") as file:
@@ -113,7 +113,7 @@ class Simulator:
             said[word] = rest
             if word == "ready":
                 break
-        # The simulator's descriptor is the bench's with other addresses.
+        # The simulator's descriptor equals the bench's except for its addresses.
         with open(said["descriptor"], encoding="utf-8") as file:
             self.token = re.search(r"\btoken:[\s{]*(?:url: *)?\"?(http[^\s\",}]+)", file.read()).group(1)
         self.client, self.secret_file = said["client-id"], said["client-secret-file"]
@@ -121,7 +121,7 @@ class Simulator:
                      "--client-secret-file", self.secret_file)
 
     def answer_time(self, rounds):
-        """Milliseconds of the token endpoint's answer to a client that does nothing else, connection included."""
+        """Returns the milliseconds of a token request alone, including the connection."""
         with open(self.secret_file, encoding="utf-8") as file:
             secret = file.read().strip()
         parts = urllib.parse.urlsplit(self.token)
@@ -146,7 +146,7 @@ class Simulator:
 
 
 def login_work(home, rounds):
-    """Milliseconds of a whole login in which the browser belongs to this process, less the time that is not credmgr's."""
+    """Returns the milliseconds of a complete login with a browser in this process, minus those outside credmgr."""
     times = []
     started = time.monotonic()
     for _ in range(rounds):
@@ -163,7 +163,7 @@ def login_work(home, rounds):
         if address is None:
             raise RuntimeError(f"login printed no address, but {''.join(said)}")
         asked = time.perf_counter_ns()
-        # Only up to the redirect; what comes after it is the login's own work again.
+        # Stop at the redirect, because the work after it belongs to the login.
         callback = consent(address)
         agreed = time.perf_counter_ns()
         parts = urllib.parse.urlsplit(callback)
@@ -177,14 +177,14 @@ def login_work(home, rounds):
         times.append((time.perf_counter_ns() - agreed + asked - start) / 1e6)
         if is_over(started, len(times)):
             break
-        # A login that begins within the same tick of the kernel's clock may take this one's token.
+        # A login that starts within the same tick of the kernel's clock may use this login's token.
         time.sleep(0.05)
     return statistics.median(times)
 
 
 def consent(address):
     class Person(Browser):
-        """Stops before the address that the browser would be sent back to."""
+        """Stops before following the redirect."""
 
         def open(self, url):
             return super().open(url)
@@ -217,7 +217,7 @@ class Bench:
         self.result = {"rows": []}
 
     def row(self, what, figure, goal, unit, met, note=""):
-        """`goal` is a text; `met` is None for figures without a goal."""
+        """Returns a row. `goal` is a text; `met` is None for results without a goal."""
         self.result["rows"].append(
             {"what": what, "figure": round(figure, 3), "unit": unit, "goal": goal, "met": met, "note": note})
 
@@ -369,7 +369,7 @@ def tables(result):
 
 
 def write_report(text):
-    """Puts the tables in the place of those in the document."""
+    """Replaces the tables in the document."""
     with open(REPORT, encoding="utf-8") as file:
         before, begin, rest = file.read().partition(BEGIN)
     end, after = rest.partition(END)[1:]
@@ -385,9 +385,9 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    # A short name: the sockets of gpg-agent may not have long ones.
+    # gpg-agent's sockets require a short path.
     folder = tempfile.mkdtemp(prefix="cb-")
-    # Before this adds to it.
+    # Measure the load before this program adds to it.
     load = os.getloadavg()[0]
     try:
         result = Bench(folder, options.quick).run()

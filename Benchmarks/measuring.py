@@ -1,6 +1,6 @@
-"""Times of whole processes, taken in turn: A, B, C, A, B, C, … so that what else the machine does meets all alike.
+"""Measures whole processes in turn (A, B, C, A, B, C, …), so that other load affects all of them equally.
 
-hyperfine takes all times of A, then all of B, and Debian's cannot give a program standard input.
+hyperfine runs all of A, then all of B, and Debian's version cannot pass standard input.
 """
 
 import os
@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 class Command:
     arguments: list
     environment: dict
-    # What stands on standard input.
+    # The text on standard input.
     text: str = ""
-    # What the first run must print; a fast wrong answer is no figure.
+    # The required output of the first run: a fast wrong answer is not a result.
     expected: str | None = None
     path: str = field(default="", init=False)
 
@@ -46,7 +46,7 @@ class Command:
             ])
 
     def run(self):
-        """Milliseconds from its start to its end."""
+        """Returns the milliseconds from its start to its end."""
         before = time.perf_counter_ns()
         process = self.start()
         status = os.waitpid(process, 0)[1]
@@ -56,9 +56,9 @@ class Command:
         return (after - before) / 1e6
 
 
-# The longest that commands are repeated, in seconds; on a machine that does nothing else all rounds take less.
+# The longest time for repeating commands, in seconds. All rounds take less on an idle machine.
 LIMIT = 20
-# The rounds without which a median says little.
+# A median of fewer rounds means little.
 FEWEST = 15
 
 
@@ -67,9 +67,9 @@ def is_over(started, rounds):
 
 
 def in_turn(commands, rounds, warm_up=5):
-    """The times in milliseconds of each of the named commands; of fewer rounds where they take too long.
+    """Returns the times in milliseconds of each named command; in fewer rounds if they take too long.
 
-    Each is run twice, and the second run counts: else one that follows a large program would pay for the caches that it emptied.
+    Each command runs twice. Only the second run counts, because a program before it may have emptied the caches.
     """
     times = {name: [] for name in commands}
     started = time.monotonic()
@@ -89,7 +89,7 @@ def medians(times):
 
 
 def peak_memory(command):
-    """The greatest resident set in KiB, by time(1): what Python itself needs would be counted in otherwise."""
+    """Returns the maximum resident set in KiB. Uses time(1), because Python's own memory would count otherwise."""
     if not (program := shutil.which("time")):
         return None
     with tempfile.NamedTemporaryFile("r") as report, open(command.path, "rb") as text:
@@ -99,7 +99,7 @@ def peak_memory(command):
 
 
 def at_once(commands, processes, rounds):
-    """The median milliseconds in which this many processes of each of the named commands end that start together."""
+    """Returns the median milliseconds until this many simultaneous processes of each command have ended."""
     times = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():

@@ -1,4 +1,4 @@
-"""Other programs that hand out credentials, each with one token in a home of its own."""
+"""Sets up other credential programs, each with one token in its own home."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ class Peers:
         self.children, self.absent = [], {}
 
     def commands(self):
-        """The commands by name. What cannot be set up is named in `absent`, with the reason."""
+        """Returns the commands by name. `absent` has the reasons for those that cannot be set up."""
         found = {}
         for name, make in [
             ("git credential-store get", self.credential_store),
@@ -69,7 +69,7 @@ class Peers:
         return Command(["git", "credential-cache", "--socket", socket, "get"], self.environment, QUESTION, TOKEN)
 
     def password_store(self):
-        # A folder near the root: the sockets of gpg-agent may not have long names.
+        # A directory near the root, because gpg-agent's sockets require a short path.
         home = os.path.join(self.folder, "g")
         os.mkdir(home, 0o700)
         environment = {**self.environment, "GNUPGHOME": home,

@@ -1,10 +1,10 @@
-import Text
+import CredmgrText
 
 package struct Command: Sendable {
   package struct Option: Sendable {
     package let name: String
     package let short: String?
-    /// What stands for the value in the help; `nil` for an option without one.
+    /// The placeholder for the value in the help; `nil` for an option without a value.
     package let value: String?
     package let repeats: Bool
     package let help: String
@@ -34,13 +34,13 @@ package struct Command: Sendable {
   package var notes: [String] = []
   package var operations: [Operation] = []
   package var examples: [(line: String, help: String)] = []
-  /// Whether it goes without what only a passphrase opens, instead of asking for one.
+  /// Whether the command skips what requires a passphrase, instead of prompting.
   var asksNobody = false
   var needsHome = true
   var needsNetwork = false
-  /// An option with which it needs no network.
+  /// With this option, the command requires no network.
   var offlineOption: String?
-  /// Whether what looks like an option is handed on as it is.
+  /// Whether arguments that look like options are passed on unchanged.
   var passesOptions = false
   let run: @Sendable (Invocation, Context) throws(CommandError) -> Void
 }
@@ -56,7 +56,7 @@ package struct Invocation {
     if command.passesOptions {
       operands = Array(arguments)
       asksForHelp = ["--help", "-h"].contains(operands.first)
-      // Behind "--" is what another program gets.
+      // Arguments after "--" belong to another program.
       if operands.prefix(while: { $0 != "--" }).contains("--trace") { values["--trace"] = [""] }
       return
     }
@@ -99,7 +99,7 @@ package struct Invocation {
       return
     }
     guard let value = attached ?? rest.popFirst() else {
-      throw .usage("the option \"\(option.name)\" needs a value", hint: "usage: \(command.usage)")
+      throw .usage("the option \"\(option.name)\" requires a value", hint: "usage: \(command.usage)")
     }
     if !option.repeats, values[option.name] != nil { throw .usage("the option \"\(option.name)\" was given twice") }
     values[option.name, default: []].append(value)
@@ -113,7 +113,9 @@ package struct Invocation {
 }
 
 extension Command {
-  package static let common = [Option("--trace", "print every HTTP exchange on standard error, without secrets")]
+  package static let common = [
+    Option("--trace", "print all HTTP requests and answers on standard error, without secrets")
+  ]
 
   package var page: String { "credmgr-" + name }
 
@@ -121,32 +123,37 @@ extension Command {
     ["credmgr", name, operands, options.isEmpty ? "" : "[OPTION]…"].filter { !$0.isEmpty }.joined(separator: " ")
   }
 
-  var help: String {
+  var help: String { help(width: Layout.helpWidth) }
+
+  func help(width: Int) -> String {
     let indent = String(repeating: " ", count: "usage: credmgr ".count)
-    var text = Layout.wrapped("usage: " + usage, indent: indent) + "\n\n" + Layout.wrapped(summary) + "\n"
+    var text = Layout.wrapped("usage: " + usage, width: width, indent: indent) + "\n\n"
+    text += Layout.wrapped(summary, width: width) + "\n"
     if !operations.isEmpty {
       let rows = operations.map { (left: $0.name + ($0.operand.map { " " + $0 } ?? ""), right: $0.help) }
-      text += "\n" + Layout.table(rows, width: Layout.width)
+      text += "\n" + Layout.table(rows, width: width)
     }
     let shown = (passesOptions ? options : options + Self.common).map { (left: $0.form, right: $0.explanation) }
-    if !shown.isEmpty { text += "\n" + Layout.table(shown, width: Layout.width) }
-    for note in notes { text += "\n" + Layout.wrapped(note) + "\n" }
+    if !shown.isEmpty { text += "\n" + Layout.table(shown, width: width) }
+    for note in notes { text += "\n" + Layout.wrapped(note, width: width) + "\n" }
     if !examples.isEmpty {
       text += "\nexamples:\n"
       for example in examples {
-        text += "  " + example.line + "\n      " + Layout.wrapped(example.help, first: 6, indent: "      ") + "\n"
+        text += "  " + Layout.wrapped(example.help, width: width, first: 2, indent: "  ") + ":\n"
+        text += "    " + example.line + "\n"
       }
     }
     if let group = Command.groups.first(where: { $0.commands.contains { $0.name == name } }) {
-      text += "\nmanual: \"man \(page)\"" + (group.page == page ? "" : ", in \(group.page)(1)") + "\n"
+      let manual = "manual: \"man \(page)\"" + (group.page == page ? "" : ", in \(group.page)(1)")
+      text += "\n" + Layout.wrapped(manual, width: width) + "\n"
     }
     return text
   }
 }
 
 extension Command.Option {
-  /// How it is written: `-X, --method METHOD`.
+  /// The option as the help shows it: `-X, --method METHOD`.
   package var form: String { [short, name].compactMap { $0 }.joined(separator: ", ") + (value.map { " " + $0 } ?? "") }
 
-  package var explanation: String { help + (repeats ? "; may be repeated" : "") }
+  package var explanation: String { help + (repeats ? "; repeatable" : "") }
 }

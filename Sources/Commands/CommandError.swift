@@ -1,23 +1,23 @@
-import CredentialManager
-import Descriptors
-import HTTP
-import Platform
-import Text
+import CredmgrCredentialManager
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrPlatform
+import CredmgrText
 
 package enum CommandError: Error {
   case failed(Message)
-  /// What helps may depend on what else is there (`Context.message`).
+  /// The hints may depend on files and the environment (`Context.message`).
   case credential(CredentialError)
-  /// The program with a network has to do it, and gets the standard input that was read already.
+  /// The program with networking must continue, with the standard input already read.
   case handOver(input: [UInt8]?)
-  /// There is nothing more to say; it may be that nobody reads it.
+  /// The output is complete, or its reader has gone.
   case ended(ExitStatus)
 
   init(_ error: CredentialError) { self = error == .networkNeeded ? .handOver(input: nil) : .credential(error) }
 
   package init(_ error: POSIXError) { self = error == .brokenPipe ? .ended(.unexpected) : .failed(error.message) }
 
-  /// What a person is told of it where nothing else is known (`Context.message`); `nil` where there is nothing to say.
+  /// The message without a look at files or the environment (`Context.message`); `nil` if there is nothing to say.
   package var message: Message? {
     switch self {
     case .failed(let message): message
@@ -37,22 +37,24 @@ package enum CommandError: Error {
   }
 
   static func exclusive(_ options: [String]) -> CommandError {
-    .usage(options.map { "\"\($0)\"" }.joined(separator: " and ") + " exclude each other")
+    .usage(options.map { "\"\($0)\"" }.joined(separator: " and ") + " cannot be used together")
   }
 
-  /// - Parameter arguments: those of the program, without its name.
+  /// Suggests a known command. `arguments` are the program's, without its name.
   static func unknownCommand(_ word: String, _ arguments: [String] = []) -> CommandError {
-    // A value may follow, and be a secret.
+    // The value after the "=" may be a secret.
     let name = word.hasPrefix("-") ? String(word.prefix { $0 != "=" }) : word
     let isOption = name.hasPrefix("-")
-    let near = nearMiss(name, among: isOption ? ["--help", "--version"] : Command.all.map(\.name))
+    let near =
+      nearMiss(name, among: isOption ? ["--help", "--version"] : Command.all.map(\.name))
+      ?? (["list", "ls", "accounts", "whoami"].contains(name) ? "status" : nil)
     let ordered = isOption ? ordered(arguments) : nil
     return .usage(
-      (isOption ? "there is no command before the option" : "unknown command") + " \"\(name)\"\(didYouMean(near))",
+      (isOption ? "a command must come before the option" : "unknown command") + " \"\(name)\"\(didYouMean(near))",
       hints: .correcting(name, to: near) + [ordered.map { "\(run: $0)" } ?? "\(credmgr: "help") to see all commands"])
   }
 
-  /// The command line with the command first; `nil` where there is none behind an option and its value.
+  /// Returns the command line with the command first; `nil` if no command follows an option and its value.
   private static func ordered(_ arguments: [String]) -> [String]? {
     guard let place = arguments.prefix(3).firstIndex(where: { Command.named($0) != nil }) else { return nil }
     let words = ["credmgr", arguments[place]] + arguments[..<place] + arguments[(place + 1)...]
@@ -62,7 +64,7 @@ package enum CommandError: Error {
   static func unknownOption(_ word: String, of command: Command, among known: [String]) -> CommandError {
     var name = String(word.prefix { $0 != "=" })
     let near = nearMiss(name, among: known + ["--help"])
-    // What follows one letter may be its value.
+    // The letters after a short option may be its value.
     if !name.hasPrefix("--"), near == nil { name = String(name.prefix(2)) }
     if name.hasPrefix("--"), SecretOption.isMeant(by: name) { return .secretOption(name, of: command) }
     return .usage(
@@ -71,7 +73,7 @@ package enum CommandError: Error {
   }
 }
 
-/// Runs a step of the manager, whose error becomes one of a command; so do those below.
+/// Runs a step of the manager and converts its error, as do the functions below.
 func manager<Result>(_ step: @autoclosure () throws(CredentialError) -> Result) throws(CommandError) -> Result {
   do { return try step() } catch { throw CommandError(error) }
 }

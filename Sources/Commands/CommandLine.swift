@@ -1,10 +1,10 @@
-import Text
+import CredmgrText
 
-/// What a person typed, so that it can be suggested once more with another word in it.
+/// The user's command line, which hints can repeat with a change.
 package struct CommandLine: Sendable {
-  /// With the name of the program.
+  /// Includes the name of the program.
   let words: [String]
-  /// `nil` where the command and its options could not be read.
+  /// `nil` if the command and its options cannot be parsed.
   let invocation: Invocation?
   private let command: Command?
 
@@ -20,19 +20,19 @@ package struct CommandLine: Sendable {
 
   func has(_ option: String) -> Bool {
     guard let command else { return false }
-    // What git, docker and kubectl run is given to it on standard input.
+    // git, docker and kubectl run these commands and write to their standard input.
     let common = command.name.hasSuffix("-credential") ? [] : Command.common
     return (command.options + common).contains { $0.name == option }
   }
 
-  /// The line with an option and its value in the place of what it has of that option; `nil` for an option that the
-  /// command does not have, and for a line that is not repeated.
+  /// Returns the line with an option and its value added or replaced; `nil` if the command does not have the option, or
+  /// the line must not be repeated.
   func with(_ added: [String]) -> String? {
     guard has(added[0]) else { return nil }
     return shown(own(without: added[0]) { _ in added.count > 1 } + added + words[own.endIndex...])
   }
 
-  /// The line without an option and its value, and with others in their place; `nil` where that is no command line.
+  /// Returns the line without an option and its value, and with `instead` added; `nil` if that is not valid.
   func without(_ option: String, instead: [String]) -> String? {
     let kept = own(without: option) { !$0.hasPrefix("-") }
     if kept.count == own.count { return nil }
@@ -40,7 +40,7 @@ package struct CommandLine: Sendable {
     return CommandLine(others).invocation == nil ? nil : shown(others)
   }
 
-  /// What stands before the command that this one runs.
+  /// The words before the command that this one runs.
   private var own: ArraySlice<String> { words.prefix { $0 != "--" } }
 
   private func own(without option: String, isValue: (String) -> Bool) -> [String] {
@@ -56,8 +56,8 @@ package struct CommandLine: Sendable {
     return kept
   }
 
-  /// The line with another word in the place of a mistyped one; `nil` where there is no such word, and for a line that
-  /// is not repeated. What `exec` hands on is another program's.
+  /// Returns the line with a mistyped word corrected; `nil` if the word is absent or the line must not be repeated.
+  /// Does not change the arguments of the program that `exec` runs.
   func replacing(_ word: String, with meant: String) -> String? {
     for index in own.indices.dropFirst() {
       guard let argument = Self.replacing(word, with: meant, in: words[index]) else { continue }
@@ -66,7 +66,7 @@ package struct CommandLine: Sendable {
     return nil
   }
 
-  /// An argument is the word, `--word=VALUE`, `--option=word`, or one of the parts of `ID:ACCOUNT=VARIABLE`.
+  /// Corrects a word alone, in `--word=VALUE` or `--option=word`, or as a part of `ID:ACCOUNT=VARIABLE`.
   private static func replacing(_ word: String, with meant: String, in argument: String) -> String? {
     if argument == word { return meant }
     for mark in ["=", ":"] where argument.hasPrefix(word + mark) { return meant + argument.dropFirst(word.count) }
@@ -76,7 +76,7 @@ package struct CommandLine: Sendable {
     return rest.isEmpty || rest.hasPrefix("=") ? argument[..<place.lowerBound] + ":" + meant + rest : nil
   }
 
-  /// A login that is suggested where one at the same provider failed asks for what that one asked for.
+  /// Adds the options of a failed login to a login suggested at the same provider.
   func completing(login command: [String]) -> [String] {
     guard let invocation, invocation.command.name == "login", command.starts(with: ["credmgr", "login"]),
       command.dropFirst(2).first == invocation.operands.first
@@ -90,17 +90,17 @@ package struct CommandLine: Sendable {
     return command.prefix(3) + kept + given
   }
 
-  /// The line with other words, as a shell takes it; `nil` where what was typed may have a secret in it, and for a line
-  /// that is too long to be read.
+  /// Returns the line with other words, quoted for a shell, and with the program's name as in every other hint; `nil`
+  /// if the original may contain a secret or is too long to read.
   func shown(_ others: [String]) -> String? {
     guard !words.contains(where: { word in Self.longOptions.contains { word.hasPrefix($0) } }),
       !others.contains(where: mayHaveSecret)
     else { return nil }
-    let line = others.map(argument).joined(separator: " ")
+    let line = (["credmgr"] + others.dropFirst()).map(argument).joined(separator: " ")
     return line.count <= 160 ? line : nil
   }
 
-  /// Whether a word may have a secret in it or before it, as the command or one that it runs is called.
+  /// Whether a word may contain or follow a secret, judging by option names of credmgr or the program it runs.
   private func mayHaveSecret(_ word: String) -> Bool {
     if SecretOption.isIn(word) { return true }
     let name = String(word.prefix { $0 != "=" })
@@ -108,6 +108,6 @@ package struct CommandLine: Sendable {
     return !isKnown && SecretOption.isMeant(by: name)
   }
 
-  /// Options whose values may be of any length, and are nobody's business but the person's.
+  /// Options whose values may be long or private.
   private static let longOptions = ["--data", "-d", "--header", "-H", "--set"]
 }

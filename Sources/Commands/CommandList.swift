@@ -1,5 +1,5 @@
 extension Command {
-  /// A paragraph of the help, and a page of the manual.
+  /// A section of the help, and a page of the manual.
   package struct Group: Sendable {
     package let name: String
     package let title: String
@@ -12,19 +12,19 @@ extension Command {
     Group(
       name: "providers", title: "providers", commands: [.providers, .addProvider, .removeProvider, .check, .simulate]),
     Group(name: "accounts", title: "accounts", commands: [.login, .status, .use, .refresh, .validate, .logout]),
-    Group(name: "tokens", title: "what a token is used for", commands: [.token, .header, .request, .exec]),
+    Group(name: "tokens", title: "using tokens", commands: [.token, .header, .request, .exec]),
     Group(
-      name: "helpers", title: "other programs",
+      name: "helpers", title: "git, docker and kubectl",
       commands: [.gitSetup, .gitCredential, .dockerCredential, .kubectlCredential]),
-    Group(name: "vault", title: "the vault", commands: [.vault, .log]),
-    Group(name: "setup", title: "this machine", commands: [.doctor, .completion]),
+    Group(name: "vault", title: "vault", commands: [.vault, .log]),
+    Group(name: "setup", title: "setup", commands: [.doctor, .completion]),
   ]
 
   package static let all = groups.flatMap(\.commands)
 
   static let hidden: [Command] = [.redirect]
 
-  /// Makes no other command for it: the table of all takes longer to make than a token to find.
+  /// Returns one command without creating the others: building the complete table takes longer than finding a token.
   static func named(_ name: String) -> Command? {
     switch name {
     case "add-provider": .addProvider
@@ -55,6 +55,6 @@ extension Command {
     }
   }
 
-  static let account = Option("--account", value: "NAME", "the account; otherwise the default one")
-  static let json = Option("--json", "print JSON, whose fields stay as they are")
+  static let account = Option("--account", value: "NAME", "account to use (default: the default account)")
+  static let json = Option("--json", "print JSON with stable field names")
 }

@@ -1,19 +1,19 @@
-import CredentialManager
-import Cryptography
-import Descriptors
-import JSON
-import Platform
-import Text
-import Store
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrJSON
+import CredmgrPlatform
+import CredmgrText
+import CredmgrStore
 
 package struct Context {
   package let source: CredentialSource
-  /// Why there is no home, for a command that does without one.
+  /// Why no home is available, for commands that work without one.
   let homeFault: CredentialError?
   let clock: any WallClock
   let executable: String
   let environment: (String) -> String?
-  /// The limit of core dumps from before this program forbade its own, for one that takes its place.
+  /// The core dump limit before this program set its own, for a program that replaces it.
   let coreLimit: UInt64?
   let online: Program.Online?
   let line: CommandLine
@@ -34,7 +34,7 @@ package struct Context {
 
   func tell(hint: Remedy) { hint.sentence(after: line).map { tell("hint: " + $0) } }
 
-  /// By option, by the environment, or by a rule of the configuration; `nil` for the default account.
+  /// Returns the account from the option, the environment or a rule; `nil` for the default account.
   func account(_ invocation: Invocation, of provider: String) throws(CommandError) -> String? {
     try account(invocation.value("--account"), of: provider)
   }
@@ -43,20 +43,22 @@ package struct Context {
     try choice(name, of: provider, remotes: RepositoryContext(environment: environment).remotes)?.name
   }
 
-  /// `nil` where nothing but the default account is meant.
+  /// Returns the chosen account; `nil` for the default account.
   func choice(
     _ option: String?, of provider: String, remotes: () -> [RemoteAddress]
   ) throws(CommandError) -> AccountChoice? {
     if let option { return AccountChoice(try accountName(option), .option) }
-    if let named = environmentAccount(of: provider) { return AccountChoice(try accountName(named), .environment) }
+    if let named = try environmentAccount(of: provider) { return AccountChoice(try accountName(named), .environment) }
     let folders = RepositoryContext(environment: environment).folders
     let rule = try manager(source.accountRules().first(for: [provider], remotes: remotes, folders: folders))
     return rule.map { AccountChoice($0.account, .rule($0)) }
   }
 
-  /// The account that `CREDMGR_ACCOUNT` names for a provider.
-  func environmentAccount(of provider: String) -> String? {
-    AccountChoice.named(in: environment("CREDMGR_ACCOUNT") ?? "").first { $0.provider ?? provider == provider }?.name
+  /// Returns the account that `CREDMGR_ACCOUNT` names for a provider.
+  func environmentAccount(of provider: String) throws(CommandError) -> String? {
+    let text = environment("CREDMGR_ACCOUNT") ?? ""
+    if let fault = AccountChoice.fault(in: text) { throw .failed(.malformedAccounts(fault)) }
+    return AccountChoice.named(in: text).first { $0.provider ?? provider == provider }?.name
   }
 
   private func accountName(_ name: String) throws(CommandError) -> String {
@@ -81,13 +83,13 @@ package struct Context {
     return .provider(.unknown(identifier: provider, suggestion: nearMiss(provider, among: source.knownProviders())))
   }
 
-  /// Says which accounts are damaged, after the others were dealt with; those that are known are not read again.
+  /// Reports damaged accounts after the command has handled the others. Skips the `known` ones.
   func reportDamagedRecords(_ provider: String?, without known: [Account] = []) throws(CommandError) {
     let damaged = try manager(source.accountsIfAny()?.unreadable(of: provider, without: known) ?? [])
     if !damaged.isEmpty { throw .failed(.damaged(damaged)) }
   }
 
-  /// What a person is told of an error, with what helps here; `nil` where there is nothing to say.
+  /// Returns an error's message with the hints that apply here; `nil` if there is nothing to say.
   func message(_ error: CommandError) -> Message? {
     guard case .credential(let error) = error else { return error.message.map { $0.with(hints: resolved($0.hints)) } }
     let message = message(error)
@@ -97,34 +99,52 @@ package struct Context {
   private func message(_ error: CredentialError) -> Message {
     switch error {
     case .loginNeeded(let provider, let account, .noCredential): return noCredential(provider, account)
+    // The user interrupted the question.
+    case .destinationChange where Signals.isInterrupted, .peculiar where Signals.isInterrupted:
+      return CredentialError.interrupted.message
     case .unknownAccount(let name, let provider, let known):
       let isNamed = line.invocation.map { $0.value("--account") != nil || $0.operands.contains(name) } ?? false
-      guard !isNamed, environmentAccount(of: provider) == name else { return error.message }
+      guard !isNamed, (try? environmentAccount(of: provider)) == name else { return error.message(titled: titled) }
       let accounts = (try? source.accountsIfAny()?.accounts(of: nil)) ?? []
       let others = accounts.filter { $0.name == name }.map(\.provider)
-      return CredentialError.unknownAccount(ofEnvironment: name, provider: provider, known: known, others: others)
+      return CredentialError.unknownAccount(
+        ofEnvironment: name, provider: provider, known: known, others: others, titled: titled)
     case .vault(.damagedRecord(let record)) where record.kind == .selection:
       let names = names(at: record.provider)
-      let others = names.count > 1 ? "; there are \(some(names))" : ""
+      let others = names.count > 1 ? "; its accounts are \(some(names))" : ""
       return Message(error.message.text + others, hint: mending(record), status: .vault)
     case .vault(.secretService(let fault)):
       let slots = (try? source.vaultStatus())?.status.slots ?? []
       return fault.message(opensVault: slots.contains { $0.kind == .secretService })
     case .vault(let error): return error.message(passphrase: passphraseSource)
-    default: return error.message
+    default: return error.message(titled: titled)
     }
+  }
+
+  /// The name by which the user knows a provider: its title, or the identifier in quotes if there is no title. Titles
+  /// from the user's own descriptors, which strangers may have written, do not replace the identifier.
+  func titled(_ provider: String) -> String { Self.title(of: provider, in: home) }
+
+  static func title(of provider: String, in home: Home) -> String {
+    guard let loaded = try? home.library.load(provider) else { return quoted(provider) }
+    let title = loaded.descriptor.title
+    if title == provider { return quoted(provider) }
+    let isOwn = loaded.path.hasPrefix(home.userProviders + "/")
+    if !isOwn || title.lowercased() == provider { return title }
+    return title.count <= 32 && !title.utf8.contains(UInt8(ascii: "\"")) ? "\(title) (\(provider))" : quoted(provider)
   }
 
   private func noCredential(_ provider: String, _ account: String?) -> Message {
     if let unknown = unknown(provider) { return unknown.message }
-    let message = CredentialError.loginNeeded(provider: provider, account: account, .noCredential).message
+    let error = CredentialError.loginNeeded(provider: provider, account: account, .noCredential)
+    let message = error.message(titled: titled)
     do {
       guard try source.accountsIfAny()?.registration(of: provider) == nil else { return message }
     } catch { return self.message(error) }
     let needs = (try? home.library.load(provider)).map { ClientNeeds($0.descriptor) }
     let add = "\(credmgr: ["add-provider", provider] + (needs?.options ?? ["--client-id", "ID"])), then " as Remedy
     let login = "\(command: ["credmgr", "login", provider] + accountOption(account))" as Remedy
-    let register: Remedy = "\(credmgr: "providers", provider) to see where a client is registered"
+    let register: Remedy = "\(credmgr: "providers", provider) to see where to register a client"
     return message.with(hints: [add + login] + (needs?.needsIdentifier == false ? [] : [register]))
   }
 
@@ -136,14 +156,14 @@ package struct Context {
     (try? source.accountsIfAny()?.accounts(of: provider).map(\.name)) ?? []
   }
 
-  /// The duration of an option.
+  /// Parses the duration of an option.
   func duration(_ option: String, _ invocation: Invocation) throws(CommandError) -> Duration? {
     guard let text = invocation.value(option) else { return nil }
     if let duration = Duration(text) { return duration }
-    throw .usage("\"\(text)\" is no duration", hint: "durations are written 90s, 5m, 8h or 30d")
+    throw .usage("invalid duration \"\(text)\"", hint: "use a form like 90s, 5m, 8h or 30d")
   }
 
-  /// Values of the options `--set NAME=VALUE`, and `NAME=@FILE` for variables that are secret.
+  /// Returns the values of `--set NAME=VALUE`, and of `NAME=@FILE` for secret variables.
   func variables(
     _ invocation: Invocation, of descriptor: Descriptor?,
     read: (_ path: String, _ name: String) throws(CommandError) -> [UInt8]
@@ -151,8 +171,8 @@ package struct Context {
     var variables: [String: String] = [:]
     for text in invocation.all("--set") {
       guard let sign = text.firstIndex(of: "="), sign > text.startIndex else {
-        // It may be a value alone.
-        throw .usage("the value of \"--set\" is not of the form NAME=VALUE")
+        // Do not repeat the text, because it may be a value without a name.
+        throw .usage("the value of \"--set\" must have the form NAME=VALUE")
       }
       let name = String(text[..<sign])
       var value = String(text[text.index(after: sign)...])
@@ -166,24 +186,31 @@ package struct Context {
     return variables
   }
 
-  /// A file that an option or an operand names; `-` is standard input.
+  /// Reads a file that an option or an operand names; `-` is standard input.
   func file(_ path: String, limit: Int, ordinary: Bool = false) throws(CommandError) -> [UInt8] {
     try system(read(path, limit: limit, ordinary: ordinary))
   }
 
-  /// - Parameter patience: for how long a pipe is waited for; without it, for ever. `ordinary` refuses pipes.
+  /// Reads a file. `patience` limits the wait for a pipe. `ordinary` refuses pipes.
   private func read(_ path: String, limit: Int, ordinary: Bool, patience: Duration? = nil) throws(POSIXError) -> [UInt8]
   {
     if path == "-" { return try File.readStandardInput(limit: limit) }
     return try File.read(path, limit: limit, ordinary: ordinary && !File.isGivenStream(path), patience: patience)
   }
 
-  /// A descriptor that an operand names: an ordinary file, `-`, or what a shell puts in the place of `<(…)`.
+  /// Reads a descriptor: an ordinary file, `-`, or the pipe that a shell creates for `<(…)`.
   package func descriptor(_ path: String) throws(CommandError) -> [UInt8] {
     do throws(POSIXError) { return try read(path, limit: 1 << 20, ordinary: true) } catch {
       guard case .tooLarge = error else { throw CommandError(error) }
       throw .credential(.provider(.invalid([Finding.tooLarge(Self.descriptorName(path))])))
     }
+  }
+
+  package func descriptorFolders(_ invocation: Invocation) throws(CommandError) -> [String] {
+    for folder in invocation.all("--descriptors") where !File.isDirectory(folder) {
+      throw .usage("cannot read the directory of \"--descriptors\": \(quoted(folder)) is not a directory")
+    }
+    return invocation.all("--descriptors")
   }
 
   package static func isDescriptorFile(_ source: String) -> Bool {
@@ -196,8 +223,8 @@ package struct Context {
     try secret(secretFile(path, called: name, patience: File.isGivenStream(path) ? nil : .seconds(60)), path)
   }
 
-  /// Reads a file with a secret. A missing file's name may be the secret itself, so it is not repeated. At a terminal,
-  /// `-` prompts for the secret by its name, without echo.
+  /// Reads a file with a secret. Does not repeat the name of a missing file, which may be the secret itself. At a
+  /// terminal, `-` prompts for the secret by its name, without echo.
   func secretFile(_ path: String, called name: String, patience: Duration? = nil) throws(CommandError) -> [UInt8] {
     if path == "-", Terminal.isTerminal(0) {
       return try system(Terminal.readPassword(prompt: StandardError.prompt(name + ":"), limit: 1 << 16))
@@ -205,8 +232,8 @@ package struct Context {
     do throws(POSIXError) { return try read(path, limit: 1 << 16, ordinary: false, patience: patience) } catch {
       guard File.exists(path) else {
         throw .usage(
-          "the file that is to hold the secret does not exist",
-          hint: "write the secret into a file, and name that file; \"-\" is standard input")
+          "the secret file does not exist",
+          hint: "pass the name of a file that contains the secret, or \"-\" for standard input")
       }
       throw CommandError(error)
     }
@@ -216,20 +243,20 @@ package struct Context {
     var bytes = bytes
     while bytes.last == UInt8(ascii: "\n") || bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
     let place = path == "-" ? "on standard input" : "in \"\(path)\""
-    if bytes.isEmpty { throw .usage("there is no secret \(place)") }
+    if bytes.isEmpty { throw .usage("no secret found \(place)") }
     if String(validating: bytes, as: UTF8.self) == nil { throw .usage("the secret \(place) is not UTF-8") }
     return Secret(bytes: bytes)
   }
 
-  /// A secret that a provider gave: one line, or a private key.
+  /// Parses a secret from a provider: one line, or a private key.
   func issuedSecret(_ bytes: [UInt8], _ path: String, called name: String) throws(CommandError) -> Secret {
     let secret = try secret(bytes, path)
     let bytes = secret.revealBytes()
     if bytes.contains(UInt8(ascii: "\n")), !bytes.starts(with: "-----BEGIN ".utf8) {
       let place = path == "-" ? "standard input" : "\"\(path)\""
       throw .usage(
-        "\(place) has several lines, and is no \(name)",
-        hint: "name a file with the \(name) alone: one line, or a private key as PEM")
+        "invalid \(name): \(place) has several lines",
+        hint: "use a file that contains only the \(name): one line, or a private key as PEM")
     }
     return secret
   }
@@ -238,7 +265,7 @@ package struct Context {
     source.noteHandOut(account, to: command + (ParentProcess.name.map { " for " + $0 } ?? ""))
   }
 
-  /// The file of `credmgr` itself, also where another program of ours has taken its place.
+  /// The path of `credmgr`, even if another of its programs has replaced it.
   var program: String {
     let isOther = Path.lastComponent(of: executable) != "credmgr"
     guard isOther, let folder = Path.directory(of: executable) else { return executable }
@@ -246,7 +273,7 @@ package struct Context {
     return [folder + "/credmgr", prefix + "/bin/credmgr"].first(where: File.isExecutable) ?? executable
   }
 
-  /// How a shell finds this program: by its name, unless that is another program.
+  /// The name for running this program from a shell, or its path if the name runs another program.
   var command: String {
     let found = (try? Launcher.find("credmgr")).flatMap(Path.resolved)
     return found != nil && found == Path.resolved(program) ? "credmgr" : program
@@ -256,7 +283,7 @@ package struct Context {
 }
 
 extension Remedy {
-  /// What brings the parts that `credmgr` lacks, by the way it came here.
+  /// Returns the command that installs missing parts of `credmgr`, depending on how it was installed.
   static func reinstalling(_ program: String) -> Remedy {
     let parts = program.split(separator: "/")
     #if arch(arm64)
@@ -269,11 +296,11 @@ extension Remedy {
     }
     if program == "/usr/bin/credmgr", File.exists("/usr/share/doc/credmgr/changelog.gz") {
       let file = "credmgr_\(Program.version)_\(debian).deb"
-      return "install the package again: \(run: "sudo", "dpkg", "-i", file) where it is"
+      return "reinstall the package: \(run: "sudo", "dpkg", "-i", file) in its directory"
     }
     let file = "credmgr-\(Program.version)-linux-\(machine).tar.xz"
     let folder = Path.directory(of: Path.directory(of: program) ?? "") ?? "/usr/local"
-    return "unpack the archive again: \(run: "tar", "-xf", file, "--strip-components=1", "-C", folder) where it is"
+    return "unpack the archive again: \(run: "tar", "-xf", file, "--strip-components=1", "-C", folder) in its directory"
   }
 }
 

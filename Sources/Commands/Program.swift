@@ -1,20 +1,20 @@
-import CredentialManager
-import Cryptography
-import HTTP
-import OAuth
-import Platform
-import Text
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrText
 
 package enum Program {
-  package static let version = "0.1.0"
+  package static let version = "0.2.0"
 
   package typealias Network = (_ userAgent: String, _ isCancelled: @escaping () -> Bool) throws(HTTPError)
     -> any HTTPExchange
 
-  /// What `credmgr-online` can do and `credmgr`, which has no libraries for it, hands over.
+  /// The features that require libraries. `credmgr` lacks them and starts `credmgr-online` instead.
   package struct Online {
     let network: Network
-    /// The rows of the QR code of a text, true for a dark module; `nil` if it has none.
+    /// Returns the rows of a text's QR code, with true for dark modules; `nil` if the text is too long.
     let qrCode: (String) -> [[Bool]]?
     let simulate: (Invocation, Context) throws(CommandError) -> Void
 
@@ -39,7 +39,7 @@ package enum Program {
       // git and docker find their helpers by these names.
       let name = arguments.first.map(Path.lastComponent) ?? ""
       if ["git-credential-credmgr", "docker-credential-credmgr"].contains(name) {
-        // Under our own name from here on: who takes this program's place must not read the name a second time.
+        // Use our own name from here on, so that a program replacing this one does not interpret the name again.
         arguments = ["credmgr", String(name.dropLast("-credmgr".count))] + arguments.dropFirst()
       }
       try run(arguments, online, coreLimit: coreLimit)
@@ -79,9 +79,9 @@ package enum Program {
     } catch { throw context.message(error).map(CommandError.failed) ?? error }
   }
 
-  /// Refuses arguments that are not UTF-8: two of them could become the same text. `exec` hands on whatever it gets.
+  /// Refuses arguments that are not UTF-8, because two of them could become the same text. `exec` accepts any.
   private static func requireText(_ arguments: [String], _ command: Command) throws(CommandError) {
-    // Swift puts this character in the place of what is none.
+    // Swift replaces invalid bytes with this character.
     guard arguments.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) else { return }
     for argument in try system(Environment.arguments()).dropFirst() {
       if command.passesOptions, argument == Array("--".utf8) { return }
@@ -104,7 +104,7 @@ package enum Program {
     var http: (any HTTPExchange)?
     if let online {
       Signals.installInterruptFlag()
-      let exchange = try Commands.http(online.network("credmgr/\(version)") { Signals.isInterrupted })
+      let exchange = try CredmgrCommands.http(online.network("credmgr/\(version)") { Signals.isInterrupted })
       http = exchange
       if invocation.has("--trace") {
         let typed = invocation.operands + invocation.all("--set").map { String($0.drop { $0 != "=" }.dropFirst()) }
@@ -117,7 +117,7 @@ package enum Program {
     }
     let clock = SystemClock()
     let asksNobody = invocation.command.asksNobody
-    // A command may ask a person, too.
+    // The passphrase command may prompt as well.
     let variable = { (name: String) -> String? in
       asksNobody && name == "CREDMGR_PASSPHRASE_COMMAND" ? nil : Environment.value(name)
     }
@@ -130,9 +130,9 @@ package enum Program {
       home: home, http: http, clock: clock, random: SystemRandomSource(), secrets: secrets, keys: keys)
     var told: [String] = []
     source.notice = { notice in
-      // Who is not looked at by anybody waits in silence.
+      // Without a terminal, wait silently.
       if case .waiting(_, _, let time) = notice, time < .seconds(1) || !Terminal.isTerminal(2) { return }
-      let sentence = notice.sentence(now: clock.now())
+      let sentence = notice.sentence(now: clock.now()) { Context.title(of: $0, in: home) }
       if !told.contains(sentence) { StandardError.tell(sentence) }
       told.append(sentence)
     }
@@ -149,12 +149,12 @@ package enum Program {
     return command.help
   }
 
-  /// Puts the program with a network in the place of this one, with the standard input that was read already.
+  /// Replaces this program with the one with networking, and passes the standard input already read.
   private static func replace(
     with program: String, _ arguments: [String], input: [UInt8]?
   ) throws(POSIXError) -> Never {
     if let input { try Launcher.replaceStandardInput(with: input) }
-    // Byte by byte as they came, except for the names in front, which may be ours.
+    // Pass the original bytes, except for the leading names, which may be ours.
     let given = try Environment.arguments().dropFirst()
     let names = arguments.dropLast(given.count).map { Array($0.utf8) }
     try Launcher.replaceProcess(program, names + given)
@@ -165,27 +165,29 @@ enum Help {
   static let beginning = """
     usage: credmgr COMMAND [ARGUMENT]…
 
-    credmgr keeps the credentials of many providers and accounts, and hands fresh
-    ones to git, docker, kubectl and your own programs.
+    credmgr stores credentials for many providers and accounts, refreshes them, and
+    gives them to git, docker, kubectl and your own programs.
 
-    To begin:
-      credmgr providers            see which providers there are
-      credmgr providers github     where to register a client with one
+    First steps:
+      credmgr providers            list the providers
+      credmgr providers github     see where to register a client
       credmgr add-provider github --client-id ID --client-secret-file FILE
-                                   take it, as that client
+                                   add the provider with your client
       credmgr login github         log in
 
-    And then:
-      credmgr token github         print a token that is good
-      credmgr status               who is logged in, and until when
-      credmgr git-setup            let git ask credmgr
-      credmgr doctor               see what is wrong, and mend it
+    Then:
+      credmgr token github         print an access token
+      credmgr status               show your accounts and when they expire
+      credmgr git-setup            let git use credmgr
+      credmgr doctor               find problems and how to fix them
 
     "credmgr help" lists all commands, and "credmgr help COMMAND" explains one.
 
     """
 
-  static var overview: String {
+  static var overview: String { overview(width: Layout.helpWidth) }
+
+  static func overview(width columns: Int) -> String {
     var text = "usage: credmgr COMMAND [ARGUMENT]…\n"
     let width = Command.all.map(\.name.count).max() ?? 0
     let indent = String(repeating: " ", count: width + 4)
@@ -193,14 +195,12 @@ enum Help {
       text += "\n\(group.title):\n"
       for command in group.commands {
         text += "  " + command.name + indent.dropFirst(command.name.count + 2)
-        text += Layout.wrapped(command.summary, first: width + 4, indent: indent) + "\n"
+        text += Layout.wrapped(command.summary, width: columns, first: width + 4, indent: indent) + "\n"
       }
     }
-    return text + """
-
-      "credmgr help COMMAND" says more, with examples; "man credmgr" is the manual.
-      "credmgr" alone says how to begin.
-
-      """
+    let end =
+      "\"credmgr help COMMAND\" explains a command, with examples. \"man credmgr\" shows the manual, and \"credmgr\" "
+      + "alone shows the first steps."
+    return text + "\n" + Layout.wrapped(end, width: columns) + "\n"
   }
 }

@@ -1,13 +1,13 @@
-import CredentialManager
-import HTTP
-import Platform
-import Text
+import CredmgrCredentialManager
+import CredmgrHTTP
+import CredmgrPlatform
+import CredmgrText
 
-/// Where a command runs, as the rules of the configuration see it (docs/git.md).
+/// The location of a command, as account rules see it (docs/git.md).
 struct RepositoryContext {
   let environment: (String) -> String?
 
-  /// The remote called `origin`, or all where there is none. Only git knows all places where a URL can stand.
+  /// Returns the remote `origin`, or all remotes without one. Asks git, because a URL can be in many places.
   func remotes() -> [RemoteAddress] {
     let question = ["config", "--get-regexp", #"^remote\..*\.url$"#]
     guard let listed = try? Launcher.run("git", question, errors: .silenced), listed.status == 0 else { return [] }
@@ -18,15 +18,15 @@ struct RepositoryContext {
     }
   }
 
-  /// The folder here, and where git is at work with a repository that lies elsewhere, as with a clone, that one.
+  /// Returns the current directory, and the repository that git works on if it is elsewhere, as during a clone.
   func folders() -> [String] {
     let here = (try? Path.currentDirectory()).map { [$0] } ?? []
     guard let repository = environment("GIT_DIR"), repository.hasPrefix("/") else { return here }
     return here + [repository]
   }
 
-  /// The remote that git asks about. Without `credential.useHttpPath` git does not say the path, but the program that
-  /// it runs for the remote has the URL as an argument, and the repository here knows its remotes.
+  /// Returns the remote that git asks about. Without `credential.useHttpPath`, git omits the path, but its remote
+  /// program has the URL as an argument, and the current repository knows its remotes.
   func remotes(_ uri: URI, path: String?) -> [RemoteAddress] {
     if let path { return [RemoteAddress(uri, path: path)] }
     let host = RemoteAddress(uri, path: nil)
@@ -35,7 +35,7 @@ struct RepositoryContext {
     return own.isEmpty ? [host] : own
   }
 
-  /// The URL for which git looks up its configuration, as far as it is known.
+  /// Returns the URL that git uses to look up its configuration, as far as it is known.
   func url(_ uri: URI, path: String?) -> String {
     if let path { return uri.origin + "/" + path }
     return argument(of: RemoteAddress(uri, path: nil)) ?? uri.origin

@@ -1,7 +1,7 @@
-import Text
+import CredmgrText
 
-/// Options that somebody may type because a secret is wanted. The command line takes none: other users see it in the
-/// list of processes, and the shell keeps it.
+/// Options that a user may try for entering a secret. credmgr accepts no secrets on the command line, because other
+/// users can see them in the process list, and the shell saves them.
 enum SecretOption {
   private static let words = [
     "auth", "authorization", "bearer", "code", "cookie", "cred", "creds", "jwt", "key", "otp", "pass", "pat", "pin",
@@ -11,12 +11,12 @@ enum SecretOption {
     "apikey", "credential", "passcode", "passphrase", "passwd", "password", "secret", "token",
   ]
 
-  /// Whether the value of an option that no command has may be a secret, by the option's name. A name that ends with
-  /// something like `file` names a file.
+  /// Whether an unknown option's value may be a secret, judging by the option's name. A name that ends with a word like
+  /// `file` refers to a file.
   static func isMeant(by option: String) -> Bool {
     let name = option.prefix { $0 != "=" }
     guard name.hasPrefix("-") else { return false }
-    // What follows one letter may be the value itself.
+    // The letters after a short option may be its value.
     if !name.hasPrefix("--") { return ["-p", "-P", "-u", "-k", "-t", "-s"].contains { name.hasPrefix($0) } }
     let pieces = name.lowercased().split { "-_.".contains($0) }.map(String.init)
     guard let last = pieces.last else { return false }
@@ -26,15 +26,15 @@ enum SecretOption {
       || parts.contains { joined.firstPlace(of: $0) != nil }
   }
 
-  /// Whether an argument has a secret in it that need not be asked for: a password in a URL, or a parameter of one.
+  /// Whether an argument clearly contains a secret: a password or a secret parameter in a URL.
   static func isIn(_ argument: String) -> Bool {
     if withoutPasswords(argument) != argument { return true }
     guard argument.firstPlace(of: "://") != nil, let query = argument.firstIndex(of: "?") else { return false }
     return argument[query...].dropFirst().split { "&#".contains($0) }.contains { isMeant(by: "--" + $0) }
   }
 
-  /// The option of a command that takes such a secret from elsewhere; empty where the command asks for it by itself, or
-  /// does without.
+  /// Returns the command's option for reading such a secret from elsewhere; empty if the command prompts for it or
+  /// needs none.
   static func instead(of option: String, in command: Command) -> [String] {
     func has(_ name: String) -> Bool { command.options.contains { $0.name == name } }
     let isToken = option.lowercased().firstPlace(of: "token") != nil
@@ -45,20 +45,20 @@ enum SecretOption {
 }
 
 extension CommandError {
-  /// Refuses a secret on the command line without repeating it.
+  /// Returns the error for a secret on the command line, without repeating it.
   static func secretOption(_ option: String, of command: Command) -> CommandError {
     let instead = SecretOption.instead(of: option, in: command)
     let again = Remedy(parts: [.without(option, instead: instead)])
     let end: Remedy =
       if instead.last == "-" {
-        ", which reads it from standard input; a file's name in the place of \"-\" reads it from there"
+        " to read it from standard input; replace \"-\" with a file name to read that file"
       } else if !instead.isEmpty {
-        ", which reads it from standard input"
+        " to read it from standard input"
       } else if command.options.contains(where: { $0.name == "--passphrase-file" }) {
-        ", which asks for the passphrase; \"--passphrase-file FILE\" reads it from a file"
+        " to be prompted, or use \"--passphrase-file FILE\""
       } else {
         ""
       }
-    return .usage("no secret is taken from the command line, so there is no option \"\(option)\"", hint: again + end)
+    return .usage("unknown option \"\(option)\": credmgr takes no secrets from the command line", hint: again + end)
   }
 }

@@ -1,18 +1,19 @@
-import HTTP
-import OAuth
-import Platform
-import Descriptors
-import Store
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrDescriptors
+import CredmgrStore
 
 package enum CredentialError: Error, Sendable, Equatable {
   package enum LoginReason: Sendable, Equatable {
     case noCredential
     case expired
     case notRefreshable
-    case refreshRefused(String?)  // The provider does not take the refresh token any more; its words.
-    /// As `refreshRefused`, after a process was stopped between the provider's answer, which is lost, and its commit.
+    case refreshRefused(String?)  // The provider refuses the refresh token; its text.
+    /// The provider refuses the refresh token after an interrupted refresh, whose answer was lost before it was saved.
     case refreshInterrupted(String?)
     case rejected
+    case loginUnderWay  // Only the running login keeps the account from being refreshed.
   }
 
   case noHome
@@ -30,22 +31,22 @@ package enum CredentialError: Error, Sendable, Equatable {
   case unknownAccount(String, provider: String, known: [String])
   case ambiguousAccount(provider: String, known: [String])
   case malformedAccount(String)
-  /// The login was for somebody else than the account is, or the provider does not say for whom it was.
+  /// The login was for another user than the account's, or the provider does not name the user.
   case identityMismatch(provider: String, account: String, expected: String, found: String?, other: String?)
-  /// Somebody is logged in under the name that a login without one gets, and the provider does not say who logs in.
+  /// The default account name is taken, and the provider does not name the user who logs in.
   case nameNeeded(provider: String, account: String)
   case grantNotOffered(Grant, offered: [Grant])
-  /// The person has to paste the redirect, or the code that a page shows, and there is nobody to ask.
+  /// The user must paste the redirect or the code, but credmgr cannot prompt for it.
   case pasteNeeded(provider: String, isCode: Bool)
-  /// The token would stand in an address of loopback, on a machine where another program may listen at that port.
+  /// The token would appear in a loopback address on a machine where another program may listen at that port.
   case pasteExposesToken(provider: String)
-  /// Nothing ties an answer to its login, and other applications' answers arrive at the scheme.
+  /// Nothing ties an answer to this login, and the scheme also receives other applications' answers.
   case schemeWithoutState(provider: String, redirect: String)
-  /// The login page was opened twice, and it is not known that both times it was the person's browser.
+  /// The login page was opened twice, possibly once by a program other than the user's browser.
   case loginPageTaken(provider: String)
   case timedOut(after: Duration)
   case lockTimedOut(provider: String, account: String?)
-  /// The vault could not take a new token. If `isKept`, it is beside the vault, where the next process takes it from.
+  /// The vault could not store a new token. If `isKept`, a file beside the vault holds it for the next process.
   case uncommitted(provider: String, account: String?, isKept: Bool, StoreError)
   case interrupted
   case noLoginWaits
@@ -53,13 +54,13 @@ package enum CredentialError: Error, Sendable, Equatable {
   case destinationChange(provider: String, accounts: [String], places: [NewPlace])
   case descriptorChanged(provider: String, file: String, isOwn: Bool, places: [NewPlace])
   case notAgreed(provider: String, origin: String, Route)
-  /// Nobody agreed to what is unusual in a descriptor.
+  /// The user did not agree to the unusual parts of a descriptor.
   case peculiar(provider: String, [NewPlace], isBeingAdded: Bool)
-  /// The answer has a page for a device's code that is on none of the provider's servers.
+  /// The answer names a page for the device code that is on none of the provider's servers.
   case foreignDevicePage(provider: String, origin: String)
-  /// kubectl does not say which cluster it is for, and the agreement names clusters.
+  /// kubectl does not name its cluster, but the agreement lists clusters.
   case clusterNeeded(provider: String)
-  /// An answer of another added provider could reach this one (RFC 9700, 4.4).
+  /// This provider could receive an answer meant for another added provider (RFC 9700, 4.4).
   case mixUp(provider: String, other: String, MixUp)
   case accountsRemain(provider: String, accounts: [String])
   case loginUnderWay(provider: String, account: String?)

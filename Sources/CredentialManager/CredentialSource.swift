@@ -1,24 +1,24 @@
-import Cryptography
-import Descriptors
-import HTTP
-import OAuth
-import Platform
-import Store
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
 
-/// Gets credentials: from a provider's name to a token that is good. Not thread-safe.
+/// Gets a valid token for a provider and an account. Not thread-safe.
 package final class CredentialSource {
   package let home: Home
   let http: (any HTTPExchange)?
   let clock: any WallClock
   let random: any RandomSource
   let keys: KeySources
-  package let secrets: KnownSecrets  // What was sent to providers, and is not to be shown to people.
+  package let secrets: KnownSecrets  // The secrets sent to providers, which messages must not show.
   package var notice: (Notice) -> Void = { _ in }
   var openVault = OpenVault()
   package var keysToLeave: OpenedKeys? { openVault.keysToLeave }
 
-  /// Without `http`, a step that needs a network throws `.networkNeeded` before anything is changed.
+  /// Without `http`, a step that requires a network throws `.networkNeeded` before it changes anything.
   package init(
     home: Home, http: (any HTTPExchange)?, clock: any WallClock, random: any RandomSource,
     secrets: KnownSecrets = KnownSecrets(), keys: KeySources = KeySources(environment: { _ in nil })
@@ -58,7 +58,7 @@ package final class CredentialSource {
     }
   }
 
-  /// The client as it is registered. To send anything for it takes a ``Permit``.
+  /// Creates the client as registered. Sending requests for it requires a ``Permit``.
   func client(
     _ descriptor: Descriptor, _ registration: Registration, variables: [String: String] = [:]
   ) throws(CredentialError) -> Client {
@@ -80,11 +80,11 @@ package final class CredentialSource {
     return Set(names.filter { $0.hasSuffix(".yaml") }.map { String($0.dropLast(".yaml".count)) }).sorted()
   }
 
-  /// The descriptors whose hosts say one of these realms (RFC 9110, 11.5). Anybody can: it is worth a hint only.
+  /// Returns the descriptors with one of these realms (RFC 9110, 11.5), for hints only: any server can claim one.
   package func providers(ofRealms realms: [String]) -> [(descriptor: Descriptor, realm: String)] {
     let wanted = realms.map { $0.lowercased() }
     return knownProviders().compactMap { identifier in
-      // Most have none, and need not be decoded for that.
+      // Most descriptors have no realms, so decode only those that mention them.
       guard let path = home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
         bytes.firstPlace(of: "realms:".utf8) != nil, let descriptor = try? home.library.load(identifier).descriptor,
         let realm = descriptor.git?.realms.first(where: { wanted.contains($0.lowercased()) })
@@ -102,7 +102,7 @@ package final class CredentialSource {
     return http
   }
 
-  /// Runs a step of the protocol core, and masks secrets in its errors. Signatures need the program with a network.
+  /// Runs a step of the OAuth core and masks secrets in its errors. Signatures require the program with networking.
   func core<Result>(
     _ provider: String, _ step: @autoclosure () throws(OAuthError) -> Result
   ) throws(CredentialError) -> Result {
@@ -111,9 +111,18 @@ package final class CredentialSource {
     }
   }
 
+  /// Removes secrets from the parts of a credential that credmgr shows.
+  func presentable(_ credential: Credential) -> Credential {
+    secrets.learn(credential)
+    var credential = credential
+    credential.kept = credential.kept.filter { !secrets.reveals($0.value) }
+    credential.grantedScope = credential.grantedScope?.filter { !secrets.reveals($0) }
+    return credential
+  }
+
   // MARK: Locks
 
-  /// Runs `body` while no other process does so, unless `isDone`, which is asked while waiting, has a result.
+  /// Runs `body` under the account's lock. While waiting, it returns the result of `isDone` as soon as there is one.
   func withAccountLock<Result>(
     _ id: AccountID, timeout: Duration = .seconds(60), waiting: ((Duration) -> Void)? = nil,
     isDone: () throws(CredentialError) -> Result? = { () throws(CredentialError) in nil },
@@ -148,17 +157,17 @@ package final class CredentialSource {
 package enum Notice: Sendable, Equatable {
   case waiting(provider: String, account: String?, for: Duration)
   case interrupted(Interruption)
-  case beginsAnew(after: Interruption)  // A login that does not go on with what was interrupted.
-  case sameIdentity(provider: String, account: String, identity: String, other: String)  // As of an older account.
-  case notRevoked(provider: String, CredentialError)  // A new token that no account gets could not be revoked.
-  case loginsRefused(CredentialError)  // The provider was added, and why its logins will be refused.
+  case beginsAnew(after: Interruption)  // A login starts again instead of continuing an interrupted one.
+  case sameIdentity(provider: String, account: String, identity: String, other: String)  // `other` has this identity.
+  case notRevoked(provider: String, CredentialError)  // Revoking an unused new token failed.
+  case loginsRefused(CredentialError)  // The provider was added, but its logins will be refused.
   case unreadable(provider: String, fields: [ResponseField])
-  /// It cannot be noted who was handed a credential: something else is in the place of the file for it.
+  /// Something other than the log file is at its path, so uses of credentials cannot be noted.
   case handOutNotNoted(POSIXError)
-  /// The token could not be refreshed, and is handed out as long as it lives; `left` is `nil` where nobody knows.
+  /// The token could not be refreshed, but is valid for the time `left`; `nil` if the expiry is unknown.
   case notRefreshed(provider: String, account: String, left: Duration?, CredentialError)
-  /// The provider did not say for whom a login was, so that the account has a name and no identity.
+  /// The provider did not name the user, so the account has a name but no identity.
   case unidentified(account: String, CredentialError)
-  /// The provider's name for somebody cannot be an account's, so that the account has another name and no identity.
+  /// The provider's user name is not valid as an account name, so the account has another name and no identity.
   case unnameable(account: String, provider: String)
 }

@@ -1,21 +1,21 @@
-import Platform
-import Descriptors
+import CredmgrPlatform
+import CredmgrDescriptors
 
-/// Where everything lies: one folder with `CREDMGR_HOME`, else the folders of the XDG base directory specification.
+/// The paths of all files: one directory with `CREDMGR_HOME`, otherwise the XDG base directories.
 package struct Home: Sendable, Equatable {
   package let configuration: String
   package let vault: String
-  /// Computed when asked for: with a valid token, none of them is needed.
+  /// Computed on demand, because returning a valid token requires no descriptors.
   package var systemProviders: [String] { [Self.systemFolder] + Self.shippedProviders(executable) }
   static let systemFolder = "/etc/credmgr/providers"
-  package let person: String?  // `nil` where neither `HOME` nor the system says it.
-  /// Where processes of a login meet, and what processes were given last. Empty after a restart, if the system can.
+  package let person: String?  // `nil` if neither `HOME` nor the system has it.
+  /// Holds the inboxes of logins and the latest requests. Cleared at a restart if the system supports that.
   let runtime: String
   let desktop: SchemeHandler.Desktop?
   let executable: String
 
-  /// The shipped descriptors are looked for beside `executable`. `ownHome` is what the system says where `HOME` does
-  /// not; its argument tells whether nothing goes without.
+  /// Finds the shipped descriptors next to `executable`. `ownHome` returns the system's home directory if `HOME` is
+  /// unset; its argument says whether credmgr requires one.
   package init(
     environment: (String) -> String?, executable: String,
     ownHome: (_ isNeeded: Bool) -> String? = { UserEntry.current(elsewhere: $0)?.home }
@@ -46,13 +46,13 @@ package struct Home: Sendable, Equatable {
   }
 
   package init(withoutFolders executable: String) {
-    // proc(5): nobody makes a file there.
+    // No process can create files in proc(5).
     (configuration, vault, runtime) = ("/proc/credmgr/config", "/proc/credmgr/vault", "/proc/credmgr/run")
     (person, desktop) = (nil, nil)
     self.executable = executable
   }
 
-  /// For a program in `PREFIX/bin` or `PREFIX/libexec/credmgr`, or just built, in a `.build` folder beside `providers`.
+  /// Supports `PREFIX/bin`, `PREFIX/libexec/credmgr`, and a `.build` directory next to `providers`.
   private static func shippedProviders(_ executable: String) -> [String] {
     var components = executable.split(separator: "/").dropLast()
     if let build = components.firstIndex(of: ".build") {
@@ -62,7 +62,7 @@ package struct Home: Sendable, Equatable {
     return [components.dropLast().map { "/" + $0 }.joined() + "/share/credmgr/providers"]
   }
 
-  /// A program that lies beside another one, or in `libexec/credmgr` of the same prefix; `nil` if there is none.
+  /// Returns a program next to another, or in `libexec/credmgr` of the same prefix; `nil` if it does not exist.
   package static func sibling(_ name: String, of executable: String) -> String? {
     let folder = Path.directory(of: executable) ?? "/"
     return [folder + "/" + name, (Path.directory(of: folder) ?? "") + "/libexec/credmgr/" + name].first {
@@ -74,14 +74,14 @@ package struct Home: Sendable, Equatable {
 
   package var accountRules: String { configuration + "/accounts.yaml" }
 
-  /// What a process was given; a few processes share a file, so that they do not become many.
+  /// The latest request of a process. A few processes share a file, which limits the number of files.
   func repeatedRequest(_ process: Int32) -> String { runtime + "/asked-\(process % 64)" }
 
   package var library: DescriptorLibrary {
     DescriptorLibrary(directories: [userProviders] + systemProviders, read: readDescriptor)
   }
 
-  /// The same, with some files as they are about to be.
+  /// Returns the library with the new contents of some files.
   func library(replacing files: [String: [UInt8]]) -> DescriptorLibrary {
     DescriptorLibrary(directories: library.directories) { name throws(UnreadableDescriptor) in
       if let bytes = files[name] { return bytes }
@@ -89,10 +89,10 @@ package struct Home: Sendable, Equatable {
     }
   }
 
-  /// The descriptors that came with the program or the system.
+  /// The descriptors shipped with the program or the system.
   var shippedLibrary: DescriptorLibrary { DescriptorLibrary(directories: systemProviders, read: Self.descriptor) }
 
-  /// As `descriptor(at:)`; a file that another user can change is refused, as the vault is.
+  /// Reads a descriptor as `descriptor(at:)` does, but refuses a file that another user can change.
   @Sendable func readDescriptor(_ path: String) throws(UnreadableDescriptor) -> [UInt8]? {
     let bytes = try Self.descriptor(at: path)
     guard bytes != nil else { return nil }
@@ -106,7 +106,7 @@ package struct Home: Sendable, Equatable {
     return bytes
   }
 
-  /// `nil` when there is no such file; an error for what stands in its place and cannot be read.
+  /// Reads a descriptor; `nil` if there is no such file. Throws if anything there cannot be read.
   @Sendable package static func descriptor(at path: String) throws(UnreadableDescriptor) -> [UInt8]? {
     do throws(POSIXError) {
       return try File.read(path, limit: 1 << 20, ordinary: true)
@@ -124,7 +124,7 @@ package struct Home: Sendable, Equatable {
     }
   }
 
-  /// Whether a link on the way to a path leads to nothing: the file may be absent only for now.
+  /// Whether a broken link is on the way to a path. The file may be absent only temporarily.
   private static func leadsNowhere(_ path: String) -> Bool {
     var path = path
     while !File.isLink(path) {

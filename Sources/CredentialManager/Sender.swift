@@ -1,21 +1,23 @@
-import HTTP
-import OAuth
+import CredmgrHTTP
+import CredmgrOAuth
 
-// The one place that sends. Whatever goes to a provider is made, sent and looked at here.
+// The only code that sends requests to providers: it builds and sends each request, and checks the answer.
 extension CredentialSource {
   var nonce: RequestNonce { RequestNonce(now: clock.now(), random: random) }
 
-  /// Makes and sends a request, and once more if the `binding` says that the answer demands another try.
+  /// Builds and sends a request. Repeats it once if the answer demands that, according to `binding`.
   func send(
     to permit: Permit, bound binding: (any TokenBinding)? = nil,
     _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest
   ) throws(CredentialError) -> HTTPResponse {
-    try exchange(with: permit.provider, permit: permit, bound: binding, making: make) {
+    let response = try exchange(with: permit.provider, permit: permit, bound: binding, making: make) {
       network, request, isRefused throws(HTTPError) in
       let response = try network.send(request, limits: .tokenEndpoint)
       _ = isRefused(response)
       return response
     }
+    secrets.learn(response, of: permit.client.descriptor)
+    return response
   }
 
   func sendWithoutCredential(
@@ -27,8 +29,8 @@ extension CredentialSource {
     }
   }
 
-  /// As `send`, but passes the answer on piece by piece, and returns its head. `receive` does not get an answer that
-  /// demands another try. `body` replaces the request's own, and is sent from its beginning.
+  /// Streams the answer to `receive` and returns its head. `receive` does not get an answer that demands another try.
+  /// `body` replaces the request's own, and is sent from its start.
   func stream(
     to permit: Permit, body: (any HTTPBodySource)? = nil, limits: HTTPLimits, bound binding: (any TokenBinding)?,
     _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest, receive: (HTTPPart) -> Bool

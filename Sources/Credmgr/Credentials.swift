@@ -1,8 +1,8 @@
-import CredentialManager
-import Cryptography
-import Curl
-import HTTP
-import Platform
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrCurl
+import CredmgrHTTP
+import CredmgrPlatform
 
 /// The credentials that `credmgr` keeps for the user who runs this program.
 ///

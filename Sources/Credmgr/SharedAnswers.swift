@@ -1,4 +1,4 @@
-import Platform
+import CredmgrPlatform
 import Synchronization
 
 /// Answers questions on threads that may block. Tasks that ask the same question while it is being answered share the

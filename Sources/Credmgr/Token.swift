@@ -1,6 +1,6 @@
-import CredentialManager
-import Cryptography
-import OAuth
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrOAuth
 
 /// An access token and what the provider said about it. Descriptions do not show the token.
 public struct Token: Sendable, Equatable {

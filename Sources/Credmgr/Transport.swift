@@ -1,5 +1,5 @@
 import Dispatch
-import HTTP
+import CredmgrHTTP
 import Synchronization
 
 /// Sends requests for credmgr, for example with the HTTP client that a server has already.

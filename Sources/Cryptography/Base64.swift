@@ -1,4 +1,4 @@
-import CSodium
+import CredmgrCSodium
 
 /// Base64 (RFC 4648, 4 and 5) without tables indexed by secret bits. Decoding accepts canonical encodings only: no
 /// blanks, no line ends, no wrong padding, no stray bits.

@@ -1,4 +1,4 @@
-import COpenSSL
+import CredmgrCOpenSSL
 
 /// A hash function of FIPS 180-4. Only OAuth 1.0a (RFC 5849, 3.4.2) uses SHA-1, whose use in HMAC is still sound.
 package enum HashAlgorithm: Sendable, CaseIterable {

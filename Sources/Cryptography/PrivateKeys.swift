@@ -1,4 +1,4 @@
-import COpenSSL
+import CredmgrCOpenSSL
 import Synchronization
 
 /// A key that signs with RSASSA-PKCS1-v1_5 (RFC 8017, 8.2), as in OAuth 1.0a's `RSA-SHA1` and JWT's `RS256`.

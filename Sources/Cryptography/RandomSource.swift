@@ -1,4 +1,4 @@
-import CSodium
+import CredmgrCSodium
 
 /// A source of random bytes; tests replace it to get known bytes.
 package protocol RandomSource: Sendable { func bytes(_ count: Int) -> [UInt8] }

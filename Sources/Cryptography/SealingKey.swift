@@ -1,4 +1,4 @@
-import CSodium
+import CredmgrCSodium
 import Synchronization
 
 /// A key in locked memory that core dumps exclude, on guarded pages that hold nothing but keys. libsodium erases it

@@ -1,4 +1,4 @@
-import CSodium
+import CredmgrCSodium
 import Synchronization
 
 /// A token, a password or the text of a key, which prints as nothing. The bytes are erased with the last copy of the

@@ -1,5 +1,5 @@
-import HTTP
-import Text
+import CredmgrHTTP
+import CredmgrText
 
 /// Sends requests with libcurl: verifies certificates, follows no redirect and sends no request twice. It honours the
 /// proxy variables of the environment except for loopback. Not thread-safe.

@@ -1,5 +1,5 @@
-import CCurl
-import HTTP
+import CredmgrCCurl
+import CredmgrHTTP
 
 extension HTTPError {
   /// Translates a code of libcurl-errors(3).

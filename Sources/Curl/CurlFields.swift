@@ -1,4 +1,4 @@
-import HTTP
+import CredmgrHTTP
 
 /// Writes header fields in the form of CURLOPT_HTTPHEADER(3).
 enum CurlFields {

@@ -1,7 +1,7 @@
-import CCurl
+import CredmgrCCurl
 import Glibc
-import HTTP
-import Text
+import CredmgrHTTP
+import CredmgrText
 
 /// A libcurl handle with its open connections.
 @safe final class CurlSession {

@@ -1,6 +1,6 @@
-import CCurl
-import HTTP
-import Text
+import CredmgrCCurl
+import CredmgrHTTP
+import CredmgrText
 
 final class CurlTransfer {
   private(set) var head: HTTPResponse?

@@ -1,4 +1,4 @@
-import Text
+import CredmgrText
 
 /// A value that may contain secrets, whose description and dump show none of its content.
 package protocol Redacted: CustomStringConvertible, CustomReflectable {}

@@ -1,4 +1,4 @@
-import Text
+import CredmgrText
 
 /// Percent-encoding (RFC 3986, section 2.1) in the form that RFC 5849, section 3.6, requires for signatures.
 package enum PercentEncoding {

@@ -1,4 +1,4 @@
-import Text
+import CredmgrText
 
 /// The grammar of RFC 3986, appendix A, as far as ``URI`` accepts it.
 enum URISyntax {

@@ -1,12 +1,12 @@
-import Cryptography
-import HTTP
-import Descriptors
-import Text
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrDescriptors
+import CredmgrText
 
-/// A client that is registered at a provider (RFC 6749, 2): the descriptor, its variables, and who we are there.
+/// A client registered at a provider (RFC 6749, 2): the descriptor, its variables, and the client's credentials.
 package struct Client: Sendable {
   package let descriptor: Descriptor
-  package let identifier: String  // Or the consumer key.
+  package let identifier: String  // For OAuth 1.0a, the consumer key.
   package let secret: Secret?  // For RSA signatures, the private key as PEM.
   package let variables: [String: String]
   let computing: any RequestComputing
@@ -22,14 +22,14 @@ package struct Client: Sendable {
     variables = values
   }
 
-  /// A client that nobody registered: the variables have their defaults, or no value.
+  /// Creates a client without a registration. Its variables have their defaults or no value.
   package init(unregistered descriptor: Descriptor) {
     let defaults = descriptor.variables.compactMap { variable in variable.defaultValue.map { (variable.name, $0) } }
     let values = Dictionary(defaults) { first, _ in first }
     self.init(descriptor: descriptor, identifier: "", secret: nil, values: values)
   }
 
-  /// A variable that is not given has its default. Throws for one that is unknown, invalid, or has neither.
+  /// Fills in defaults. Throws if a variable is unknown, invalid, or has neither a value nor a default.
   package init(
     descriptor: Descriptor, identifier: String, secret: Secret?, variables given: [String: String]
   ) throws(ProviderError) {
@@ -43,7 +43,7 @@ package struct Client: Sendable {
       guard var variable = descriptor.variable(name) else {
         throw .unknownVariable(name, known: descriptor.variables.map(\.name))
       }
-      // Whatever text it may be, in a host it has to be a host's: before anything is sent, and a code is lost.
+      // Check now that the text is valid in a host: a failure during the login could lose a code.
       if variable.format == .text {
         for endpoint in descriptor.endpoints.values {
           for (place, names) in endpoint.url.hostPlaces where names.contains(name) {
@@ -72,9 +72,9 @@ package struct Client: Sendable {
     return values
   }
 
-  /// The values of the names in a template: of the request itself (`request_…`), of the exchange (what is known of
-  /// this one login or request alone), the redirect URI with the port that the login had, fields of answers that the
-  /// credential keeps, the variables of the login, those of the provider, and the client and the credential.
+  /// Returns a lookup for the names in templates. From first to last, the sources are: the request (`request_…`),
+  /// this login or exchange, the redirect URI with the login's port, fields that the credential keeps from answers, the
+  /// variables of the login and of the provider, the client, and the credential.
   package func values(
     for credential: Credential? = nil, _ exchange: [String: String] = [:], of request: HTTPRequest? = nil
   ) -> (String) -> String? {
@@ -82,7 +82,7 @@ package struct Client: Sendable {
     return { name in values(name).flatMap { $0.hasPrivateKey ? nil : $0 } }
   }
 
-  /// The same with private keys, which sign and are never sent, whatever the descriptor says.
+  /// Returns the same lookup with private keys added. They sign requests and are never sent.
   func signingValues(
     for credential: Credential?, _ exchange: [String: String], of request: HTTPRequest? = nil
   ) -> (String) -> String? {
@@ -92,19 +92,19 @@ package struct Client: Sendable {
     }
   }
 
-  /// The client secret where it is sent.
+  /// Returns the client secret for sending; throws if it is a private key.
   func sentSecret() throws(OAuthError) -> String {
     guard let text = secret?.reveal() else { throw .clientSecretMissing }
     guard !text.hasPrivateKey else { throw .privateKeyIsNotSent }
     return text
   }
 
-  /// What an earlier version kept, or an exported file brings, may be beyond what the descriptor allows.
+  /// Ignores values from older versions or imported files that the descriptor does not allow.
   private func kept(_ name: String, in credential: Credential?) -> String? {
     credential?.kept[name].flatMap { descriptor.accepts($0, keptAs: name) ? $0 : nil }
   }
 
-  /// What the descriptor keeps of an answer; a value that it does not allow makes the answer no good.
+  /// Returns the fields that the descriptor keeps; throws if the descriptor does not allow a value.
   func kept(_ answer: Answer) throws(OAuthError) -> [String: String] {
     let kept = answer.kept
     for (name, value) in kept.sorted(by: { $0.key < $1.key }) where !descriptor.accepts(value, keptAs: name) {
@@ -125,7 +125,7 @@ package struct Client: Sendable {
     }
   }
 
-  /// As the descriptor names it, with its variables filled.
+  /// The issuer that the descriptor names, with its variables filled in.
   var issuer: String? { descriptor.issuer.flatMap { try? $0.filled(values()) } }
 
   func joined(_ scope: [String]) -> String { scope.joined(separator: descriptor.scope.separator) }
@@ -135,7 +135,7 @@ package struct Client: Sendable {
     return endpoint
   }
 
-  /// The redirect URI as it is registered, with its variables filled; a loopback one without a port takes any.
+  /// The registered redirect URI with its variables filled in. A loopback URI without a port allows any port.
   package func redirect() throws(OAuthError) -> Redirect {
     if descriptor.redirect.template.literal == "oob" { return .outOfBand("oob") }
     do throws(URLTemplateError) {
@@ -143,7 +143,7 @@ package struct Client: Sendable {
       let text = (try? descriptor.redirect.template.filled(values)) ?? ""
       if text == "oob" || text == "urn:ietf:wg:oauth:2.0:oob" { return .outOfBand(text) }
       let uri = try descriptor.redirect.anyScheme(values)
-      // What listens is one of these three; another address of loopback is somebody else's.
+      // credmgr listens at these three hosts only; any other loopback address belongs to another program.
       let isOurs = ["127.0.0.1", "localhost", "[::1]"].contains(uri.host)
       if uri.scheme == "http", isOurs { return .loopback(uri) }
       if uri.scheme == "http", !uri.isLoopback { throw URLTemplateError.insecure(uri.text) }
@@ -155,6 +155,6 @@ package struct Client: Sendable {
 }
 
 extension String {
-  /// Whether a private key stands in it as PEM (RFC 7468).
+  /// Whether the text contains a private key as PEM (RFC 7468).
   var hasPrivateKey: Bool { utf8.count > 64 && firstPlace(of: "PRIVATE KEY-----") != nil }
 }

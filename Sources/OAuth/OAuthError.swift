@@ -1,41 +1,41 @@
-import Descriptors
+import CredmgrDescriptors
 
 package enum OAuthError: Error, Sendable, Equatable {
   case noEndpoint(EndpointKind)
   case url(EndpointKind, URLTemplateError)
   case missingValue(EndpointKind, name: String)
   case refused(EndpointKind, ErrorResponse)
-  /// 429, a status of 500 and above, or one of the RFC's words for it. The status is `nil` for a redirect.
+  /// The endpoint answered 429, 5xx or an equivalent error code. `status` is `nil` if the error came in a redirect.
   case unavailable(EndpointKind, status: Int?, words: String?, retryAfter: Duration?)
-  /// The endpoint sends us elsewhere, which is not followed: it would carry secrets along.
+  /// The endpoint redirected the request. The redirect is not followed, because it would forward secrets.
   case redirected(EndpointKind, status: Int)
   case unreadable(EndpointKind, expected: ResponseFormat, mediaType: String?)
   case missingField(EndpointKind, ResponseField)
   case malformedField(EndpointKind, ResponseField)
-  /// A parameter or a member that is read, and that the answer has several times (RFC 6749, 3.1).
+  /// The answer contains a parameter or member several times (RFC 6749, 3.1).
   case repeated(EndpointKind, name: String)
-  /// A token that is presented in a way that is not the descriptor's (RFC 6749, 7.1).
+  /// The token must be presented differently from what the descriptor says (RFC 6749, 7.1).
   case tokenType(EndpointKind, String)
   case idToken(EndpointKind, IDTokenFault)
-  /// An assertion for an endpoint of another origin than that of the token endpoint.
+  /// The request would send an assertion to another origin than that of the token endpoint.
   case foreignAssertion(EndpointKind, origin: String)
-  /// An assertion for another server than that of the token endpoint.
+  /// The audience of the assertion is another server than that of the token endpoint.
   case foreignAudience(String)
-  /// What the descriptor keeps of an answer is not what it allows there.
+  /// The answer contains a value that the descriptor does not allow for a kept field.
   case valueOutOfBounds(EndpointKind, name: String)
-  /// The parameter or the header is longer than templates may become.
+  /// The parameter or header exceeds the maximum length of a filled template.
   case computedValueTooLong(EndpointKind, name: String)
-  case insecurePage(ResponseField)  // The page where a device's code is entered is no `https`.
-  /// It is at an origin that is neither an endpoint's nor that of the provider's answer.
+  case insecurePage(ResponseField)  // The page for the device code is not `https`.
+  /// The page is at an origin that belongs neither to an endpoint nor to the provider's answer.
   case foreignPage(origin: String)
   case secretAccount
   case stateMismatch
   case stateMissing
   case issuerMismatch(expected: String, found: String)
   case issuerMissing(expected: String)
-  /// The answer names an issuer on a host that is not the provider's, whose issuer no descriptor names.
+  /// The answer names an issuer on a foreign host, and the descriptor names no issuer.
   case foreignIssuer(found: String, host: String)
-  /// The address of an endpoint sets a parameter that only the engine sets.
+  /// The endpoint's address sets a parameter that only credmgr may set.
   case ownedParameter(EndpointKind, name: String)
   case notARedirect
   case foreignRedirect(expected: String)
@@ -43,24 +43,24 @@ package enum OAuthError: Error, Sendable, Equatable {
   case callbackNotConfirmed
   case deviceCodeExpired
   case clientSecretMissing
-  case privateKeyIsNotSent  // The descriptor would have a private key sent as the client secret.
+  case privateKeyIsNotSent  // The descriptor would send a private key as the client secret.
   case unknownAuthentication(String)
   case clientKeyMalformed
-  case noSignatures  // This program is static and cannot sign; one that is linked dynamically can.
+  case noSignatures  // A statically linked program cannot sign; a dynamically linked one can.
   case unknownSignature(String)
   case notRefreshable
   case foreignHost(String)
-  case presentedInQuery  // The token or the signature goes into the URL or the body.
+  case presentedInQuery  // The token or signature goes into the URL or the body.
   case credentialHeader(String)
   case signatureNeedsURL
   case malformedHeader(name: String)
   case malformedCredential
 }
 
-/// What a provider said when it said no (RFC 6749, 5.2 and 4.1.2.1).
+/// A provider's error answer (RFC 6749, 5.2 and 4.1.2.1).
 package struct ErrorResponse: Sendable, Equatable {
-  package let code: String  // The code in the RFC's words, where the descriptor translates the provider's.
-  /// The provider's words for people, in one line, without control characters, 500 characters at most.
+  package let code: String  // The RFC's code if the descriptor translates the provider's code.
+  /// The provider's text for people: one line without control characters, at most 500 characters.
   package let words: String?
   package let status: Int?
 

@@ -1,5 +1,5 @@
 import Glibc
-import Text
+import CredmgrText
 
 package protocol WallClock: Sendable {
   func now() -> Moment

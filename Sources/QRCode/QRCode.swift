@@ -1,4 +1,4 @@
-import CQREncode
+import CredmgrCQREncode
 
 /// A QR code (ISO/IEC 18004) of a text: a square of dark and light modules, without the quiet zone around it.
 package struct QRCode: Sendable, Equatable {

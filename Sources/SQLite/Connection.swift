@@ -1,4 +1,4 @@
-import CSQLite
+import CredmgrCSQLite
 
 /// A connection to one database file that trusts nothing in the file's schema. Not thread-safe.
 @safe package final class Connection {

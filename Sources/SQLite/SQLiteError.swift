@@ -1,4 +1,4 @@
-import CSQLite
+import CredmgrCSQLite
 
 /// A failure of SQLite, without SQL text, bound values or the content of a row.
 package enum SQLiteError: Error, Equatable, Sendable {

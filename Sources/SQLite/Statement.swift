@@ -1,4 +1,4 @@
-import CSQLite
+import CredmgrCSQLite
 
 package enum SQLValue {
   case integer(Int64)

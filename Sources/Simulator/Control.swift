@@ -1,7 +1,7 @@
-import HTTP
-import JSON
+import CredmgrHTTP
+import CredmgrJSON
 
-// What the provider has beside its own endpoints: pages for a person, and what a test asks and changes.
+// The provider's extra pages: for users, and for tests that inspect and change its state.
 
 extension Simulation {
   static let controlPrefix = "/simulator/"
@@ -54,7 +54,7 @@ extension Simulation {
     }
   }
 
-  /// The account that a person approves as; `nil` for no.
+  /// Returns the account that the user approves as; `nil` if the user declines.
   private func decision(_ form: FormParameters) throws(Refusal) -> String? {
     switch form[first: "decision"] {
     case "approve":

@@ -1,16 +1,16 @@
-import Commands
-import Cryptography
-import Descriptors
-import HTTP
-import JSON
-import Text
+import CredmgrCommands
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrText
 
-/// A provider that behaves as its descriptor says, strictly: requests in, answers out, without a socket. Its endpoints
+/// A provider that strictly follows its descriptor. It turns requests into answers and uses no socket. Its endpoints
 /// are extensions, one file each.
 struct Simulation {
   static let clientIdentifier = "simulator-client"
 
-  let descriptor: Descriptor  // The given one, with its endpoints on this machine.
+  let descriptor: Descriptor  // With endpoints on this machine.
   let origin: String
   let settings: SimulationSettings
   let clientSecret: Secret  // For RSA signatures, a private key as PEM.
@@ -33,13 +33,13 @@ struct Simulation {
     func choice<Choice: RawRepresentable<String>>(_ template: Template) throws(CommandError) -> Choice {
       let text = (try? template.filled { simulated.variable($0)?.defaultValue }) ?? ""
       if let choice = Choice(rawValue: text) { return choice }
-      throw .usage("\(quoted(text)) is no signature method or transport of OAuth 1.0a")
+      throw .usage("\(quoted(text)) is not a signature method or transport of OAuth 1.0a")
     }
     signature = (try choice(simulated.oauth1.signatureMethod), try choice(simulated.oauth1.transport))
     if isOAuth1, signature.method.isRSA, (try? RSAPrivateKey(pem: clientSecret)) == nil {
       throw .usage(
-        "\(signature.method.rawValue) needs the client's RSA key",
-        hint: "make one with \"openssl genrsa -out key.pem 2048\", and \(add: "--client-secret-file", "key.pem")")
+        "\(signature.method.rawValue) requires an RSA key for the client",
+        hint: "run \"openssl genrsa -out key.pem 2048\", then \(add: "--client-secret-file", "key.pem")")
     }
   }
 
@@ -51,7 +51,7 @@ struct Simulation {
     return Self.mark + "\n" + written.yaml
   }
 
-  private static let mark = "# The provider as credmgr-simulator plays it: it is gone when the simulator ends."
+  private static let mark = "# Written by credmgr simulate; works only while the simulator runs."
 
   static func isOurs(_ bytes: [UInt8]) -> Bool { bytes.starts(with: mark.utf8) }
 
@@ -67,8 +67,7 @@ struct Simulation {
 
   func value(_ name: String) -> String? { descriptor.variable(name)?.defaultValue }
 
-  /// What is known of a name in the descriptor's templates; `kept` is what is kept for the account that the request is
-  /// about, where that is known.
+  /// Returns a lookup for the names in templates. `kept` are the kept fields of the request's account, if known.
   func knowledge(_ kept: [String: String] = [:]) -> (String) -> Knowledge {
     { name in
       if let value = kept[name] ?? settings.variables[name] { return .known(value) }
@@ -90,10 +89,10 @@ struct Simulation {
 
   mutating func addConsent(account: String, scope: [String]) -> ConsentID {
     state.log.count(.logins)
-    // Everything that the descriptor keeps of any answer, with a value that can be told from others.
+    // Returns every field that the descriptor keeps, with recognizable values.
     let names = descriptor.endpoints.values.flatMap(\.response.keep).map(\.name)
     var kept = Dictionary(names.map { ($0, "sample-" + $0) }, uniquingKeysWith: { first, _ in first })
-    // Without an identity endpoint, one of them is the account's name.
+    // Without an identity endpoint, one field is the account's name.
     if descriptor.endpoints[.identity] == nil, let name = descriptor.account.first?.text, kept[name] != nil {
       kept[name] = account
     }
@@ -105,7 +104,7 @@ struct Simulation {
     if state.consents[consent].isRevoked { throw .revoked }
   }
 
-  /// How long an access token lives.
+  /// The lifetime of access tokens.
   var lifetime: Duration { settings.lifetime ?? descriptor.expiry.lifetime ?? .hours(1) }
 
   static let refreshTokenLifetime = Duration.days(30)
@@ -119,7 +118,7 @@ struct Simulation {
     answer.set(.accessToken, .string(token))
     answer.set(.tokenType, .string(tokenType))
     setExpiry(.expiresIn, .expiresAt, to: lifetime, in: &answer)
-    // Where the access token itself is what is refreshed with, there is no other.
+    // If the access token refreshes itself, there is no other.
     if withRefreshToken || rules.refreshesWithAccessToken {
       let refreshToken = rules.refreshesWithAccessToken ? token : randomText("refresh-")
       let lifetime = Self.refreshTokenLifetime
@@ -133,17 +132,17 @@ struct Simulation {
     answer.set(kept: granted.kept, rules.keep)
   }
 
-  /// A token that says itself when it expires (RFC 7519, 4.1.4).
+  /// Returns a token that contains its expiry (RFC 7519, 4.1.4).
   private func jwt() -> String {
     Self.jwt(["alg": "none"], ["exp": .duration(now + lifetime), "jti": .string(randomText(""))]) + ".x"
   }
 
-  /// The part of a JWT that is signed (RFC 7515, 3.1).
+  /// Returns the signed part of a JWT (RFC 7515, 3.1).
   static func jwt(_ header: JSONValue, _ claims: JSONValue) -> String {
     [header, claims].map { Base64.encodeURL(Array($0.encoded.utf8)) }.joined(separator: ".")
   }
 
-  /// A duration always, and a moment where the descriptor knows where it stands.
+  /// Sets the duration, and also the moment if the descriptor has a path for it.
   private func setExpiry(
     _ duration: ResponseField, _ moment: ResponseField, to lifetime: Duration, in answer: inout AnswerContent
   ) {
@@ -152,14 +151,14 @@ struct Simulation {
     answer.set(duration, time: lifetime)
     guard answer.rules.fields[moment] != nil else { return }
     if form == .date {
-      // With the space that OCLC writes, which is the harder of the two forms.
+      // Use a space as OCLC does, because it is the harder form to parse.
       answer.set(moment, .string((0 + (now + lifetime) as Moment).text.exchanging("T", for: " ")))
     } else {
       answer.set(moment, time: now + lifetime)
     }
   }
 
-  /// The type that goes with the scheme in the header; GitHub's `token` is a `bearer`, too.
+  /// The token type for the header's scheme. GitHub's scheme `token` also has the type `bearer`.
   private var tokenType: String {
     guard case .header(_, let scheme) = descriptor.headerStyle.location, scheme.lowercased() == "bearer" else {
       return "bearer"
@@ -169,6 +168,6 @@ struct Simulation {
 }
 
 extension ResponseRules {
-  /// Whether a token is renewed with itself (Instagram).
+  /// Whether the access token is its own refresh token (Instagram).
   var refreshesWithAccessToken: Bool { source(of: .refreshToken).paths.first == source(of: .accessToken).paths.first }
 }

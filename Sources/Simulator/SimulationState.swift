@@ -1,40 +1,40 @@
-import Descriptors
-import JSON
+import CredmgrDescriptors
+import CredmgrJSON
 
-/// What somebody consented to once; revoking it revokes every token that came of it.
+/// A user's consent. Revoking it revokes every token that resulted from it.
 struct Consent: Sendable {
   var account: String
   var scope: [String]
-  var kept: [String: String]  // What the descriptor keeps besides the tokens.
+  var kept: [String: String]  // The kept fields besides the tokens.
   var isRevoked = false
 }
 
 typealias ConsentID = Int
 
-/// Also a token of RFC 5849. Moments are here the time since 1970: `Moment` has no milliseconds.
+/// A token, also of OAuth 1.0a. Times are durations since 1970, because `Moment` has no milliseconds.
 struct IssuedToken: Sendable {
   var consent: ConsentID
-  var expiresAt: Duration?  // `nil`: it does not expire.
-  var secret = ""  // The shared secret (RFC 5849).
-  var replacedAt: Duration?  // When another refresh token took its place.
+  var expiresAt: Duration?  // `nil` if it never expires.
+  var secret = ""  // For OAuth 1.0a.
+  var replacedAt: Duration?  // `nil` unless replaced.
 }
 
-/// What is remembered of an authorization request until the person has decided, and with the code.
+/// The terms of an authorization request, kept until the user decides, and then with the code.
 struct AuthorizationTerms: Sendable {
   var grant: Grant
-  var redirectURI: String?  // `nil`: the request named none, and the registered one is meant.
+  var redirectURI: String?  // `nil` for the registered one.
   var scope: [String]
   var state: String?
   var challenge: String?
-  var nonce: String?  // OpenID Connect Core 1.0, 3.1.2.1: what the ID token has to have in it.
+  var nonce: String?  // For the ID token (OpenID Connect Core 1.0, 3.1.2.1).
 }
 
 enum ConsentSubject: Sendable {
   case authorization(AuthorizationTerms)  // RFC 6749, 4.1.1 and 4.2.1.
-  case temporaryCredentials(String)  // RFC 5849, 2.2: the temporary token.
+  case temporaryCredentials(String)  // The temporary token (RFC 5849, 2.2).
 }
 
-/// RFC 6749, 4.1.2.
+/// A code (RFC 6749, 4.1.2).
 struct IssuedCode: Sendable {
   var terms: AuthorizationTerms
   var consent: ConsentID
@@ -42,7 +42,7 @@ struct IssuedCode: Sendable {
   var isUsed = false
 }
 
-/// Codes of RFC 8628, 3.2.
+/// The codes of a device login (RFC 8628, 3.2).
 struct IssuedDeviceCode: Sendable {
   enum Decision: Sendable {
     case pending
@@ -53,17 +53,17 @@ struct IssuedDeviceCode: Sendable {
   var userCode: String
   var scope: [String]
   var expiresAt: Duration
-  var interval: Duration  // What has to lie between two questions.
+  var interval: Duration  // The least time between polls.
   var askedAt: Duration?
   var decision = Decision.pending
 }
 
-/// Temporary credentials of RFC 5849, 2.1.
+/// Temporary credentials (RFC 5849, 2.1).
 struct IssuedTemporaryCredentials: Sendable {
   var secret: String
   var callback: String
   var scope: [String]
-  var authorization: (verifier: String, consent: ConsentID)?  // After the consent.
+  var authorization: (verifier: String, consent: ConsentID)?  // After consent.
 }
 
 struct SimulationState: Sendable {
@@ -74,9 +74,9 @@ struct SimulationState: Sendable {
   var refreshTokens: [String: IssuedToken] = [:]
   var sessionHandles: [String: ConsentID] = [:]
   var deviceCodes: [String: IssuedDeviceCode] = [:]
-  var newestDeviceCode: String?  // The newest one, which is approved when none is named.
+  var newestDeviceCode: String?  // Approved if the user names none.
   var temporaryCredentials: [String: IssuedTemporaryCredentials] = [:]
-  var nonces: Set<String> = []  // Timestamp, nonce and token of every signed request (RFC 5849, 3.3).
+  var nonces: Set<String> = []  // The time, nonce and token of each signed request (RFC 5849, 3.3).
   var log = SimulationLog()
 }
 

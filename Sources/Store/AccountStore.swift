@@ -1,5 +1,5 @@
-import Cryptography
-import Platform
+import CredmgrCryptography
+import CredmgrPlatform
 
 /// The stored accounts: sealed records that change atomically, a lock for each account, space for a response that must
 /// not be lost, and a log. Every store passes the same tests (Tests/StoreTests).

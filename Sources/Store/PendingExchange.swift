@@ -1,5 +1,5 @@
-import Cryptography
-import Platform
+import CredmgrCryptography
+import CredmgrPlatform
 
 /// An account that no other process can refresh, log in or log out meanwhile.
 package struct LockedAccount: ~Copyable {

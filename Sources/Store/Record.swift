@@ -1,4 +1,4 @@
-import Cryptography
+import CredmgrCryptography
 
 /// The kind of a record. The number is part of the file format.
 package enum RecordKind: UInt8, Sendable, CaseIterable {

@@ -1,4 +1,4 @@
-import Platform
+import CredmgrPlatform
 
 /// An error of a store. No case holds a payload or a key.
 package enum StoreError: Error, Equatable, Sendable {

@@ -1,4 +1,4 @@
-import Text
+import CredmgrText
 
 package struct VaultStatus: Sendable, Equatable {
   package struct Slot: Sendable, Equatable {

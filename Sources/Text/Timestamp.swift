@@ -1,4 +1,4 @@
-import JSON
+import CredmgrJSON
 
 /// A moment in UTC, to the second, without leap seconds.
 package struct Moment: Sendable, Hashable, Comparable, ExpressibleByIntegerLiteral {

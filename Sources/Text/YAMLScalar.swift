@@ -1,4 +1,4 @@
-import JSON
+import CredmgrJSON
 
 /// Writes texts that YAML reads back unchanged (YAML 1.2, 7.3).
 package enum Scalar {

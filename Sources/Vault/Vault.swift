@@ -1,8 +1,8 @@
-import Cryptography
-import Platform
-import SQLite
-import Store
-import Text
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrSQLite
+import CredmgrStore
+import CredmgrText
 
 /// The stored credentials: one SQLite file in which every record is sealed separately (docs/vault-format.md).
 ///

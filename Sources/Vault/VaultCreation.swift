@@ -1,8 +1,8 @@
-import Cryptography
-import Platform
-import SQLite
-import Store
-import Text
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrSQLite
+import CredmgrStore
+import CredmgrText
 
 extension Vault {
   /// Creates the missing files, the key file first: a killed process leaves a key without a vault, never the reverse.

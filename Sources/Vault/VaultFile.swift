@@ -1,6 +1,6 @@
-import Platform
-import SQLite
-import Store
+import CredmgrPlatform
+import CredmgrSQLite
+import CredmgrStore
 
 /// The open file of a vault, which needs no key.
 struct VaultFile {

@@ -1,5 +1,5 @@
-import Platform
-import Store
+import CredmgrPlatform
+import CredmgrStore
 
 package struct VaultLocation: Sendable, Equatable {
   package let directory: String

@@ -1,6 +1,6 @@
-import Cryptography
-import Platform
-import Store
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrStore
 
 extension Vault: AccountStore {
   package func lock(

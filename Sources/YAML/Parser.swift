@@ -1,4 +1,4 @@
-import CYAML
+import CredmgrCYAML
 
 /// Limits of the input, because strangers exchange descriptors. Larger files are not descriptors.
 package enum Limits {
@@ -81,7 +81,10 @@ private enum Event {
   private var failure: YAMLError {
     let problem = unsafe parser.pointee.problem.map { unsafe String(cString: $0) } ?? "out of memory"
     guard unsafe parser.pointee.error == YAML_READER_ERROR else {
-      return YAMLError(.syntax(problem), at: place(unsafe parser.pointee.problem_mark))
+      let place = place(unsafe parser.pointee.problem_mark)
+      let beginning = source.line(place.line).unicodeScalars.prefix(place.column)
+      let isTab = beginning.last == "\t" || beginning.first == "\t"
+      return YAMLError(.syntax(isTab ? "a tab cannot indent a line; use spaces" : problem), at: place)
     }
     // libyaml gives no line for a forbidden character, but the number of bytes before it.
     let bytes = source.text.utf8.prefix(unsafe Int(parser.pointee.problem_offset))

@@ -1,6 +1,6 @@
-import Commands
-import JSON
-import Platform
+import CredmgrCommands
+import CredmgrJSON
+import CredmgrPlatform
 
 // Prints the table of commands as JSON, from which script/manual generates the manual pages.
 

@@ -1,10 +1,10 @@
-import Commands
-import Curl
+import CredmgrCommands
+import CredmgrCurl
 import Glibc
-import HTTP
-import Platform
-import QRCode
-import Simulator
+import CredmgrHTTP
+import CredmgrPlatform
+import CredmgrQRCode
+import CredmgrSimulator
 
 /// The entry point that the C library calls, as in `credmgr`.
 @c(credmgr_online_main)

@@ -1,5 +1,5 @@
-import Commands
-import Platform
+import CredmgrCommands
+import CredmgrPlatform
 
 /// The entry point that the C library calls: the package manager links `main` to this name.
 ///

@@ -1,19 +1,19 @@
 import Glibc
-import Platform
+import CredmgrPlatform
 import Synchronization
 
-/// A server on loopback that answers with fixed texts, and notes what it was asked.
+/// A loopback server that returns fixed answers and records its requests.
 final class AnswerServer: Sendable {
-  /// What it answers to a method and a path: the first of a path once, then the next; the last one again and again.
+  /// The answers to a method and path, in order. The last one repeats.
   struct Answer: Sendable {
     let route: String
-    /// The status; 0 ends the connection without a word, and `never` waits until the other side ends it.
+    /// The status; 0 closes the connection without an answer, and `never` waits until the client closes it.
     let status: String
     let fields: [String]
     let body: [UInt8]
 
-    /// Reads a status line, header lines, an empty line, and the body; JSON alone is the body of a good answer. The line
-    /// `Filled-To: N` fills the body with spaces up to N bytes.
+    /// Reads a status line, headers, an empty line and the body. JSON alone is the body of a successful answer. The
+    /// line `Filled-To: N` pads the body with spaces to N bytes.
     init(route: String, _ text: String) {
       self.route = route
       let whole =
@@ -46,7 +46,7 @@ final class AnswerServer: Sendable {
 
   struct NoServer: Error {}
 
-  /// - Parameter note: is called with each request before it is answered.
+  /// Calls `note` with each request before answering it.
   init(_ answers: @escaping (String) -> [Answer], note: @escaping (String) -> Void) throws {
     listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()
@@ -76,7 +76,7 @@ final class AnswerServer: Sendable {
   }
 
   deinit {
-    // Ends the accept that waits for a connection that does not come.
+    // Ends the pending accept.
     shutdown(listener, Int32(SHUT_RDWR))
     pthread_join(thread, nil)
     close(listener)
@@ -88,7 +88,7 @@ final class AnswerServer: Sendable {
       let client = accept(listener, nil, nil)
       if client < 0 { return }
       defer { close(client) }
-      // A client that sends half a request must not hold up the others for ever.
+      // A client that sends half a request must not block the others.
       var patience = timeval(tv_sec: 10, tv_usec: 0)
       unsafe setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
       let request = read(client)

@@ -1,15 +1,15 @@
-import JSON
+import CredmgrJSON
 import Testing
 
-@testable import Commands
+@testable import CredmgrCommands
 
-/// What kubectl says of the cluster that a token is for.
+/// Tests how credmgr reads kubectl's information about the cluster.
 @Suite struct ExecQuestionTests {
   private static func question(_ spec: String) throws -> ExecQuestion {
     try ExecQuestion(#"{"apiVersion": "client.authentication.k8s.io/v1", "spec": \#(spec)}"#)
   }
 
-  /// kubectl takes more for an address than this reads; nobody could say whom it means.
+  /// kubectl accepts more addresses than credmgr, but their hosts are ambiguous.
   @Test(arguments: [
     "http://u@10.0.0.1:8080", "https://u@k8s.example", "https://u:p@k8s.example", "10.0.0.1:8080", "k8s.example:6443",
     "localhost:8080", "http://127.1:80", "http://010.0.0.1", "http://0x7f.0.0.1", "http://2130706433",
@@ -35,7 +35,7 @@ import Testing
     #expect(try Self.question("{}").server == nil)
     #expect(try Self.question(#"{"cluster": null}"#).server == nil)
     #expect(try Self.question(#"{"cluster": {"server": "https://a.example"}}"#).server == "https://a.example")
-    // A cluster without an address is not "any".
+    // A cluster without an address does not mean any cluster.
     #expect(try Self.question(#"{"cluster": {}}"#).server == "")
     #expect(try Self.question(#"{"cluster": {"server": 7}}"#).server == "")
     #expect(

@@ -1,15 +1,39 @@
-import CredentialManager
+import CredmgrCredentialManager
 import Testing
 
-@testable import Commands
+@testable import CredmgrCommands
 
-/// What is written for another program, line by line, and what is read from one.
+/// Tests the lines that credmgr exchanges with other programs.
 @Suite struct GitAnswerTests {
+  /// git-credential(1): the decoded parts of a URL replace all earlier values.
+  @Test(arguments: [
+    ("https://a.example", ["https", "a.example", nil, nil, nil]),
+    ("https://ada:p%40ss@a.example:8443//repo.git/", ["https", "a.example:8443", "ada", "p@ss", "repo.git"]),
+    ("https://ada@a.example?x", ["https", "a.example", "ada", nil, "?x"]),
+    ("https://a.example/x@b.example", ["https", "a.example", nil, nil, "x@b.example"]),
+    ("cert:///file", ["cert", "", nil, nil, "file"]),
+  ]) func partsOfAURL(_ url: String, _ parts: [String?]) throws {
+    let request = try GitCredential(Array("host=b.example\nusername=eve\nurl=\(url)\n".utf8))
+    #expect(["protocol", "host", "username", "password", "path"].map { request[$0] } == parts)
+  }
+
+  @Test(arguments: [
+    "url=a.example", "url=://a.example", "url=https://a%0a.example", "url=https://a%zz.example",
+    "url=https://a.example\nhost=b.example", "url=https://a:%00@a.example",
+  ]) func aURLThatMayBeReadInTwoWays(_ text: String) {
+    #expect(throws: CommandError.self) { try GitCredential(Array(text.utf8)) }
+  }
+
+  /// No provider can claim such a host.
+  @Test func aURLWithAnEncodedHost() throws {
+    #expect(try GitCredential(Array("url=https://a.example%2F.evil.example".utf8)).uri == nil)
+  }
+
   @Test func aLine() throws {
     #expect(try GitCredential.line("username", "ada=x \t\u{85}ü") == "username=ada=x \t\u{85}ü\n")
   }
 
-  /// It may come from a descriptor, from a provider or from a file that was imported.
+  /// The text may come from a descriptor, a provider or an imported file.
   @Test(arguments: ["ada\nhost=evil.example", "\n", "ada\r", "ada\r\nprotocol=https", "a\0b"])
   func aValueIsNoSecondLine(_ value: String) {
     for name in ["username", "password", "state[]"] {

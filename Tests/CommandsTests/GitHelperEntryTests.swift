@@ -1,8 +1,8 @@
 import Testing
 
-@testable import Commands
+@testable import CredmgrCommands
 
-/// Which helpers git tells what credmgr answers.
+/// Tests which helpers git passes credmgr's answers to.
 @Suite struct GitHelperEntryTests {
   private static func entry(_ pattern: String?, _ value: String) -> GitHelperEntry {
     GitHelperEntry(
@@ -21,7 +21,19 @@ import Testing
     #expect(Self.entry(pattern, "store").concerns("forge.example") == isPart)
   }
 
-  /// What `git config` writes, and what it wrote before git 2.26.
+  /// People write `!` by hand.
+  @Test(
+    arguments: [
+      ("!/opt/credmgr git-credential --timeout 8h", "/opt/credmgr"), ("! /opt/credmgr git-credential", "/opt/credmgr"),
+      ("/opt/credmgr git-credential", "/opt/credmgr"), ("!test -e x; credmgr git-credential", nil),
+      ("!sh git-credential", "/usr/bin/sh"),
+    ] as [(String, String?)]) func theProgramThatGitRuns(_ value: String, _ expected: String?)
+  {
+    let program = Self.entry(nil, value).program
+    #expect(program == expected || expected == "/usr/bin/sh" && program == "/bin/sh")
+  }
+
+  /// The output of `git config`, and its format before git 2.26.
   @Test func whereAnEntryStands() {
     let parts = [
       ("system", "file:/etc/gitconfig"), ("global", "file:/home/ada/.gitconfig"), ("local", "file:.git/config"),
@@ -46,7 +58,7 @@ import Testing
     #expect(GitHelperEntry.told(before + order, at: "other.example").map(\.value) == ["store", ours])
     let later = before + order + [Self.entry(nil, "store")]
     #expect(GitHelperEntry.told(later, at: "forge.example").map(\.value) == [ours, "store"])
-    // One that is empty for a path alone sends nobody away elsewhere.
+    // An empty entry for a path removes helpers only there.
     let path = [Self.entry(nil, "store"), Self.entry(host + "/team", ""), Self.entry(nil, ours)]
     #expect(GitHelperEntry.told(path, at: "forge.example").map(\.value) == ["store", ours])
   }

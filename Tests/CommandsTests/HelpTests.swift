@@ -1,7 +1,7 @@
-import Platform
+import CredmgrPlatform
 import Testing
 
-@testable import Commands
+@testable import CredmgrCommands
 
 @Suite struct HelpTests {
   @Test func everyCommandHasAnExample() {
@@ -15,7 +15,7 @@ import Testing
     #expect(Command.named("nothing")?.name == nil)
   }
 
-  /// What an example says, credmgr understands, and the providers in it are there.
+  /// credmgr parses each example, and knows its providers.
   @Test func examplesAreUnderstood() throws {
     for command in Command.all {
       for example in command.examples {
@@ -39,6 +39,16 @@ import Testing
     }
   }
 
+  /// An example stays on one line, so that it can be copied.
+  @Test func helpFitsANarrowTerminal() {
+    for text in Command.all.map({ $0.help(width: 60) }) + [Help.overview(width: 60)] {
+      let examples = Command.all.flatMap { $0.examples.map { "    " + $0.line } }
+      for line in text.split(separator: "\n").map(String.init) where !examples.contains(line) {
+        #expect(line.count <= 60, "\(line)")
+      }
+    }
+  }
+
   @Test(arguments: [
     ("one two three", 0, "one two\n  three"), ("a \"b c d e\" f", 0, "a\n  \"b c d e\"\n  f"),
     ("one two", 6, "one\n  two"), ("", 0, ""), ("longerthanthat x", 0, "longerthanthat\n  x"),
@@ -54,7 +64,7 @@ import Testing
 
   static let root = Path.directory(of: Path.directory(of: Path.directory(of: #filePath) ?? "") ?? "") ?? ""
 
-  /// The words behind `credmgr` in a line of a shell, up to where another command begins.
+  /// Returns the words after `credmgr` in a shell line, up to the next command; `nil` if there is none.
   private static func words(of line: String) -> [String]? {
     guard let start = line.firstRange(of: "credmgr ") else { return nil }
     var words: [String] = []

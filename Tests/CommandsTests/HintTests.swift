@@ -1,16 +1,16 @@
-import Cryptography
+import CredmgrCryptography
 import Glibc
-import HTTP
-import OAuth
-import Platform
-import Descriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrDescriptors
 import Testing
-import Store
+import CredmgrStore
 
-@testable import CredentialManager
-@testable import Commands
+@testable import CredmgrCredentialManager
+@testable import CredmgrCommands
 
-/// What a hint says to run is what helps.
+/// Tests that running the command in a hint helps.
 @Suite struct HintTests {
   private static let failures: [CredentialError] =
     [HTTPError.Unreachable.nameNotResolved, .connectionRefused, .timedOut, .tls(detail: "no"), .proxy, .broken].map {
@@ -22,7 +22,7 @@ import Store
       .oauth(.malformedField(.deviceAuthorization, .expiresIn), provider: "notes"),
     ]
 
-  @Test(arguments: failures) func whoIsNotReachedIsExamined(_ error: CredentialError) {
+  @Test(arguments: failures) func anUnreachableProviderSuggestsTheDoctor(_ error: CredentialError) {
     #expect(error.message.hints.first == "\(credmgr: "doctor", "notes")")
   }
 
@@ -104,7 +104,7 @@ import Store
     for remedy in error.message.hints { try expectWhole(remedy) }
   }
 
-  /// Each reason is said once, however many places it is for.
+  /// Each reason appears once, however many places it has.
   @Test func placesThatNeedConsentForOneReason() {
     func place(_ kind: NewPlace.Kind, _ name: String) -> NewPlace {
       NewPlace(kind: kind, name: name, before: [], place: nil)
@@ -116,14 +116,14 @@ import Store
     ]
     #expect(
       places.peculiarities == [
-        "its page for a device's code \"a.example\", \"c.example\" is on another server than its endpoints",
-        "logins are on \"login.example\", which belongs to \"honest\", and what they give goes to \"b.example\", "
+        "its page for device codes \"a.example\", \"c.example\" is on a different server than its endpoints",
+        "logins use \"login.example\", which belongs to \"honest\", and their tokens go to \"b.example\", "
           + "\"d.example\"",
-        "its page for a device's code \"e.example\" belongs to \"honest\"",
+        "its page for device codes \"e.example\" belongs to \"honest\"",
       ])
   }
 
-  /// What only the doctor says.
+  /// Remedies that only the doctor shows.
   private static let remedies: [Remedy] =
     [Interruption.Exchange.refresh, .login, .logout].map {
       Interruption(provider: "notes", account: "it's me", exchange: $0, startedAt: 0).remedy
@@ -148,7 +148,7 @@ import Store
     }
   }
 
-  /// A value that may be a password is neither shown nor named.
+  /// A value that may be a password does not appear.
   @Test func aHelperOfAShellIsTakenOutByItsBeginning() {
     #expect(Self.entries[1].shown == "!f() …")
     #expect(Self.entries[1].removal.commands.first?.last == "^!f[(][)]")
@@ -163,7 +163,7 @@ import Store
     #expect(Doctor.gitFailure("fatal: unable to access 'x'") == nil)
   }
 
-  /// An issuer that is being added is no provider yet.
+  /// An issuer being added is not yet a provider.
   @Test func anIssuerIsNoProvider() {
     let error = CredentialError.http(
       .unreachable(host: "notes.example", reason: .proxy), provider: "https://notes.example/")
@@ -184,7 +184,7 @@ import Store
     #expect(remedies.map { $0.sentence(after: CommandLine(arguments)) } == ["run \"\(command)\""])
   }
 
-  /// Neither another program's command nor what may be a secret is repeated.
+  /// Hints repeat neither other programs' commands nor possible secrets.
   @Test(arguments: [
     ["credmgr", "request", "githb", "https://a.example", "-d", "password=1"],
     ["credmgr", "exec", "gitlab", "--", "githb"], ["credmgr", "login", "githb", "--set=a=b"],
@@ -205,13 +205,13 @@ import Store
     ), ("login notes --account=ada", "\(add: "--account", "bob")", "run \"credmgr login notes --account bob\""),
     ("token notes", "\(add: "--trace") to see", "run \"credmgr token notes --trace\" to see"),
     ("token notes --trace", "\(add: "--trace")", "run \"credmgr token notes --trace\""),
-    // A secret is not repeated, nor is what no line could hold.
+    // Hints repeat neither a secret nor a text too long for a line.
     ("login notes --set a=b", "\(add: "--account", "ada")", "add \"--account ada\""),
     ("token " + String(repeating: "x", count: 150), "\(add: "--account", "ada")", "add \"--account ada\""),
-    // No such option.
+    // The command has no such option.
     ("token notes", "\(add: "--replace")", "add \"--replace\""),
     ("token notes", "\(credmgr: "login", "notes")", "run \"credmgr login notes\""),
-    // A login is the one that failed.
+    // The login is the command that failed.
     (
       "login notes --paste --timeout=1m --with-token", "\(credmgr: "login", "notes") again",
       "run \"credmgr login notes --timeout 1m --paste\" again"
@@ -224,16 +224,18 @@ import Store
 
   @Test func whatIsToBeDoneIsAWholeCommand() {
     for (typed, remedy, sentence) in Self.completions {
-      #expect(
-        remedy.sentence(after: CommandLine(["credmgr"] + typed.split(separator: " ").map(String.init))) == sentence)
+      // A program that was called by its path has the same name in all hints.
+      let line = CommandLine(["/usr/local/bin/credmgr"] + typed.split(separator: " ").map(String.init))
+      #expect(remedy.sentence(after: line) == sentence)
     }
   }
 
-  /// What names the account of one command names nobody in another.
+  /// An account option is useless in a command without one.
   @Test func anAccountIsNamedWhereItCanBe() {
     let hints = CredentialError.ambiguousAccount(provider: "notes", known: ["ada", "bob"]).message.hints
     let line = CommandLine(["credmgr", "exec", "notes", "--", "tool"])
-    #expect(hints.compactMap { $0.sentence(after: line) } == ["run \"credmgr use notes ada\" to make one the default"])
+    #expect(
+      hints.compactMap { $0.sentence(after: line) } == ["run \"credmgr use notes ada\" to set the default account"])
   }
 
   // MARK: Files
@@ -247,7 +249,7 @@ import Store
       environment: { environment[$0] }, coreLimit: nil, online: nil, line: CommandLine(["credmgr", "status"]))
   }
 
-  /// What keeps a person from a file of the person's own is opened, be it a folder above. What is not ours is looked at.
+  /// The remedy opens the user's own file or a parent directory. For other users' files, it only shows them.
   @Test func whatMendsAFaultOfAFile() throws {
     let folder = try TemporaryFolder()
     let context = try Self.context(folder.path + "/home")
@@ -268,11 +270,11 @@ import Store
     #expect(mended(.symbolicLink(path: vault)) == [["rm", vault]])
     #expect(mended(.symbolicLink(path: file)).isEmpty)
     #expect(mended(.readableByOthers(path: vault, mode: 0o755)) == [["chmod", "go=", vault]])
-    // What a command looks at is there.
+    // The command examines an existing directory.
     #expect(mended(.readOnlyFileSystem(path: folder.path + "/none/at/all")) == [["findmnt", "-T", folder.path]])
   }
 
-  /// What a sentence depends on is handed in: the folder of the sentences asks neither the disk nor the environment.
+  /// The `Messages` directory never reads the disk or the environment; callers pass what a message depends on.
   @Test func messagesDoNoIO() throws {
     let folder = Path.joining(Path.directory(of: #filePath) ?? "", "../../Sources/Commands/Messages")
     for name in try File.names(in: folder) {
@@ -286,13 +288,13 @@ import Store
   }
 }
 
-/// What stands for something that the person alone can know: what a provider gave him, and what he wants.
+/// Placeholders for values that only the user knows.
 private let ofThePerson = ["ID", "FILE", "NAME", "SCOPE", "URL", "ACCOUNT", "@FILE", "VALUE"]
 
-/// A remedy has nothing in it that a shell takes for something else, its commands of ours are such as the program takes, and
-/// no command stands in its words alone.
+/// Checks a remedy: a shell changes nothing in it, credmgr accepts its own commands, and every command is a value, not
+/// part of the words.
 func expectWhole(_ remedy: Remedy) throws {
-  // The command that failed, with another word in it, needs that command.
+  // A correction requires the failed command.
   guard let sentence = remedy.sentence() else { return }
   for command in sentence.matches(of: /run "([^"]+)"/).map({ String($0.output.1) }) {
     #expect(try Launcher.run("/bin/bash", ["-n", "-c", command]).status == 0, "\(command)")
@@ -311,7 +313,7 @@ func expectWhole(_ remedy: Remedy) throws {
   }
 }
 
-/// A folder that is removed with everything in it.
+/// A directory that is removed with its content.
 private final class TemporaryFolder {
   let path = "/tmp/credmgr-hints.\(UInt64.random(in: 0 ... .max))"
 

@@ -1,12 +1,12 @@
 import Glibc
-import Platform
+import CredmgrPlatform
 import Testing
 
-@testable import Commands
+@testable import CredmgrCommands
 
-/// The pages of the manual, as they are written and as two readers see them.
+/// Tests the manual pages as source and in two viewers.
 @Suite struct ManualTests {
-  /// Made once: that takes seconds.
+  /// Generated once, because that takes seconds.
   private static let manual = Result { try Manual() }
 
   private let pages: [String: String]
@@ -68,7 +68,7 @@ import Testing
     for option in Command.common { #expect(overview.contains("Fl " + written(String(option.name.dropFirst())))) }
   }
 
-  /// The schema knows every key of a descriptor.
+  /// The schema contains every key of a descriptor.
   @Test func everyKeyOfADescriptorIsThere() throws {
     let page = try #require(pages["credmgr-descriptor.5"])
     let schema = try File.read(Path.joining(HelpTests.root, "docs/descriptor.schema.json"), limit: 1 << 20)
@@ -80,11 +80,11 @@ import Testing
   @Test func aPageIsDatedByItsSources() { #expect(pages["credmgr.1"]?.contains(".Dd September 21, 2026\n") == true) }
 }
 
-/// What script/manual writes.
+/// The output of script/manual.
 private struct Manual {
   let pages: [String: String]
   let complaints: String
-  /// The pages as a terminal of 80 columns shows them, by program and name; none where neither is installed.
+  /// The pages on a terminal with 80 columns, by viewer and name; empty if no viewer is installed.
   let shown: [String: String]
 
   init() throws {
@@ -115,7 +115,7 @@ private struct Manual {
     unsafe rmdir(folder)
   }
 
-  /// What mandoc and groff do not like; each of them sees other mistakes.
+  /// Returns the warnings of mandoc and groff, which find different mistakes.
   private static func complaints(about files: [String]) throws -> String {
     let script = """
       command -v mandoc >/dev/null && mandoc -Tlint -Wwarning "$@"
@@ -126,7 +126,7 @@ private struct Manual {
     return String(decoding: completion.output, as: UTF8.self)
   }
 
-  /// What man(1) has a page shown by, where the terminal has 80 columns: it leaves two of them free. Nothing is bold.
+  /// The commands that man(1) uses on a terminal with 80 columns. They leave two columns free and show no bold text.
   private static let readers = [
     ("mandoc", #"mandoc -Tutf8 -O width=78 "$1" | sed 's/.\x08//g'"#),
     ("groff", #"groff -Kutf8 -mdoc -Tutf8 -P-cbou -rLL=78n "$1""#),

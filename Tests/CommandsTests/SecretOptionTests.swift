@@ -1,8 +1,8 @@
 import Testing
 
-@testable import Commands
+@testable import CredmgrCommands
 
-/// What somebody types because a secret is wanted is refused, and not repeated.
+/// Tests that credmgr refuses options for secrets without repeating the secret.
 @Suite struct SecretOptionTests {
   private static func message(_ line: String) -> String? {
     let words = line.split(separator: " ").map(String.init)
@@ -52,7 +52,7 @@ import Testing
     #expect(lines.contains("hint: "))
   }
 
-  /// What is no secret is repeated as ever.
+  /// Values that are not secret appear as usual.
   @Test(arguments: [
     ("credmgr add-provider linkedin --client-secret-fle secret.txt", "--client-secret-file secret.txt"),
     ("credmgr login github --acount work", "login github --account work"),

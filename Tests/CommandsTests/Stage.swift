@@ -1,14 +1,14 @@
 import Glibc
-import Platform
+import CredmgrPlatform
 import Synchronization
 
-/// Where a transcript is played: a folder of its own, a server with its answers, and an environment with nothing of the
-/// machine's.
+/// Runs a transcript in its own directory, with a server for its answers, and with an environment independent of the
+/// machine.
 final class Stage {
   let folder: String
   private let server: AnswerServer
   private let environment: [String: String]
-  /// The folder of the shipped descriptors, which the programs find beside the folder that they were built in.
+  /// The shipped descriptors, which the programs find next to their build directory.
   private let shipped: String
 
   struct NoFolder: Error {}
@@ -57,14 +57,14 @@ final class Stage {
     _ = try? Launcher.run("/bin/sh", ["-c", "chmod -R u+rwX \"$0\"; rm -rf \"$0\"", folder], environment: environment)
   }
 
-  /// The folder with the programs: `CREDMGR_BIN` is the file of one of them; otherwise they lie beside the tests.
+  /// Returns the directory of the programs: that of the file `CREDMGR_BIN`, or else that of the tests.
   private static func binaries() throws -> String {
     let program = try Environment.value("CREDMGR_BIN") ?? Path.executable()
     let folder = Path.directory(of: program) ?? "."
     return folder.hasPrefix("/") ? folder : Path.joining(try Path.currentDirectory(), folder)
   }
 
-  /// Runs a command in a shell of its own.
+  /// Runs a command in a new shell.
   func run(_ command: Transcript.Command) throws -> Transcript.Outcome {
     let script = "cd \"$WORK\" || exit 126\nexec 2>\"$WORK/.errors\"\n\(command.lines.joined(separator: "\n"))\n"
     let completion = try Launcher.run("/bin/bash", ["-c", script], environment: environment, timeout: .seconds(60))
@@ -74,7 +74,7 @@ final class Stage {
       errors: settled(String(decoding: errors, as: UTF8.self)), status: completion.status)
   }
 
-  /// A request as a transcript shows it: what credmgr decided, and nothing that belongs to the connection.
+  /// Returns a request for a transcript: everything that credmgr decided, without connection headers.
   private static func shown(_ request: String) -> String {
     let parts = request.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)
     var lines = parts[0].split(separator: "\r\n").map(String.init)
@@ -85,12 +85,12 @@ final class Stage {
     return ([line] + fields.sorted() + body).map { $0 + "\n" }.joined()
   }
 
-  /// The text with names in the place of what is another time by time.
+  /// Replaces varying values with names.
   private func settled(_ text: String) -> String {
     text.replacing(folder, with: "$WORK").replacing(shipped, with: "$SHIPPED")
       .replacing("127.0.0.1:\(server.port)", with: "127.0.0.1:$PORT")
       .replacing("127.0.0.1%3A\(server.port)", with: "127.0.0.1%3A$PORT")
-      // The simulator gives an hour; a second of it may be over.
+      // The simulator's tokens last an hour, and a second may have passed.
       .replacing("valid for 59 min", with: "valid for 1 h")
       .replacing(/-linux-(x86_64|aarch64)/, with: "-linux-$MACHINE")
       .replacing(/127\.0\.0\.1:\d{4,5}/, with: "127.0.0.1:$FREE")

@@ -1,4 +1,4 @@
-@testable import Commands
+@testable import CredmgrCommands
 import Testing
 
 @Suite struct StandardErrorTests {
@@ -16,7 +16,7 @@ import Testing
     #expect(lines.dropFirst().allSatisfy { $0.hasPrefix("         w") })
   }
 
-  /// Who copies a command gets all of it: the line is broken by the terminal, which knows that it is one.
+  /// The terminal wraps a long command, so copying it still gives one line.
   @Test(arguments: [40, 60, 80, 120]) func aCommandIsOnOneLine(_ columns: Int) {
     let command = "\"credmgr login github --account '\(String(repeating: "a b ", count: 20))'\""
     let lines = StandardError.lines("credmgr: hint: ", "run \(command), or wait", columns: columns)

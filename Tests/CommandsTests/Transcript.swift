@@ -1,19 +1,19 @@
-/// A text file that says what a person types, and what the program answers.
+/// A text file with a user's commands and the programs' output.
 ///
-/// The script comes first, the files behind it:
+/// The script comes first, followed by files:
 ///
 ///     # A comment.
 ///
 ///     $ credmgr token notes <input
-///     > --json                      (a command goes on)
+///     > --json                      (a command continues)
 ///     | a line of standard output
 ///     ! a line of standard error
-///     = 3                           (the exit status, where it is not 0)
+///     = 3                           (the exit status, unless it is 0)
 ///
-///     -- file NAME --               (a file in the folder where the commands run)
-///     -- answer METHOD PATH --      (what the server answers, in turn; the last one again and again)
+///     -- file NAME --               (a file in the directory of the commands)
+///     -- answer METHOD PATH --      (the server's answers, in order; the last one repeats)
 ///
-/// A last line of output that has no line break at its end is marked with `\` behind `|` or `!`.
+/// A `\` after `|` or `!` means that the last line of output has no line break.
 struct Transcript: Equatable {
   enum Element: Equatable {
     /// A comment or an empty line.
@@ -26,7 +26,7 @@ struct Transcript: Equatable {
     var outcome = Outcome()
   }
 
-  /// What a command left behind.
+  /// The results of a command.
   struct Outcome: Equatable {
     var output = ""
     var errors = ""
@@ -95,7 +95,7 @@ struct Transcript: Equatable {
     text == "\\" ? String(lines.dropLast()) : lines + text + "\n"
   }
 
-  /// The text that reads as this transcript.
+  /// The transcript as text.
   var text: String {
     var text = ""
     for element in elements {
@@ -112,7 +112,7 @@ struct Transcript: Equatable {
 }
 
 extension Transcript.Outcome {
-  /// As it stands in a transcript.
+  /// The results as text of a transcript.
   var text: String { Self.marked(output, "|") + Self.marked(errors, "!") + (status == 0 ? "" : "= \(status)\n") }
 
   private static func marked(_ text: String, _ mark: String) -> String {

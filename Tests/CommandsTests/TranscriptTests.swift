@@ -1,9 +1,9 @@
-import Platform
+import CredmgrPlatform
 import Testing
 
-/// Every file in `Transcripts` is played with the programs that were built, and what they say is compared word by word.
+/// Runs the commands in each file in `Transcripts` with the built programs, and compares the output exactly.
 ///
-/// `CREDMGR_RECORD=1` writes what they say into the files, and fails.
+/// `CREDMGR_RECORD=1` writes the output into the files and fails.
 struct TranscriptTests {
   static let folder = Path.joining(Path.directory(of: #filePath) ?? "", "Transcripts")
 

@@ -1,4 +1,4 @@
-import Platform
+import CredmgrPlatform
 import Testing
 
 /// Compares `docs/write-a-descriptor.md` with the transcript `tutorial.txt`: its commands, their output, and its files.
@@ -10,7 +10,7 @@ struct TutorialTests {
     var lines: [String] = []
   }
 
-  /// The code of the tutorial, block by block.
+  /// Returns the code blocks of the tutorial.
   private static func blocks() throws -> [Block] {
     let path = Path.joining(folder, "../../docs/write-a-descriptor.md")
     let text = String(decoding: try File.read(path, limit: 1 << 20), as: UTF8.self)
@@ -32,7 +32,7 @@ struct TutorialTests {
     return try Transcript(parsing: String(decoding: try File.read(path, limit: 1 << 20), as: UTF8.self))
   }
 
-  /// Every line of `wanted` stands in `found`, in the same order; the first that does not.
+  /// Returns the first line of `wanted` that does not follow in `found`; `nil` if all do, in the same order.
   private static func firstMissing(_ wanted: [String], in found: [String]) -> String? {
     var rest = found[...]
     for line in wanted {

@@ -1,8 +1,8 @@
-import Platform
-import Descriptors
+import CredmgrPlatform
+import CredmgrDescriptors
 import Testing
 
-@testable import CredentialManager
+@testable import CredmgrCredentialManager
 
 struct AccountRulesTests {
   private static let home = "/home/ada"
@@ -52,8 +52,8 @@ struct AccountRulesTests {
     #expect(rules.first(for: [provider], remotes: { [address] }, folders: { [folder] })?.account == account)
   }
 
-  /// Who has no rule for a provider pays for no look at the repository.
-  @Test func nothingIsLookedForWithoutNeed() throws {
+  /// Without a rule for the provider, credmgr does not examine the repository.
+  @Test func unneededContextIsNotExamined() throws {
     let none = try AccountRules(path: fixture.source.home.accountRules, home: nil)
     #expect(none.rules.isEmpty)
     let folders = try self.rules("rules: [{provider: github, in: /a, account: b}]")
@@ -72,7 +72,7 @@ struct AccountRulesTests {
     #expect(try self.rules(text).rules.isEmpty)
   }
 
-  /// Every finding of the file, each at its place.
+  /// Reports every fault of the file at its place.
   @Test(
     arguments: [
       ("rules: 1\n", ["1:8"]), ("[]\n", ["1:1"]), ("rule: []\n", ["1:1", "1:1"]), ("rules: [1]\n", ["1:9"]),
@@ -98,7 +98,7 @@ struct AccountRulesTests {
       provider: "github", account: "ada: #1", remote: "https://github.com/acme", folder: nil, home: nil)
     #expect(
       text == """
-        # Which account is used where: the first rule that matches counts.
+        # Rules that choose an account. The first matching rule applies.
         rules:
           - provider: github
             account: "ada: #1"
@@ -108,8 +108,8 @@ struct AccountRulesTests {
     #expect(try self.rules(text).rules.first?.account == "ada: #1")
   }
 
-  /// All that is there stays, comments too; a rule stands before those that are for more.
-  /// What other readers of YAML take for a truth value is quoted, and found again.
+  /// Existing lines and comments stay, and a rule goes before wider ones. Texts that other YAML parsers read as a
+  /// boolean are quoted and found again.
   @Test(arguments: ["yes", "No", "on", "OFF", "y", "n", "null", "True", "a: b", "- x", "~", "12", "a\"b\\"])
   func whatCouldBeSomethingElseIsQuoted(_ account: String) throws {
     let text = try self.rules("").adding(provider: "p", account: account, remote: nil, folder: "/x", home: nil)
@@ -134,7 +134,7 @@ struct AccountRulesTests {
     for text in [narrower, other, same] { #expect(try self.rules(text).rules.isEmpty == false) }
   }
 
-  /// A rule of another provider for the same place, or an earlier wider one, would keep the new one from counting.
+  /// Another provider's rule for the same place, or an earlier wider rule, would hide the new one.
   @Test func aRuleStandsBeforeThoseThatCoverIt() throws {
     let text = "rules:\n  - { provider: a, account: x, in: /w }\n  # two\n  - { provider: b, account: y, in: /w }\n"
     let edited = try self.rules(text).adding(provider: "b", account: "z", remote: nil, folder: "/w", home: nil)

@@ -1,17 +1,17 @@
-import Cryptography
-import HTTP
-import OAuth
-import Store
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrStore
 import Testing
-import Text
+import CredmgrText
 
-@testable import CredentialManager
+@testable import CredmgrCredentialManager
 
-/// The states of an account, and what leads from one to another (docs/architecture.md).
+/// Tests the states of an account and their transitions (docs/architecture.md).
 struct AccountStateTests {
   typealias Reason = CredentialError.LoginReason
 
-  /// A token that was obtained an hour ago, with a margin of a minute.
+  /// Returns a token issued an hour ago, with a margin of a minute.
   private static func credential(left: Int64?, refresh: String? = "refresh-1", isRejected: Bool = false) -> Credential {
     var credential = Fixture.credential(refresh: refresh)
     credential.obtainedAt = Fixture.now - .seconds(3600)
@@ -26,7 +26,9 @@ struct AccountStateTests {
     return ExchangeNote(.refresh, startedAt: 1, refusal: refusal)
   }
 
-  /// What is left of the token, whether it was refused, its refresh token, what was noted, and who wants it.
+  private static func after(_ note: ExchangeNote?) -> ExchangeNote { ExchangeNote(.login, startedAt: 2, after: note) }
+
+  /// The remaining lifetime, whether the token was refused, its refresh token, the note, and the caller's wish.
   struct Row: Sendable {
     let left: Int64?
     var isRejected = false
@@ -34,6 +36,7 @@ struct AccountStateTests {
     var note: ExchangeNote?
     var answerWaits = false
     var refreshes = true
+    var isHeld = false
     var isLoggingIn = false
     var wish = RefreshPolicy()
     let state: AccountState
@@ -47,21 +50,21 @@ struct AccountStateTests {
   private static let over = Reason.refreshRefused("over")
   private static let longer = RefreshPolicy(validity: .seconds(2000))
   private static let table: [Row] = [
-    // As long as the provider says.
+    // The expiry from the provider decides.
     Row(nil, .usable), Row(61, .usable), Row(60, .expiring), Row(1, .expiring), Row(0, .refreshable),
     Row(1000, .refreshable) { $0.isRejected = true },
-    // Nothing to refresh it with, here or in the descriptor.
+    // Without a refresh token, or without a refresh endpoint in the descriptor.
     Row(61, .usable) { $0.refresh = nil }, Row(60, .ending) { $0.refresh = nil },
     Row(0, .expired(.expired)) { $0.refresh = nil }, Row(60, .ending) { $0.refreshes = false },
     Row(0, .expired(.expired)) { $0.refreshes = false },
     Row(1000, .expired(.rejected)) { ($0.refresh, $0.isRejected) = (nil, true) },
-    // The provider refused for good; another refresh token is another question, and so is a bare status.
+    // A permanent refusal applies to one refresh token only, and a status alone is not permanent.
     Row(nil, .refused(over)) { $0.note = refused() }, Row(1000, .refused(over)) { $0.note = refused() },
     Row(30, .refused(over)) { $0.note = refused() }, Row(0, .expired(over)) { $0.note = refused() },
     Row(1000, .expired(over)) { ($0.note, $0.isRejected) = (refused(), true) },
     Row(0, .refreshable) { $0.note = refused("refresh-0") }, Row(0, .refreshable) { $0.note = refused(nil) },
     Row(0, .refreshable) { ($0.note, $0.wish) = (refused(), RefreshPolicy(asksAgain: true)) },
-    // Somebody wants more.
+    // The caller wants a longer lifetime.
     Row(1000, .refreshable) { $0.wish = longer }, Row(2001, .usable) { $0.wish = longer },
     Row(1000, .expired(.notRefreshable)) { ($0.wish, $0.refresh) = (longer, nil) },
     Row(1000, .expired(over)) { ($0.wish, $0.note) = (longer, refused()) },
@@ -72,12 +75,20 @@ struct AccountStateTests {
     Row(10, .usable) { $0.wish = RefreshPolicy(validity: .seconds(-100)) },
     Row(1000, .refreshable) { $0.wish = RefreshPolicy(validity: .seconds(Int64.max)) },
     Row(299, .expiring) { $0.wish = RefreshPolicy(preferredLifetime: .seconds(300)) },
-    // What waits beside the vault goes before everything else.
+    // A saved answer beside the vault comes first.
     Row(1000, .refreshable) { $0.answerWaits = true },
     Row(0, .refreshable) { ($0.answerWaits, $0.note) = (true, refused()) },
-    // A login that is under way changes nothing for a token that is good.
+    // A running login does not affect a valid token.
     Row(0, .loggingIn(.expired)) { ($0.isLoggingIn, $0.refresh) = (true, nil) },
     Row(0, .refreshable) { $0.isLoggingIn = true }, Row(61, .usable) { $0.isLoggingIn = true },
+    // Nobody can refresh an account that a login holds.
+    Row(0, .loggingIn(.loginUnderWay)) { $0.isHeld = true }, Row(61, .usable) { $0.isHeld = true },
+    Row(60, .ending) { $0.isHeld = true }, Row(0, .loggingIn(.expired)) { ($0.isHeld, $0.refresh) = (true, nil) },
+    Row(1000, .loggingIn(.loginUnderWay)) { ($0.isHeld, $0.wish) = (true, RefreshPolicy(always: true)) },
+    // A login or a logout does not forget a refusal.
+    Row(1000, .refused(over)) { $0.note = after(refused()) }, Row(0, .expired(over)) { $0.note = after(refused()) },
+    Row(0, .loggingIn(over)) { ($0.note, $0.isHeld) = (after(refused()), true) },
+    Row(0, .refreshable) { $0.note = after(nil) },
   ]
 
   @Test func everyState() {
@@ -85,7 +96,7 @@ struct AccountStateTests {
       let credential = Self.credential(left: row.left, refresh: row.refresh, isRejected: row.isRejected)
       let state = AccountState(
         credential, note: row.note, answerWaits: row.answerWaits, refreshes: row.refreshes,
-        isLoggingIn: row.isLoggingIn, for: row.wish, at: Fixture.now)
+        isHeld: row.isHeld, isLoggingIn: row.isLoggingIn, for: row.wish, at: Fixture.now)
       #expect(state == row.state, "row \(number)")
     }
   }
@@ -98,11 +109,11 @@ struct AccountStateTests {
   private enum Event {
     case time(Int64)
     case rejection
-    case handOut(HTTPResponse?, isGiven: Bool)  // The provider's answer to the refresh, if there is one.
+    case handOut(HTTPResponse?, isGiven: Bool)  // The answer to the refresh, if any.
     case login
   }
 
-  /// What happens to an account with a token for an hour, one after the other, and the state after each.
+  /// Events for an account with a token of one hour, in order, and the state after each.
   private static let ways: [[(Event, AccountState)]] = [
     [(.time(3540), .expiring), (.handOut(.token("2"), isGiven: true), .usable)],
     [(.time(3540), .expiring), (.time(60), .refreshable), (.handOut(.token("2"), isGiven: true), .usable)],
@@ -141,14 +152,14 @@ struct AccountStateTests {
       case .login:
         fixture.consent(.token("of-a-login", refresh: "refresh-9"))
         if hasIdentity { fixture.http.then(.identity("ana")) }
-        // The plain command is enough, and it opens one page.
+        // A plain login is enough, and opens one page.
         #expect(try fixture.login().name == name)
         #expect(fixture.user.opened.count == 1)
       }
       let accounts = try fixture.another().accounts()
       let account = try accounts.resolve(nil, provider: "example")
       #expect(try accounts.states(of: [account], at: fixture.clock.now()) == [state], "step \(step)")
-      // Whoever asks finds out the same.
+      // A request for a token reports the same reason.
       if case .expired(let reason) = state {
         #expect(throws: CredentialError.loginNeeded(provider: "example", account: name, reason)) {
           try fixture.another().freshAccount(nil, of: "example")
@@ -172,6 +183,63 @@ struct AccountStateTests {
     }
   }
 
+  /// A login to an account with a refused refresh token, of which another process asks for the token.
+  @Test(arguments: [0, 1000] as [Int64]) func aLoginDoesNotHideARefusal(_ left: Int64) throws {
+    let fixture = try Fixture.added(credential: Fixture.credential())
+    try fixture.leave(Self.refused(), nil)
+    fixture.clock.advance(.seconds(3600 - left))
+    let other = fixture.another(http: ScriptedExchange())
+    func state() throws -> AccountState? {
+      let accounts = try other.accounts()
+      return try accounts.states(of: accounts.accounts(of: nil), at: fixture.clock.now()).first
+    }
+    let needed = CredentialError.loginNeeded(provider: "example", account: "ana", Self.over)
+    func ask(_ wish: RefreshPolicy = RefreshPolicy()) throws { _ = try other.freshAccount(nil, of: "example", wish) }
+    func expectToken() throws {
+      if left > 0 { try ask() } else { #expect(throws: needed) { try ask() } }
+      #expect(throws: needed) { try ask(RefreshPolicy(always: true)) }
+    }
+    var note: ExchangeNote?
+    fixture.user.browse = { _ in
+      note = try fixture.note("ana")
+      #expect(try state() == (left > 0 ? .refused(Self.over) : .loggingIn(Self.over)))
+      try expectToken()
+      fixture.user.isCancelled = true
+    }
+    let before = fixture.clock.monotonic()
+    #expect(throws: CredentialError.interrupted) { try fixture.login { $0.account = "ana" } }
+    #expect(try fixture.note("ana") == Self.refused())
+    // A login that is killed leaves its note.
+    try fixture.leave(note, nil)
+    #expect(try state() == (left > 0 ? .refused(Self.over) : .expired(Self.over)))
+    try expectToken()
+    #expect(fixture.clock.monotonic() - before < .seconds(1))
+  }
+
+  /// A login holds the account's lock, maybe for minutes, so nobody waits for it.
+  @Test(arguments: [true, false]) func nobodyWaitsForALogin(_ beginsMeanwhile: Bool) throws {
+    let fixture = try Fixture.added(credential: Fixture.credential())
+    fixture.clock.advance(.seconds(3570))
+    let lock = try fixture.lock("ana")
+    let note = Self.after(nil)
+    if beginsMeanwhile {
+      fixture.whileWaiting([.store(note.encoded, as: RecordIdentifier(.pending, of: AccountID("example", "ana")))])
+    } else {
+      try fixture.leave(note, nil)
+    }
+    #expect(try fixture.fresh().credential.accessToken == Secret("token-1"))
+    try fixture.leave(beginsMeanwhile ? nil : note, nil)
+    fixture.clock.advance(.seconds(30))
+    #expect(throws: CredentialError.loginNeeded(provider: "example", account: "ana", .loginUnderWay)) {
+      try fixture.fresh()
+    }
+    #expect(fixture.clock.monotonic() < .seconds(3602))
+    _ = consume lock
+    // The login was killed, and the refresh token is still good.
+    fixture.http.then(.token("token-2"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("token-2"))
+  }
+
   // MARK: The token's life
 
   private static func isUsable(_ credential: Credential, _ wish: RefreshPolicy = RefreshPolicy(), at now: Moment)
@@ -180,7 +248,7 @@ struct AccountStateTests {
     AccountState(credential, for: wish, at: now) == .usable
   }
 
-  /// A token that lives for less than twice the margin is not refreshed at every call.
+  /// A token with a lifetime below twice the margin is not refreshed at every call.
   @Test func aShortLifeHasAShorterMargin() {
     var credential = Fixture.credential()
     credential.expiresAt = Fixture.now + .seconds(40)
@@ -188,7 +256,7 @@ struct AccountStateTests {
     #expect(!Self.isUsable(credential, at: Fixture.now + .seconds(20)))
   }
 
-  /// What somebody wishes for beyond the margin counts for no more than half of the token's life.
+  /// A preferred lifetime counts at most half of the token's lifetime.
   @Test func comfort() {
     let wish = RefreshPolicy(preferredLifetime: .seconds(300))
     var credential = Fixture.credential()
@@ -199,8 +267,8 @@ struct AccountStateTests {
     #expect(Self.isUsable(credential, wish, at: Fixture.now + .seconds(199)))
   }
 
-  /// No figure of an exported file makes the program die of arithmetic.
-  @Test func momentsBeyondAllReckoning() {
+  /// Numbers in an exported file cannot crash the program by overflow.
+  @Test func hugeTimesDoNotOverflow() {
     for moment in [Moment(secondsSince1970: .max), Moment(secondsSince1970: .min)] {
       var credential = Fixture.credential()
       credential.expiresAt = moment
@@ -212,19 +280,19 @@ struct AccountStateTests {
 
   // MARK: Clocks
 
-  /// A token that was obtained at `Fixture.now` for an hour, at other times of the clock.
+  /// A token issued for an hour at `Fixture.now`, at various times of the clock.
   @Test(
     arguments: [
       (0, true), (3539, true), (3540, false), (86_400, false), (-60, true), (-61, false), (-86_400, false),
     ] as [(Int64, Bool)])
   func aClockThatIsSet(_ change: Int64, _ isUsable: Bool) {
     #expect(Self.isUsable(Fixture.credential(), at: Fixture.now + .seconds(change)) == isUsable)
-    // Where nothing can be done about a clock that was set back, the token is better than none.
+    // If the clock was set back and the token cannot be refreshed, credmgr keeps using the token.
     let fixed = Fixture.credential(refresh: nil)
     #expect(Self.isUsable(fixed, at: Fixture.now + .seconds(change)) == (isUsable || change < 0))
   }
 
-  /// Forward by a day, and back again: one refresh each time, whoever calls however often.
+  /// The clock goes a day forward and back again: each change causes one refresh, however many calls follow.
   @Test func aClockThatGoesToAndFro() {
     var credential = Fixture.credential()
     var refreshes = 0

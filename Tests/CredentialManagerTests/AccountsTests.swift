@@ -1,9 +1,9 @@
-import Cryptography
-import OAuth
+import CredmgrCryptography
+import CredmgrOAuth
 import Testing
-import Store
+import CredmgrStore
 
-@testable import CredentialManager
+@testable import CredmgrCredentialManager
 
 struct AccountsTests {
   private static func fixture(_ names: String...) throws -> Fixture {
@@ -25,7 +25,7 @@ struct AccountsTests {
     }
   }
 
-  /// git's user name is the account's, or whom the provider knows it as; a name goes before an identity.
+  /// git's user name matches an account's name or identity; a name takes precedence.
   @Test func byAUserName() throws {
     let fixture = try Self.fixture("octo", "ana")
     for (name, identity) in [("work", "Octo-Cat"), ("home", "octo-cat"), ("other", "ana")] {
@@ -65,7 +65,7 @@ struct AccountsTests {
     }
   }
 
-  /// A default account that there is no more: nobody else takes its place.
+  /// No account replaces a default account that no longer exists.
   @Test func aDefaultThatIsGone() throws {
     let fixture = try Self.fixture("ana", "bob")
     let accounts = try fixture.source.accounts(.readWrite)
@@ -76,7 +76,7 @@ struct AccountsTests {
     }
   }
 
-  /// Somebody who has no key takes a record away, or alters it: whose token it is does not change by that.
+  /// An attacker without a key removes or changes a record, and credmgr still does not use another account's token.
   @Test(arguments: ["DELETE FROM record WHERE ", "UPDATE record SET sealed=zeroblob(99) WHERE "], [true, false])
   func aRecordThatWasTakenAway(_ change: String, _ isDefaultKnown: Bool) throws {
     let fixture = try Self.fixture("ana", "bob")
@@ -162,5 +162,15 @@ struct AccountsTests {
     ] as [(String, [String])])
   func accountsOfTheEnvironment(_ text: String, _ expected: [String]) {
     #expect(AccountChoice.named(in: text).map { ($0.provider ?? "*") + "=" + $0.name } == expected)
+  }
+
+  @Test(
+    arguments: [
+      ("", nil), ("work", nil), ("a=b,c=d", nil), ("A B=c", nil), ("a=b,", nil), ("dot=", "dot="), ("a=b,c", "c"),
+      ("a=b,c=", "c="), ("a=b,a=c", "a=c second"), ("a=b,C=d", "C=d"),
+    ] as [(String, String?)])
+  func faultsOfTheEnvironment(_ text: String, _ expected: String?) {
+    let fault = AccountChoice.fault(in: text)
+    #expect(fault.map { $0.part + ($0.isSecond ? " second" : "") } == expected)
   }
 }

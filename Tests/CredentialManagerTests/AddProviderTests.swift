@@ -1,10 +1,11 @@
-import Cryptography
-import OAuth
-import Platform
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrDescriptors
 import Testing
 
-@testable import CredentialManager
+@testable import CredmgrCredentialManager
 
 struct AddProviderTests {
   private static func add(
@@ -15,12 +16,12 @@ struct AddProviderTests {
       return false
     }
   ) throws {
-    try fixture.add(addition, id: id, secret: secret, variables: variables, replaces: replaces) { accounts, hosts in
+    try fixture.add(addition, id: id, secret: secret, variables: variables, replaces: replaces) { _, accounts, hosts in
       confirms(accounts, hosts.map(\.name))
     }
   }
 
-  /// Expects a refusal because of new hosts; returns where the descriptor names them, as `line:column`.
+  /// Expects a refusal because of new hosts; returns their places in the descriptor as `line:column`.
   @discardableResult private static func expectNewHosts(
     _ accounts: [String], _ hosts: [String], sourceLocation: SourceLocation = #_sourceLocation,
     _ step: () throws -> Void
@@ -55,7 +56,7 @@ struct AddProviderTests {
       "redirect: https://app.example/cb\nissuer: https://login.example\ngit: { hosts: [git.example] }\nkubectl: { hosts: ['*.k8s.example'] }"
     try fixture.source.add(
       fixture.file(Fixture.endpoints + "\n" + more), clientIdentifier: "client-1", clientSecret: nil, variables: [:],
-      replaces: false, confirms: { _, _ in false }, agrees: { _ in true })
+      replaces: false, confirms: { _, _, _ in false }, agrees: { _ in true })
     let places = try fixture.another().agreedPlaces(of: "example")
     #expect(
       Set(places.map { "\($0.kind) \($0.name)" }) == [
@@ -66,12 +67,42 @@ struct AddProviderTests {
     #expect(try fixture.another().agreedPlaces(of: "plain").count == 2)
   }
 
+  /// The agreement does not say "token" for an API host that gets other secrets.
+  @Test(arguments: [
+    ("extra_headers: { X: \"{hex(k)}\" }", "secrets"),
+    ("extra_headers: { X: \"{refresh_token}\" }", "secrets"),
+    ("response: { fields: { access_token: refresh_token } }", "secrets"),
+    ("response: { fields: { access_token: [id_token, body.rt], refresh_token: body.rt } }", "secrets"),
+    ("response: { fields: { access_token: id_token } }", "tokens"), ("extra_headers: { X: \"{p}\" }", "tokens"),
+  ]) func whatIsPresentedIsTold(_ line: String, _ kind: String) throws {
+    let fixture = try Fixture()
+    let text = "\(Fixture.endpoints)\nvariables: { k: { secret: true }, p: { default: v } }\n\(line)"
+    try fixture.add(
+      text.replacing("hosts: [api.provider.example]", with: "hosts: [other.example]"), variables: ["k": "v"])
+    let places = try fixture.another().agreedPlaces(of: "example").filter { $0.name == "other.example" }
+    #expect(places.map { "\($0.kind)" } == [kind])
+  }
+
+  /// A new descriptor without clusters allows no more clusters than the previous one.
+  @Test func clustersStayBounded() throws {
+    let fixture = try Fixture.added(
+      Fixture.endpoints + "\nkubectl: { hosts: [k.example] }", credential: Fixture.credential())
+    let without = Fixture.endpoints.replacing("\nhosts: [api.provider.example]", with: "")
+    try Self.add(fixture, fixture.file(without), replaces: true)
+    let source = fixture.another()
+    func gets(_ host: String) throws -> Bool {
+      let server = try URI(parsing: "https://" + host)
+      return (try? source.handOut(nil, of: "example", by: .kubectl, to: .server(server))) != nil
+    }
+    #expect(try gets("k.example") && !gets("evil.example"))
+  }
+
   @Test func shipped() throws {
     let fixture = try Fixture()
     try fixture.ship(Fixture.endpoints)
     try Self.add(fixture, fixture.source.addition(shipped: "example", as: nil), secret: "secret-1")
     try Self.expectRegistration(fixture, id: "client-1", secret: "secret-1")
-    // It lies along the path already.
+    // The descriptor is already in a provider directory.
     #expect(!File.exists(fixture.home.userProviders))
     let client = try fixture.another().client("example")
     #expect(client.identifier == "client-1")
@@ -110,7 +141,7 @@ struct AddProviderTests {
       try Self.add(fixture, addition, id: "client-2")
     }
     #expect(try fixture.registration()?.clientIdentifier == "client-1")
-    // What is not given stays as it was.
+    // Omitted values stay.
     try Self.add(fixture, addition, id: "client-2", replaces: true)
     try Self.expectRegistration(fixture, id: "client-2", secret: "secret-1")
     try Self.add(fixture, addition, id: nil, secret: "secret-2", replaces: true)
@@ -153,12 +184,12 @@ struct AddProviderTests {
     }
     #expect(!File.exists(fixture.home.userProviders))
     try Self.add(fixture, addition, variables: ["tenant": "a"])
-    // A default is not written down: it may change with the descriptor.
+    // Defaults are not stored, because they may change with the descriptor.
     #expect(try fixture.registration()?.variables == ["tenant": "a"])
     #expect(try fixture.source.client("example").variables == ["tenant": "a", "region": "eu"])
     try Self.add(fixture, addition, variables: ["region": "us"], replaces: true)
     #expect(try fixture.registration()?.variables == ["tenant": "a", "region": "us"])
-    // A variable that there is no more goes.
+    // A variable that the descriptor no longer has is removed.
     let other = try fixture.file(Self.variables.replacing("region", with: "place"))
     try Self.add(fixture, other, replaces: true) { _, _ in true }
     #expect(try fixture.registration()?.variables == ["tenant": "a"])
@@ -182,7 +213,7 @@ struct AddProviderTests {
   @Test(
     arguments: [
       ("provider: example # example\ntitle: example\n", "provider: work # example\ntitle: example\n"),
-      // The letters stand in the key, too.
+      // The key contains the same letters.
       ("provider: ovid\n", "provider: work\n"), ("title: x\r\nprovider: 'id'\r\n", "title: x\r\nprovider: 'work'\r\n"),
       ("{ provider: p,\n", "{ provider: work,\n"), ("# é\nprovider:\n  r\n", "# é\nprovider:\n  work\n"),
     ])
@@ -237,20 +268,20 @@ struct AddProviderTests {
     try Self.add(fixture, fixture.file(fewer), replaces: true)
   }
 
-  @Test func withoutAccountsNobodyIsAsked() throws {
+  @Test func withoutAccountsNoConsentIsNeeded() throws {
     let fixture = try Fixture()
     try fixture.addOwn(Fixture.endpoints)
     try fixture.addOwn(Self.elsewhere, replaces: true)
   }
 
-  /// The client's secret would go there, too.
+  /// The client's secret would also go to the new host.
   @Test func aSecretThatStaysIsAskedAbout() throws {
     let fixture = try Fixture.added()
     let addition = try fixture.file(Self.elsewhere)
     Self.expectNewHosts([], ["evil.example"]) { try Self.add(fixture, addition, replaces: true) { _, _ in false } }
   }
 
-  /// A variable that was a secret goes nowhere else unasked, though the new descriptor no longer calls it one.
+  /// A once secret variable goes nowhere else without consent, even if the new descriptor shows it.
   @Test func aSecretVariableThatStaysIsAskedAbout() throws {
     let fixture = try Fixture()
     let variable = "\nextra_headers: { X-Key: \"{key}\" }\nvariables:\n  key: "
@@ -259,15 +290,15 @@ struct AddProviderTests {
     Self.expectNewHosts([], ["evil.example", "key"]) {
       try Self.add(fixture, addition, replaces: true) { _, _ in false }
     }
-    // What was agreed to is not asked about again, and the value is still hidden.
+    // credmgr does not ask again, and the value stays hidden.
     try Self.add(fixture, addition, replaces: true) { _, _ in true }
     #expect(try fixture.source.client("example").descriptor.variable("key")?.isSecret == true)
-    // Given anew, it is meant for there.
+    // The user enters a new value for the new place.
     try Self.add(fixture, addition, variables: ["key": "new"], replaces: true)
     #expect(try fixture.source.client("example").descriptor.variable("key")?.isSecret == false)
   }
 
-  /// A host of git gets no secret, and an endpoint does, whatever else it is.
+  /// Hosts for git get no client secret, but endpoints do, even if a host is both.
   @Test func aSecretGoesToEndpointsAlone() throws {
     let fixture = try Fixture()
     try fixture.addOwn(Fixture.endpoints)
@@ -284,7 +315,7 @@ struct AddProviderTests {
   @Test func anOldDescriptorThatCannotBeRead() throws {
     let fixture = try Fixture.added(credential: Fixture.credential())
     try fixture.ship("grant: telepathy")
-    // What was agreed to is noted.
+    // The agreement is stored.
     #expect(throws: CredentialError.self) {
       try Self.add(fixture, fixture.file(Self.elsewhere), replaces: true) { _, hosts in
         #expect(hosts == ["evil.example"])
@@ -294,7 +325,7 @@ struct AddProviderTests {
     try Self.add(fixture, fixture.file(Fixture.endpoints), replaces: true)
   }
 
-  /// Where the new host stands, of whatever it is made: the line of the template, or of the variable's default.
+  /// Reports the place of a new host: the line of its template, or of the variable's default.
   @Test(
     arguments: [
       ("https://api.provider.example/me", "https://evil.example/me", "evil.example", "8:13"),
@@ -315,7 +346,7 @@ struct AddProviderTests {
       try Self.add(fixture, addition, replaces: true) { _, _ in false }
     }
     #expect(places == [place])
-    // As "check" tells it before that.
+    // `credmgr check` already reports the same place.
     let checked = try fixture.source.newPlaces(
       of: "example", Array("provider: example\n\(text)\n".utf8), named: "notes.yaml")
     #expect(checked.map(\.name) == [host])
@@ -336,7 +367,7 @@ struct AddProviderTests {
     #expect(try fixture.another().newPlaces(of: "example", same, named: "example.yaml") == [])
   }
 
-  /// A person's own file may stand before what a shipped descriptor extends.
+  /// The user's own file may replace the base of a shipped descriptor.
   @Test func anOwnFileUnderAShippedOne() throws {
     let fixture = try Fixture()
     try fixture.ship(Fixture.endpoints, "base")
@@ -352,7 +383,7 @@ struct AddProviderTests {
     _ = try fixture.source.client("example")
   }
 
-  /// Also where no account and no secret is kept for it.
+  /// Even if the provider has no account and no secret.
   @Test func aBaseOfAnAddedProviderIsAskedAbout() throws {
     let fixture = try Fixture()
     try fixture.ship(Fixture.endpoints, "base")
@@ -363,7 +394,7 @@ struct AddProviderTests {
     #expect(try fixture.registration()?.agreement == before)
   }
 
-  /// The token of an interrupted login waits for the next one, as an account's does for a refresh.
+  /// The token of an interrupted login counts like an account's token.
   @Test func anInterruptedLoginIsAskedAbout() throws {
     let fixture = try Fixture()
     try fixture.add(secret: nil)
@@ -376,7 +407,7 @@ struct AddProviderTests {
     Self.expectNewHosts([], ["evil.example"]) { try Self.add(fixture, elsewhere, replaces: true) { _, _ in false } }
   }
 
-  /// A file can take the place of what another descriptor extends.
+  /// A file can replace the base of another descriptor.
   @Test func whatExtendsTheDescriptorGoesElsewhereToo() throws {
     let fixture = try Fixture()
     try fixture.ship(Fixture.endpoints, "base")
@@ -388,7 +419,7 @@ struct AddProviderTests {
     #expect(try fixture.registration("base") == nil)
     try Self.add(fixture, addition) { _, _ in true }
     #expect(try fixture.registration("base") != nil)
-    // Who agreed is not asked again.
+    // credmgr does not ask again.
     _ = try fixture.another().client("example")
   }
 }

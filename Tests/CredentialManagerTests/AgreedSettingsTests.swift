@@ -1,14 +1,14 @@
-import Cryptography
-import Descriptors
-import HTTP
-import OAuth
-import Platform
-import Store
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
 import Testing
 
-@testable import CredentialManager
+@testable import CredmgrCredentialManager
 
-/// What protects a login, and where each secret stands in an answer, is agreed to as places are.
+/// Tests the consent to settings: how a login is protected, and which answer fields contain secrets.
 struct AgreedSettingsTests {
   private static func text(_ more: String, _ endpoint: String = "https://provider.example/token") -> String {
     """
@@ -23,7 +23,7 @@ struct AgreedSettingsTests {
     """.replacing("grant: \n", with: "")
   }
 
-  /// What a refresh says is new after the person's own file was edited, as key and value.
+  /// Returns the new settings that a refresh reports after the user edited the file, as key and value.
   private static func new(_ fixture: Fixture) throws -> [String] {
     do {
       _ = try fixture.another().permit(.refresh, "example")
@@ -31,7 +31,10 @@ struct AgreedSettingsTests {
     } catch {
       guard case .descriptorChanged(_, _, true, let places) = error else { throw error }
       return places.map { place in
-        if case .setting(let key) = place.kind { "\(key) \(place.name)" } else { "\(place.kind) \(place.name)" }
+        switch place.kind {
+        case .setting(let key), .value(let key): "\(key) \(place.name)"
+        default: "\(place.kind) \(place.name)"
+        }
       }
     }
   }
@@ -73,14 +76,19 @@ struct AgreedSettingsTests {
         ["response.fields.access_token refresh_token"]
       ),
       ("", "response: { fields: { expires_in: lifetime } }", []),
-      // What makes nothing weaker, and goes nowhere else.
-      ("", "title: Other\nscope: [read]\nextra_headers: { X: y }\ndevice: { interval: 9s }", []),
+      // These changes weaken nothing and add no place.
+      (
+        "",
+        "title: Other\nscope: [read]\nextra_headers: { X: y }\ndevice: { interval: 9s }\nheader_style: token\naccount: a",
+        []
+      ),
     ])
   func aWeakerDescriptorIsAskedAbout(_ before: String, _ after: String, _ new: [String]) throws {
     let fixture = try Fixture()
     try fixture.addOwn(Self.text(before))
     try fixture.editOwn(Self.text(after))
-    #expect(try Self.new(fixture) == new)
+    let found = try Self.new(fixture)
+    #expect(found == new)
     try fixture.editOwn(Self.text(before))
     #expect(try Self.new(fixture) == [])
   }
@@ -91,26 +99,22 @@ struct AgreedSettingsTests {
       (text(""), token("send: query"), ["endpoints.send token: parameters"]),
       (
         text(""), text("", "\"https://provider.example/{client_secret}\""),
-        [
-          "endpoints.parameters token: client_secret", "endpoints.send token: client_secret",
-        ]
+        ["endpoints.send token: client_secret"]
       ),
-      (text(""), token("parameters: { x: \"{client_secret}\" }"), ["endpoints.parameters token: client_secret"]),
+      (text(""), token("parameters: { x: \"{client_secret}\" }"), ["endpoints.token.parameters.x {client_secret}"]),
       (text(""), text("header_style: { query: t }"), ["header_style query"]),
       (text("header_style: { query: t }"), text(""), []),
-      (text("assertion: { claims: { sub: x } }"), text("assertion: { claims: { sub: y } }"), []),
       (
         text("assertion: { claims: { sub: x } }"), text("assertion: { claims: { sub: x, jti: null }, lifetime: 9d }"),
-        ["assertion valid for more than an hour"]
-      ),
-      (text(""), token("parameters: { audience: x }"), []), (text(""), text("", "https://provider.example/other"), []),
+        ["assertion valid for more than an hour", "assertion.claims.jti null"]
+      ), (text(""), text("", "https://provider.example/other"), []),
       (
         text(""), token("response: { fields: { access_token: id_token, refresh_token: r } }"),
         ["response.fields.access_token id_token", "response.fields.refresh_token r"]
       ),
       (mapped, text(""), ["response.fields.access_token access_token", "response.fields.refresh_token refresh_token"]),
       (mapped, mapped.replacing("[a, b]", with: "a"), []),
-      // A leg of its own has the fields of the one that it stands for.
+      // A separate endpoint inherits the fields of the one that it replaces.
       (mapped, mapped.replacing("  revocation:", with: "  refresh: https://provider.example/r\n  revocation:"), []),
       (
         mapped,
@@ -141,10 +145,74 @@ struct AgreedSettingsTests {
     let fixture = try Fixture()
     try fixture.addOwn(before)
     try fixture.editOwn(after)
-    #expect(try Self.new(fixture) == new)
+    let found = try Self.new(fixture)
+    #expect(found == new)
   }
 
-  /// The program's own descriptors change with it, and a person's file that lies over one of them as well.
+  /// For a key without its own rule, credmgr asks about any other value, and about its removal.
+  @Test(
+    arguments: [
+      (
+        text("assertion: { claims: { sub: x } }"), text("assertion: { claims: { sub: y } }"), ["assertion.claims.sub y"]
+      ),
+      (
+        text("assertion: { lifetime: 60s }"),
+        text("assertion: { lifetime: 60s, claims: { exp: \"9\", iat: \"1\", jti: \"null\" } }"),
+        ["assertion.claims.exp 9", "assertion.claims.iat 1", "assertion.claims.jti \"null\""]
+      ),
+      (text("assertion: { claims: { jti: x } }"), text(""), ["assertion.claims.jti (default)"]),
+      (oauth1, oauth1 + "oauth1: { transport: query }", ["oauth1.transport query"]),
+      (
+        oauth1 + "oauth1: { transport: \"{t}\" }\nvariables: { t: { default: header } }",
+        oauth1 + "oauth1: { transport: \"{t}\" }\nvariables: { t: { default: body, help: x } }",
+        ["oauth1.transport body"]
+      ), (oauth1, oauth1 + "oauth1: { callback: authorization }", ["oauth1.callback authorization"]),
+      (text(""), token("parameters: { audience: x }"), ["endpoints.token.parameters.audience x"]),
+      (text(""), text("", "https://provider.example/token?client_id=x"), ["endpoints.token.url ?client_id=x"]),
+      (text(""), token("in_query: [client_secret]"), ["endpoints.token.in_query [client_secret]"]),
+      (text(""), token("rename: { code: x }"), ["endpoints.token.rename.code x"]),
+      (
+        text(""), token("response: { errors: { success: [invalid_grant] } }"),
+        ["endpoints.token.response.errors.success [invalid_grant]"]
+      ),
+      (
+        token("response: { keep: { dc: a } }"), token("response: { keep: { dc: { path: b, pattern: c } } }"),
+        ["endpoints.token.response.keep.dc.path [b]"]
+      ), (text(""), text("header_style: { token_types: [x] }"), ["header_style.token_types [x]"]),
+      // A leg that is dropped, with all that it says.
+      (
+        text("").replacing(
+          "https://provider.example/revoke", with: "{ url: https://provider.example/revoke, method: PUT }"),
+        text("").replacing("  revocation: https://provider.example/revoke\n", with: ""), []
+      ),
+    ])
+  func anotherValueIsAskedAbout(_ before: String, _ after: String, _ new: [String]) throws {
+    let fixture = try Fixture()
+    try fixture.addOwn(before)
+    try fixture.editOwn(after)
+    let found = try Self.new(fixture)
+    #expect(found == new)
+    try fixture.editOwn(before)
+    #expect(try Self.new(fixture) == [])
+  }
+
+  /// A file of the administrator did not come with the program.
+  @Test func aFileOfTheSystemInThePlaceOfTheProgramsOne() throws {
+    let fixture = try Fixture()
+    try fixture.ship(Self.text(""))
+    try fixture.add(fixture.source.addition(shipped: "example", as: nil))
+    func permit(_ more: String) throws {
+      let text = Array("provider: example\n\(Self.text(more))".utf8)
+      let library = fixture.home.library(replacing: ["/etc/credmgr/providers/example.yaml": text])
+      _ = try fixture.another().permit(.refresh, library.load("example"))
+    }
+    #expect(throws: CredentialError.self) { try permit("pkce: none") }
+    #expect(throws: CredentialError.self) { try permit("device: { interval: 9s }\nassertion: { claims: { jti: x } }") }
+    _ = try fixture.another().permit(.refresh, "example")
+    try permit("title: Other")
+  }
+
+  /// Shipped descriptors may change with the program, even below a user's file that extends one.
   @Test(arguments: [nil, "extends: base\n"]) func aPackageMayChangeIt(_ own: String?) throws {
     let fixture = try Fixture()
     func ship(_ more: String) throws { try fixture.ship(Self.text(more), own == nil ? "example" : "base") }
@@ -156,7 +224,7 @@ struct AgreedSettingsTests {
     }
     try ship("pkce: plain")
     #expect(try Self.new(fixture) == [])
-    // The person's own file in the place of the program's.
+    // The user's own file replaces the program's.
     try fixture.edit(Self.text("pkce: none"))
     #expect(try Self.new(fixture) == ["pkce none"])
     try fixture.edit(Self.text("pkce: plain"))
@@ -171,22 +239,23 @@ struct AgreedSettingsTests {
     #expect(throws: CredentialError.self) { try fixture.another().permit(.refresh, "example") }
   }
 
-  /// A registration that an earlier version sealed is completed from the descriptor that is there then.
+  /// A registration of an earlier version is completed from the current descriptor.
   @Test func whatAnEarlierVersionDidNotNote() throws {
     let fixture = try Fixture()
     try fixture.addOwn(Self.text("pkce: plain"))
     var registration = try #require(try fixture.registration())
     registration.agreement?.settings = [:]
+    registration.agreement?.written = nil
     registration.agreement?.ownFiles = nil
     let record = Accounts.registration("example")
     _ = try fixture.another().vault(.readWrite).apply([.store(registration.encoded, as: record)])
     #expect(try Self.new(fixture) == [])
     #expect(try fixture.registration()?.agreement?.settings["pkce"] == ["S256-hex", "S256", "plain"])
-    try fixture.editOwn(Self.text("pkce: none"))
-    #expect(try Self.new(fixture) == ["pkce none"])
+    try fixture.editOwn(Self.text("pkce: none\nassertion: { claims: { jti: x } }"))
+    #expect(try Self.new(fixture) == ["pkce none", "assertion.claims.jti x"])
   }
 
-  /// It took the issuer of another server unasked.
+  /// An earlier version accepted another server's issuer without asking.
   @Test(arguments: [("https://honest.example", true), ("https://provider.example/x", false)])
   func anIssuerThatAnEarlierVersionSealed(_ issuer: String, _ asks: Bool) throws {
     let fixture = try Fixture()
@@ -205,7 +274,7 @@ struct AgreedSettingsTests {
     }
   }
 
-  /// The sealed agreement goes on to bound the clusters, so that nothing is wider without them.
+  /// The stored agreement still limits the clusters, so omitting them in the descriptor does not allow more.
   @Test(arguments: ["kubectl: { hosts: [k8s.example] }", "hosts: [k8s.example]"])
   func clustersMayBeDropped(_ clusters: String) throws {
     let fixture = try Fixture()

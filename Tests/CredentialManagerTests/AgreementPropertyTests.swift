@@ -1,17 +1,17 @@
-import Cryptography
-import Descriptors
-import HTTP
-import OAuth
-import Platform
-import Store
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
 import Testing
 
-@testable import CredentialManager
+@testable import CredmgrCredentialManager
 
-/// For random variables, accounts, answers and edits, no request leaves for a place that was not agreed to. What that
-/// means is written here a second time, and simply: the origins of the templates of the descriptor that was added.
+/// Tests that no request leaves for a place that was not agreed to, with random variables, accounts, answers and edits.
+/// A second, simple implementation decides which places are agreed: the origins of the added descriptor's templates.
 struct AgreementPropertyTests {
-  /// A generator with a seed, so that a failure comes back.
+  /// A generator with a seed, so failures are repeatable.
   private struct Dice {
     var state: UInt64
 
@@ -28,7 +28,7 @@ struct AgreementPropertyTests {
     "evil.example/x", "http://127.0.0.1:1/", "us1", "", "..", "evil.example#", "\\evil.example", "a.b",
   ]
 
-  /// Answers every request with fields that name other hosts, and notes where it went.
+  /// Answers every request with fields that name other hosts, and records its destination.
   private final class HostileProvider: HTTPExchange {
     var dice: Dice
     let names: [String]
@@ -52,7 +52,7 @@ struct AgreementPropertyTests {
 
   // MARK: What was agreed to
 
-  /// Whether a URL is at the origin of a template: each place is one of these values, or what an answer may say.
+  /// Whether a URL is at a template's origin, with these values or values allowed in answers.
   private static func isWithin(_ uri: URI, _ template: String, _ agreed: Agreed) -> Bool {
     var expansions = [""]
     for (index, piece) in template.split(separator: "{", omittingEmptySubsequences: false).enumerated() {
@@ -64,7 +64,7 @@ struct AgreementPropertyTests {
       let choices = halves[0].split(separator: " || ").flatMap { name -> [String] in
         guard let patterns = agreed.kept[String(name)] else { return agreed.values[String(name)] ?? [] }
         guard let pattern = patterns.first, template.hasPrefix("{") else { return ["{}"] }
-        // The only bounded base URL is an origin.
+        // The only limited base URL is an origin.
         return (try? Regex(pattern).wholeMatch(in: uri.origin)) == nil ? [] : [uri.origin]
       }
       expansions = expansions.flatMap { text in choices.map { text + $0 + halves[1] } }
@@ -72,7 +72,7 @@ struct AgreementPropertyTests {
     return expansions.contains { isAt(uri, $0.contains("://") ? $0 : "https://" + $0) }
   }
 
-  /// Braces are one label of a host; alone they are any host. A star at the beginning is any labels.
+  /// Whether a URL matches. Braces match one label of a host, or a complete host; a leading star matches any labels.
   private static func isAt(_ uri: URI, _ text: String) -> Bool {
     let pieces = text.split(separator: "/", omittingEmptySubsequences: false)
     guard pieces.count > 2, pieces[0] == uri.scheme + ":" || (pieces[0] == "https:" && uri.isLoopback) else {
@@ -120,7 +120,7 @@ struct AgreementPropertyTests {
     return ((try? File.names(in: folder)) ?? []).filter { $0.hasSuffix(".yaml") }.map { folder + "/" + $0 }
   }()
 
-  /// A descriptor with random places in its URLs and hosts.
+  /// Returns a descriptor with random variables in its URLs and hosts.
   private static func generated(_ dice: inout Dice) -> String {
     let hosts = [
       "{a}.api.example", "{b}.x.example", "api.example", "*.good.example", "{v}.example", "{a || v}.example",
@@ -148,7 +148,7 @@ struct AgreementPropertyTests {
       """
   }
 
-  /// What a stranger makes of a file that somebody added: another host, another kind, other values.
+  /// Edits that a stranger could make to an added file: other hosts, kinds and values.
   private static let edits: [(String, String)] = [
     ("api.example", "evil.example"), ("https://", "https://evil.example/"), ("https://{", "https://evil.example/{"),
     ("  token: https://", "  refresh: https://git.example/r\n  token: https://"),

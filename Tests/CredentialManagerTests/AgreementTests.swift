@@ -1,21 +1,21 @@
-import Cryptography
-import Descriptors
-import HTTP
-import OAuth
-import Platform
-import Store
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
 import Testing
 
-@testable import CredentialManager
+@testable import CredmgrCredentialManager
 
-/// Where a descriptor lets credentials go.
+/// Tests where a descriptor allows credentials to go.
 struct AgreementTests {
   private struct Added {
     let loaded: DescriptorLibrary.Loaded
     let client: Client
     var agreement: Agreement { Agreement(client) }
 
-    /// What `later` names beyond this, as kind and name.
+    /// Returns the places that `later` adds, as kind and name.
     func new(in later: Added, variables: [String: String] = [:], for subject: NewPlace.Kind = .tokens) -> [String] {
       agreement.newPlaces(in: later.agreement, later.loaded, variables: variables, for: subject)
         .map { "\($0.kind) \($0.name)" }
@@ -82,13 +82,13 @@ struct AgreementTests {
       ("hosts: [\"{dc}.api.example\"]\nresponse: { keep: [dc] }", "https://us1.api.example:8443/", false),
       ("hosts: [\"{base}\"]\nresponse: { keep: [base] }", "https://any.example:8443/x", true),
       ("hosts: [\"{base}\"]\nresponse: { keep: [base] }", "http://any.example/x", false),
-      // Without a pattern, an answer fills one label; what no answer fills is nowhere.
+      // Without a pattern, an answer provides one label. Variables without a value match nothing.
       ("hosts: [\"{dc}.s3.example\"]\nresponse: { keep: [dc] }", "https://evil.other.s3.example/", false),
       (bounded("[a-z]+(\\\\.[a-z]+)?"), "https://eu.west.api.example/", true),
       (bounded("us[0-9]+"), "https://eu.api.example/", false),
       ("hosts: [\"{v}.api.example\"]\nvariables: { v: { optional: true } }", "https://us1.api.example/", false),
       ("hosts: [\"{v}\"]\nvariables: { v: { optional: true } }", "https://us1.api.example/", false),
-      // The pattern of a base URL bounds its origin, whatever path is asked for.
+      // The pattern of a base URL limits its origin, but not its path.
       (boundedBase, "https://a.good.example/x", true), (boundedBase, "https://a.good.example:8443/rest/", false),
       (boundedBase, "https://evil.example/rest/", false), (boundedBase, "https://a.good.example.evil.example/", false),
       (
@@ -125,13 +125,13 @@ struct AgreementTests {
     let agreed = try Self.added("")
     let later = try Self.added("git: { hosts: [git.example] }")
     #expect(agreed.new(in: later) == ["tokens git.example"])
-    // git gets a token, and never the client's secret.
+    // git gets a token but never the client's secret.
     #expect(agreed.new(in: later, for: .secrets) == [])
     #expect(later.new(in: agreed) == [])
     #expect(agreed.new(in: try Self.added("hosts: [api.example]")) == ["tokens api.example"])
   }
 
-  /// With another endpoint.
+  /// Returns a line for another endpoint.
   private static func other(_ endpoint: String) -> String { "  \(endpoint)" }
 
   private static func secret(_ key: String) -> String {
@@ -151,7 +151,7 @@ struct AgreementTests {
     "response: { keep: { dc: { path: dc, pattern: \"\(pattern)\" } } }\nhosts: [\"{dc}.api.example\"]"
   }
 
-  /// Fewer places, and the same with more care, are fine; what leaves this machine in another way is not.
+  /// Fewer places and stricter settings are fine; a new way to leave this machine is not.
   @Test(
     arguments: [
       ("hosts: [\"*.example\"]", "hosts: [a.example, \"*.b.example\"]", []),
@@ -177,7 +177,7 @@ struct AgreementTests {
       (
         "device: { verification_uri_complete: \"{verification_uri}?c={user_code}\" }",
         "device: { verification_uri_complete: \"https://provider.example/?c={user_code}\" }",
-        ["devicePage https://provider.example/?c={user_code}"]
+        []
       ),
       ("", "hosts: [\"provider.example:8443\"]", ["tokens provider.example:8443"]),
       ("", "response: { keep: [base] }\nhosts: [\"{base}\"]", ["tokens {base}"]),
@@ -185,7 +185,7 @@ struct AgreementTests {
         "", "response: { keep: [base] }\nvariables: { o: { default: evil.example } }\nhosts: [\"{base || o}\"]",
         ["tokens evil.example", "tokens {base}"]
       ),
-      // A bound that is widened, or gone, is a new place.
+      // A wider or missing limit is a new place.
       (bounded("us[0-9]+"), bounded(".*"), ["tokens {dc}.api.example"]),
       (bounded("us[0-9]+"), "response: { keep: [dc] }\nhosts: [\"{dc}.api.example\"]", ["tokens {dc}.api.example"]),
       (bounded("us[0-9]+"), bounded("us[0-9]+"), []),
@@ -194,16 +194,16 @@ struct AgreementTests {
         bounded("us[0-9]+"), bounded("us[0-9]+").replacing("{dc}", with: "{x}").replacing("dc:", with: "x:"),
         ["tokens {x}.api.example"]
       ),
-      // What the person fills is not what an answer fills.
+      // A user's value and an answer's value are different.
       (
         "hosts: [\"{b}\"]\nvariables: { b: { optional: true } }", "hosts: [\"{b}\"]\nresponse: { keep: [b] }",
         ["tokens {b}"]
       ),
-      // What is unset stands as it is written.
+      // Variables without a value stay unfilled.
       (
         "hosts: [api.example]", "hosts: [\"{t}.example\"]\nvariables: { t: { optional: true } }", ["tokens {t}.example"]
       ),
-      // Each kind of places is one of its own.
+      // Each kind has its own places.
       ("git: { hosts: [x.example] }", other("refresh: https://x.example/"), ["secrets x.example"]),
       (
         "kubectl: { hosts: ['*.x.example'] }", other("refresh: https://a.x.example/"),
@@ -214,8 +214,11 @@ struct AgreementTests {
       ("hosts: [x.example]", "hosts: [x.example]\ndocker: { hosts: [x.example] }", []),
       ("git: { hosts: [x.example] }", "hosts: [x.example]", ["tokens x.example"]),
       ("kubectl: { hosts: [x.example] }", "", ["tokens any cluster"]),
+      // The login checks the first page; the second is on the provider's own server.
+      ("", "device: { verification_uri_complete: \"{verification_uri}?c={user_code}\" }", []),
+      ("", "device: { verification_uri_complete: \"https://provider.example/d?c={user_code}\" }", []),
       ("kubectl: { hosts: [x.example] }", "kubectl: { hosts: [y.example] }", ["tokens y.example"]),
-      // A secret stays one.
+      // A secret stays secret.
       (secret("secret: true"), secret("secret: false"), ["shownSecret key"]),
       (secret("secret: false"), secret("secret: true"), []), (secret("secret: true"), "", []),
       ("extra_headers: { X: a }", "extra_headers: { X: \"{client_secret}\" }", ["shownSecret client_secret"]),
@@ -225,7 +228,7 @@ struct AgreementTests {
         "variables: { key: { optional: true, secret: true } }\nextra_headers: { X: \"{hex(key)}\" }",
         ["shownSecret key"]
       ),
-      // Whom an assertion is for.
+      // The audience of assertions.
       (assertion(""), assertion("issuer: https://honest.example"), ["audience https://honest.example"]),
       ("issuer: https://a.example", assertion("issuer: https://a.example"), []),
       (
@@ -239,7 +242,7 @@ struct AgreementTests {
     #expect(try Self.added(before).new(in: Self.added(after)) == new)
   }
 
-  /// What an answer says goes before a variable: the value that the variable has now says nothing.
+  /// Answers override variables, so a variable's current value does not matter.
   @Test func aPlaceThatAnAnswerFillsStandsAsItIsWritten() throws {
     let variables = "variables: { api: { default: provider.example } }\nhosts: [\"{api}\"]"
     #expect(try Self.agreement(variables).origins == ["https://provider.example"])
@@ -272,12 +275,12 @@ struct AgreementTests {
     #expect(!sealed.isOfEarlierVersion)
     #expect(sealed.origins == ["https://api.provider.example", "https://provider.example"])
     #expect(sealed.texts(.redirect) == ["http://127.0.0.1/callback"])
-    // From now on the redirect and the page count as well.
+    // From now on, the redirect and the page count as well.
     try fixture.ship(Fixture.endpoints + "\nredirect: https://provider.example/cb")
     #expect(throws: CredentialError.self) { try fixture.another().client("example") }
   }
 
-  /// The version before this one sealed origins without their templates, and those of all kinds in two lists.
+  /// The previous version stored origins without templates, in two lists for all kinds.
   @Test func theLastVersionsAgreementIsCompletedWithinItsOrigins() throws {
     let text = Fixture.endpoints + "\ngit: { hosts: [git.example] }"
     func seal() throws -> Fixture {
@@ -322,15 +325,15 @@ struct AgreementTests {
 
   @Test(
     arguments: [
-      // No host is declared: any cluster over TLS, or on this machine.
+      // Without hosts, any cluster over TLS or on this machine is allowed.
       ("", "https://k8s.example:6443", true), ("", "http://127.0.0.1:8080", true), ("", "http://k8s.example", false),
-      // Those of the API, whose ports are not those of clusters.
+      // API hosts are allowed at any port, because cluster ports differ.
       ("hosts: [k8s.example]", "https://k8s.example:6443", true), ("hosts: [k8s.example]", "https://k8s.example", true),
       ("hosts: [k8s.example]", "https://evil.example:6443", false),
       ("hosts: [k8s.example]", "https://k8s.example.evil.example", false),
       ("hosts: [k8s.example]", "https://127.0.0.1:6443", true),
       ("hosts: ['k8s.example:6443']", "https://k8s.example:7000", false),
-      // Those that are said to be clusters, and no other.
+      // Only the declared clusters are allowed.
       ("hosts: [api.example]\nkubectl: { hosts: ['*.k8s.example'] }", "https://a.k8s.example:6443", true),
       ("hosts: [api.example]\nkubectl: { hosts: ['*.k8s.example'] }", "https://k8s.example:6443", false),
       ("hosts: [api.example]\nkubectl: { hosts: ['*.k8s.example'] }", "https://api.example", false),

@@ -1,13 +1,13 @@
-import Cryptography
-import HTTP
-import OAuth
-import Platform
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrDescriptors
 import Testing
-import Store
+import CredmgrStore
 
-@testable import CredentialManager
-import Text
+@testable import CredmgrCredentialManager
+import CredmgrText
 
 struct AuthenticatedRequestTests {
   private static func fixture(refresh: String? = "refresh-1", _ text: String = Fixture.endpoints) throws -> Fixture {
@@ -61,7 +61,7 @@ struct AuthenticatedRequestTests {
     let answer = try Self.send(fixture)
     #expect(answer.status == 200)
     #expect(answer.body == "\"done\"")
-    // The first answer is not the caller's.
+    // The caller does not receive the first answer.
     #expect(answer.heads == [200])
     #expect(fixture.http.requests.map { $0.fields["Authorization"] ?? "" }[2] == "Bearer new")
     #expect(fixture.http.requests[2].body == Array("<a/>".utf8))
@@ -77,7 +77,7 @@ struct AuthenticatedRequestTests {
     return (answer.status, answer.body)
   }
 
-  /// RFC 3986, 5.2: relative and absolute, within the origin.
+  /// Follows relative and absolute targets within the origin (RFC 3986, 5.2).
   @Test(
     arguments: [
       ("https://api.provider.example:443/x?y#z", "https://api.provider.example:443/x?y"),
@@ -92,7 +92,7 @@ struct AuthenticatedRequestTests {
     #expect(fixture.http.requests[1].fields["Authorization"] == "Bearer old")
   }
 
-  /// Neither other hosts, though the descriptor may name them, nor this machine, nor the network's own services.
+  /// Does not follow to other hosts, even if the descriptor names them, to this machine, or to local network services.
   @Test(arguments: [
     "https://provider.example/", "http://api.provider.example/", "https://api.provider.example:8443/",
     "https://evil.example/", "//evil.example/", "http://127.0.0.1:8500/v1/agent", "http://localhost/",
@@ -106,7 +106,7 @@ struct AuthenticatedRequestTests {
   }
 
   @Test(arguments: ["POST", "PUT", "DELETE", "PATCH"])
-  func followsWithNothingThatChangesSomething(_ method: String) throws {
+  func followsOnlySafeRequests(_ method: String) throws {
     let fixture = try Self.fixture()
     fixture.http.then(Self.redirect(307, "/x"))
     #expect(try Self.get(fixture, method).status == 307)
@@ -152,7 +152,7 @@ struct AuthenticatedRequestTests {
     var credential = Fixture.credential("old")
     credential.expiresAt = Fixture.now - .seconds(1000)
     try fixture.store(credential)
-    // As it is: an expired token is not refreshed by being asked about.
+    // Checking an expired token does not refresh it.
     fixture.http.then(.json("{}", status: 401))
     let (account, validity) = try fixture.source.validate(nil, of: "example")
     #expect(account.name == "ana")
@@ -210,7 +210,7 @@ struct AuthenticatedRequestTests {
     #expect(try fixture.stored() == before)
   }
 
-  /// Asked again, the provider would refuse again. It is asked for each token all the same.
+  /// Logging out again would fail again. credmgr still tries to revoke each token.
   @Test func aRefusedRevocationForgetsTheAccount() throws {
     let fixture = try Self.fixture()
     fixture.http.then(.json("{\"error\":\"invalid_client\"}", status: 401), HTTPResponse(status: 200))
@@ -242,7 +242,7 @@ struct AuthenticatedRequestTests {
     #expect(try fixture.stored() == nil)
   }
 
-  /// A token that may be revoked is not handed out in silence, whenever the process died.
+  /// A token that may be revoked is never returned silently, whenever the process died.
   @Test func aLogoutThatIsInterrupted() throws {
     let fixture = try Self.fixture()
     fixture.http.then { _ in
@@ -256,8 +256,8 @@ struct AuthenticatedRequestTests {
     #expect(try fixture.another().interruptedExchanges().map(\.exchange) == [.logout])
   }
 
-  /// The newest token is the one that is good at the provider.
-  @Test func aLogoutRevokesWhatNobodyCommitted() throws {
+  /// Only the newest token is valid at the provider.
+  @Test func aLogoutRevokesAnUncommittedToken() throws {
     let fixture = try Self.fixture()
     try fixture.leave(
       ExchangeNote(.refresh, startedAt: 1),

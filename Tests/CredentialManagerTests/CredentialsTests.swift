@@ -1,12 +1,12 @@
-import Cryptography
-import HTTP
-import OAuth
-import Platform
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
 import Synchronization
 import Testing
-import Text
+import CredmgrText
 
-@testable import CredentialManager
+@testable import CredmgrCredentialManager
 @testable import Credmgr
 
 /// The Swift library, as other packages use it.
@@ -57,7 +57,8 @@ struct CredentialsTests {
     let headers = try await credentials.headers(for: "example", url: "https://api.provider.example/things")
     #expect(headers.map(\.name) == ["Authorization"] && headers.map(\.value) == ["Bearer token-1"])
     await #expect(
-      throws: CredentialsError.failed("oauth(OAuth.OAuthError.foreignHost(\"evil.example\"), provider: \"example\")")
+      throws: CredentialsError.failed(
+        "oauth(CredmgrOAuth.OAuthError.foreignHost(\"evil.example\"), provider: \"example\")")
     ) { try await credentials.headers(for: "example", url: "https://evil.example/") }
     await #expect(throws: CredentialsError.failed("networkNeeded")) {
       try await credentials.token(for: "example", minimumValidity: .minutes(120))

@@ -1,12 +1,12 @@
-import Cryptography
-import HTTP
-import OAuth
-import Platform
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrDescriptors
 import Testing
 
-@testable import CredentialManager
-import Text
+@testable import CredmgrCredentialManager
+import CredmgrText
 
 /// An issuer's metadata becomes a descriptor, and clients are registered.
 struct DiscoveryTests {
@@ -43,19 +43,19 @@ struct DiscoveryTests {
       """)
     #expect(
       discovery.text == """
-        # What https://login.example says of itself, from
+        # Made from the metadata of https://login.example at
         # https://login.example/.well-known/openid-configuration (OpenID Connect Discovery 1.0, 4).
-        # The names behind the values are those of the metadata.
+        # Each comment after a value names its source in the metadata.
         provider: login.example
         title: login.example
         grant: [authorization_code, device_code, client_credentials]
 
         variables:
-          # Any port (RFC 8252, 7.3). With a provider that compares the whole, give one: http://127.0.0.1:8417/callback/login.example
+          # Any port (RFC 8252, 7.3). If the provider compares the whole URI, set a port: http://127.0.0.1:8417/callback/login.example
           redirect_uri:
             default: http://127.0.0.1/callback/login.example
             format: redirect
-            help: the redirect URI exactly as it is registered
+            help: the redirect URI exactly as registered
 
         endpoints:
           authorization: https://login.example/authorize  # authorization_endpoint
@@ -65,7 +65,7 @@ struct DiscoveryTests {
             url: https://login.example/check  # introspection_endpoint
             authentication: client_secret_post  # introspection_endpoint_auth_methods_supported
           revocation: https://login.example/revoke  # revocation_endpoint
-          identity: https://api.example/me  # userinfo_endpoint, on another host than the issuer
+          identity: https://api.example/me  # userinfo_endpoint, on a different host than the issuer
           registration: https://login.example/register  # registration_endpoint
 
         # Compared with the "iss" of a redirect (RFC 9207).
@@ -84,7 +84,7 @@ struct DiscoveryTests {
         nonce: true  # OpenID Connect Core 1.0, 3.1.2.1
         account: [preferred_username, email, sub]  # OpenID Connect Core 1.0, 5.1
 
-        # The hosts that a token is presented to; add those of the API that it is for.
+        # The hosts that receive the token. Add the hosts of the API.
         hosts: [login.example, api.example]
 
         """)
@@ -111,7 +111,7 @@ struct DiscoveryTests {
   }
 
   static let mapped: [(String, String, String)] = [
-    // Metadata takes no protection away.
+    // Metadata cannot disable a protection.
     ("\"code_challenge_methods_supported\": [\"plain\"]", "pkce: S256", "plain"),
     ("\"code_challenge_methods_supported\": []", "pkce: S256", "none"),
     ("\"code_challenge_methods_supported\": [\"S256\", \"plain\"]", "pkce: S256", "without S256"),
@@ -119,7 +119,7 @@ struct DiscoveryTests {
     ("\"token_endpoint_auth_methods_supported\": [\"private_key_jwt\"]", "authentication: private_key_jwt", ""),
     ("\"userinfo_endpoint\": \"https://login.example/me\"", "scope: [openid]", "# scopes_supported"),
     ("\"scopes_supported\": [\"a\"]", "scope: []", "nonce"),
-    // Braces are text, and no places.
+    // Braces are literal text, not variables.
     (#""revocation_endpoint": "https://login.example/r?a={x}""#, #"revocation: "https://login.example/r?a={{x}}""#, ""),
     ("\"revocation_endpoint\": \"https://login.example/r?a=:\"", "revocation: \"https://login.example/r?a=:\"", ""),
     ("\"service_documentation\": \"javascript:x\"", "client:", "register:"),
@@ -150,7 +150,7 @@ struct DiscoveryTests {
     #expect(throws: CredentialError.discovery(error, issuer: Self.issuer)) { try Self.discover(member) }
   }
 
-  /// What the language itself refuses is told as such, and nothing is kept.
+  /// The decoder's own findings are reported, and nothing is stored.
   @Test func anEndpointThatSetsWhatProtectsALogin() {
     #expect(throws: CredentialError.self) {
       try Self.discover("\"authorization_endpoint\": \"https://login.example/a?state=x\"")
@@ -234,7 +234,7 @@ struct DiscoveryTests {
   }
 }
 
-/// RFC 7591, at `add-provider`.
+/// Tests client registration (RFC 7591) in `add-provider`.
 struct RegistrationTests {
   private static let text = """
     grant: authorization_code
@@ -262,7 +262,7 @@ struct RegistrationTests {
   ) throws -> Registration? {
     try fixture.add(
       fixture.file(Self.text), id: id, secret: secret, variables: variables, token: token, replaces: replaces,
-      confirms: { _, _ in true })
+      confirms: { _, _, _ in true })
   }
 
   @Test func aClientIsRegisteredAndKept() throws {
@@ -280,7 +280,7 @@ struct RegistrationTests {
     let client = try fixture.another().client("example")
     #expect(client.identifier == "c1")
     #expect(client.secret == Secret("s1"))
-    // What the provider said of this client.
+    // The provider's answer for this client.
     #expect(client.descriptor.client.authentication == .clientSecretPost)
     let descriptor = try fixture.source.home.library.load("example").descriptor
     let planned = try fixture.another().plannedLogin(descriptor, LoginOptions(), hasToken: false).planned
@@ -290,7 +290,7 @@ struct RegistrationTests {
     #expect(pairs.contains { $0.name == "client_secret" })
   }
 
-  @Test func whoHasAClientRegistersNone() throws {
+  @Test func anExistingClientIsNotRegisteredAgain() throws {
     #expect(try add(id: "mine", secret: "s") == nil)
     #expect(try add(replaces: true) == nil)
     #expect(try fixture.registration()?.clientIdentifier == "mine")
@@ -317,18 +317,18 @@ struct RegistrationTests {
     #expect(try fixture.registration()?.clientSecret == Secret("s2"))
     #expect(try fixture.registration()?.variables == ["redirect_uri": "http://127.0.0.1:8417/callback"])
     #expect(try add(replaces: true) == nil)
-    // A secret that has expired.
+    // The secret has expired.
     fixture.clock.advance(.seconds(600))
     fixture.http.then(HTTPResponse.json(#"{"client_id": "c3"}"#))
     _ = try add(replaces: true)
     #expect(try fixture.registration()?.clientIdentifier == "c3")
     #expect(try fixture.registration()?.clientSecret == nil)
-    // One that the person gives goes before it.
+    // A user's own client takes precedence.
     #expect(try add(id: "mine", replaces: true) == nil)
     #expect(try fixture.registration()?.registered == nil)
   }
 
-  /// Else the client would be gone there, and its secret stay here.
+  /// Otherwise, the provider would delete the client and its secret would stay here.
   @Test func aVaultThatCannotBeChangedKeepsTheClient() throws {
     fixture.http.then(Self.answer)
     _ = try add()
@@ -351,7 +351,7 @@ struct RegistrationTests {
     let file = try fixture.file(Self.text)
     #expect(throws: CredentialError.networkNeeded) {
       try fixture.another().add(
-        file, clientIdentifier: nil, clientSecret: nil, variables: [:], replaces: false, confirms: { _, _ in true })
+        file, clientIdentifier: nil, clientSecret: nil, variables: [:], replaces: false, confirms: { _, _, _ in true })
     }
     #expect(!File.exists(fixture.home.vault))
   }

@@ -1,19 +1,19 @@
-import Cryptography
+import CredmgrCryptography
 import Glibc
-import HTTP
-import OAuth
-import Platform
-import Descriptors
-import SQLite
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrDescriptors
+import CredmgrSQLite
 import Synchronization
 import Testing
-import Store
-import Vault
+import CredmgrStore
+import CredmgrVault
 
-@testable import CredentialManager
-import Text
+@testable import CredmgrCredentialManager
+import CredmgrText
 
-/// A clock that goes on only when somebody waits.
+/// A clock that advances only when a caller waits.
 final class ManualClock: WallClock {
   private let elapsed = Mutex(Duration.zero)
   private let onSleep: Mutex<(@Sendable () -> Void)?> = Mutex(nil)
@@ -30,7 +30,7 @@ final class ManualClock: WallClock {
   }
 }
 
-/// Bytes that a test knows, and that are others at each call.
+/// Returns known bytes that differ at each call.
 final class KnownRandom: RandomSource {
   private let calls = Mutex<UInt64>(0)
 
@@ -44,7 +44,7 @@ final class KnownRandom: RandomSource {
 }
 
 extension HTTPExchange {
-  /// Takes the whole body and the whole answer first.
+  /// Reads the complete body and returns the complete answer.
   func stream(
     _ request: HTTPRequest, body source: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
@@ -58,7 +58,7 @@ extension HTTPExchange {
   }
 }
 
-/// Answers from a list, and fails the test when there is none left.
+/// Returns answers from a list. Fails the test if the list is empty.
 final class ScriptedExchange: HTTPExchange {
   typealias Answer = (HTTPRequest) -> Result<HTTPResponse, HTTPError>
 
@@ -81,16 +81,16 @@ final class ScriptedExchange: HTTPExchange {
   }
 }
 
-/// A person who does what the test says.
+/// A user who does what the test says.
 final class ScriptedUser: User {
   private(set) var steps: [LoginStep] = []
-  /// The pages that a browser showed, and what it was opened with.
+  /// The pages in the browser, and the address that opened it.
   private(set) var opened: [String] = []
   private(set) var launched: [String] = []
   var lines: [String] = []
-  /// What the browser does with a page; `nil` when no browser can be opened.
+  /// The browser's action on a page; `nil` if no browser is available.
   var browse: ((String) throws -> Void)?
-  /// What the browser sends, each when the one before has its answer.
+  /// The browser's requests, each sent after the previous answer.
   var visits: [Visit] = []
   var isCancelled = false
 
@@ -100,7 +100,7 @@ final class ScriptedUser: User {
     } catch { Issue.record(error) }
   }
 
-  /// The browser does something with the page's `redirect_uri` and `state`.
+  /// Lets the browser use the page's `redirect_uri` and `state`.
   private func browsing(_ body: @escaping (_ redirect: String, _ state: String) throws -> Void) {
     browse = { url in
       let page = try URI(parsing: url).queryParameters
@@ -116,7 +116,7 @@ final class ScriptedUser: User {
     browsing { [unowned self] in self.visits = try visits($0, $1) }
   }
 
-  /// The browser is sent back with these parameters; `state` stands for the one of the request.
+  /// Redirects the browser with these parameters; `state` is replaced with that of the request.
   func consent(_ answers: [(String, String)]...) {
     browsing { [unowned self] redirect, state in
       visits += try answers.map { answer in
@@ -126,7 +126,7 @@ final class ScriptedUser: User {
     }
   }
 
-  /// Notes what is said once; that somebody still waits is said again and again.
+  /// Records each step, but not the repeated waiting.
   func tell(_ step: LoginStep) {
     switch step {
     case .awaiting, .awaitingConsent: break
@@ -136,12 +136,12 @@ final class ScriptedUser: User {
 
   func open(_ url: String) -> Bool {
     launched.append(url)
-    // A browser is led from a port of ours to the page that the person is told.
+    // The browser starts at our port, which redirects to the page that the user sees.
     var page = url
     if case .open(let told)? = steps.last, url.contains("/start/") { page = told }
     opened.append(page)
     guard let browse else { return false }
-    // Once: it holds the fixture, which holds this.
+    // Only once, because the closure and the fixture refer to each other.
     self.browse = nil
     do { try browse(page) } catch { Issue.record(error) }
     return true
@@ -152,7 +152,7 @@ final class ScriptedUser: User {
   var pasteDescriptor: Int32? { nil }
 }
 
-/// A browser's request to a port of this machine. It is not sent before somebody looks.
+/// A browser's request to a local port, sent when the server is polled.
 final class Visit {
   private let port: UInt16
   private let text: String
@@ -184,7 +184,7 @@ final class Visit {
     return socket
   }
 
-  /// Sends, or takes what is there; whether the whole answer is there.
+  /// Sends or receives the available bytes; returns whether the answer is complete.
   func goOn() throws -> Bool {
     guard let socket else {
       socket = try connect()
@@ -207,7 +207,7 @@ final class Visit {
 
   var status: String { get throws { String(try answer().split(separator: " ").dropFirst().first ?? "") } }
 
-  /// Goes where a provider sends the browser.
+  /// Opens the redirect, as a browser does.
   static func get(
     _ redirectURI: String, _ parameters: FormParameters, fields: [(String, String)] = []
   ) throws -> Visit {
@@ -218,7 +218,7 @@ final class Visit {
     return Visit(port: port, "GET \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\(lines)\r\n")
   }
 
-  /// What the page does that hands a fragment over.
+  /// Posts the fragment, as the relay page does.
   static func post(_ redirectURI: String, _ parameters: FormParameters, origin: String? = nil) throws -> Visit {
     let uri = try URI(parsing: redirectURI)
     let port = try #require(uri.port)
@@ -231,11 +231,11 @@ final class Visit {
 }
 
 extension CredentialSource {
-  /// The client of a provider, as a route gets it.
+  /// Returns a provider's client, as a route gets it.
   func client(_ provider: String) throws(CredentialError) -> Client { try permit(.validate, provider).client }
 }
 
-/// A folder of one's own, a provider in it, and everything that a source is given.
+/// A temporary directory with a provider, and everything for a source.
 final class Fixture {
   static let now: Moment = 1_700_000_000
 
@@ -252,7 +252,7 @@ final class Fixture {
     scope: [read]
     """
 
-  /// The same, with a session that the token of a login becomes; that of a refresh, too, if `follows` says so.
+  /// As `endpoints`, but exchanges tokens for a session; `follows` lists the endpoints whose tokens it exchanges.
   static func exchanging(_ follows: String = "token") -> String {
     endpoints.replacing(
       "  identity:",
@@ -275,7 +275,7 @@ final class Fixture {
   let source: CredentialSource
   private(set) var notices: [Notice] = []
 
-  /// `environment` is beside `CREDMGR_HOME`; a `~` in it is the folder.
+  /// Creates the directory. `environment` extends `CREDMGR_HOME`, and `~` in it is the directory.
   init(environment: [String: String] = [:]) throws {
     root = "/tmp/credmgr-manager-" + Hexadecimal.encode(SystemRandomSource().bytes(8))
     try #require(unsafe mkdir(root, 0o700) == 0)
@@ -288,7 +288,7 @@ final class Fixture {
     source.notice = { [unowned self] in notices.append($0) }
   }
 
-  /// With a provider that was added.
+  /// Returns a fixture with an added provider.
   static func added(
     _ text: String = Fixture.endpoints, secret: String? = "secret-1", variables: [String: String] = [:],
     credential: Credential? = nil, account: String = "ana"
@@ -313,7 +313,7 @@ final class Fixture {
     }
   }
 
-  /// Another process: the same folder, and nothing else in common.
+  /// Returns a source for another process, which shares only the directory.
   func another(http: (any HTTPExchange)? = nil) -> CredentialSource {
     CredentialSource(home: home, http: http, clock: clock, random: SystemRandomSource())
   }
@@ -333,22 +333,22 @@ final class Fixture {
 
   @discardableResult func add(
     _ addition: ProviderAddition, id: String? = "client-1", secret: String? = nil, variables: [String: String] = [:],
-    token: String? = nil, replaces: Bool = false, confirms: CredentialSource.Consent = { _, _ in false }
+    token: String? = nil, replaces: Bool = false, confirms: CredentialSource.Consent = { _, _, _ in false }
   ) throws -> Registration? {
     try source.add(
       addition, clientIdentifier: id, clientSecret: secret.map { Secret($0) }, variables: variables,
       initialAccessToken: token.map { Secret($0) }, replaces: replaces, confirms: confirms,
-      agrees: { confirms([], $0) })
+      agrees: { confirms(addition.identifier, [], $0) })
   }
 
-  /// A file of the person's own, which is not installed yet.
+  /// Creates a user's file that is not installed yet.
   func file(
     _ text: String, _ identifier: String = "example", as name: String? = nil
   ) throws -> ProviderAddition {
     try source.addition(Array("provider: \(identifier)\n\(text)\n".utf8), named: "\(identifier).yaml", as: name)
   }
 
-  /// Puts a file among the person's own descriptors, as an editor does.
+  /// Edits a file in the user's descriptor directory.
   func edit(_ text: String, _ identifier: String = "example") throws {
     try File.createDirectory(home.userProviders)
     try File.replace("\(home.userProviders)/\(identifier).yaml", Array("provider: \(identifier)\n\(text)\n".utf8))
@@ -358,7 +358,7 @@ final class Fixture {
     try another().accounts().registration(of: provider)
   }
 
-  /// Adds a person's own file.
+  /// Adds a user's own file.
   func addOwn(
     _ text: String, _ identifier: String = "example", variables: [String: String] = [:], replaces: Bool = false,
     agrees: ([NewPlace]) -> Bool = { _ in false }
@@ -366,16 +366,16 @@ final class Fixture {
     let bytes = Array("provider: \(identifier)\n\(text)\n".utf8)
     try source.add(
       source.addition(bytes, named: identifier + ".yaml", as: nil), clientIdentifier: "client-1",
-      clientSecret: Secret("secret-1"), variables: variables, replaces: replaces, confirms: { _, _ in false },
+      clientSecret: Secret("secret-1"), variables: variables, replaces: replaces, confirms: { _, _, _ in false },
       agrees: agrees)
   }
 
-  /// Changes it in its place.
+  /// Edits an installed file.
   func editOwn(_ text: String, _ identifier: String = "example") throws {
     try File.replace("\(home.userProviders)/\(identifier).yaml", Array("provider: \(identifier)\n\(text)\n".utf8))
   }
 
-  /// A credential that is good for an hour, and can be refreshed.
+  /// Returns a credential that is valid for an hour and has a refresh token.
   static func credential(
     _ token: String = "token-1", refresh: String? = "refresh-1", identity: String? = nil
   ) -> Credential {
@@ -392,9 +392,11 @@ final class Fixture {
     ])
   }
 
-  /// The change that stores a credential for the account "ana".
+  /// Returns the change that stores a credential for the account "ana".
   static func storing(_ token: String) -> Change {
-    .store(credential(token).encoded, as: RecordIdentifier(.credential, of: AccountID("example", "ana")))
+    var credential = credential(token)
+    credential.requestedScope = ["read"]
+    return .store(credential.encoded, as: RecordIdentifier(.credential, of: AccountID("example", "ana")))
   }
 
   func change(_ body: (inout Credential) -> Void) throws {
@@ -407,7 +409,7 @@ final class Fixture {
     try another().accounts().account(AccountID(provider, account))?.credential
   }
 
-  /// Leaves behind what a process does that is killed in the middle of an exchange.
+  /// Leaves the files of a process that was killed during an exchange.
   func leave(_ note: ExchangeNote?, _ answer: KeptAnswer?, _ account: String = "ana") throws {
     let store = try another().accounts(.readWrite).store
     let id = AccountID("example", account.isEmpty ? nil : account)
@@ -416,26 +418,26 @@ final class Fixture {
     if let answer { try store.makeRoom(for: id).fill(answer.encoded, isForced: false) }
   }
 
-  /// Another process is at work with an account, for as long as the value lives.
+  /// Locks an account as another process until the result is released.
   func lock(_ account: String?) throws -> FileLock? {
     let name = try another().vault().lockName(provider: "example", account: account ?? "")
     return try FileLock.acquire(home.vaultLocation.lock(name), timeout: .zero)
   }
 
-  /// Names of files with answers that are not in the vault.
+  /// The names of saved answer files.
   var answerFiles: [String] { get throws { try File.names(in: home.vault).filter { $0.hasSuffix(".answer") } } }
 
-  /// Writes over a file where it stands.
+  /// Overwrites a file in place.
   static func overwrite(_ path: String, with bytes: [UInt8]) throws {
     let file = unsafe Glibc.open(path, O_WRONLY | O_TRUNC)
     defer { close(file) }
     try #require(unsafe Glibc.write(file, bytes, bytes.count) == bytes.count)
   }
 
-  /// Makes the vault one that can be read and not be changed.
+  /// Damages the vault so that it is readable but not writable.
   func damageVault() throws { try execute("UPDATE header SET sealed=x'00'") }
 
-  /// Changes the vault's file as somebody who has no key.
+  /// Changes the vault's file as an attacker without a key.
   func execute(_ statement: String) throws {
     try Connection(path: home.vaultLocation.file, .readWrite, busyTimeout: 0).execute(statement)
   }
@@ -446,12 +448,12 @@ final class Fixture {
     try source.freshAccount(nil, of: "example", policy)
   }
 
-  /// What is told of an exchange that an earlier process began at 1.
+  /// Returns the notice about an exchange that an earlier process started at 1.
   static func interrupted(_ exchange: Interruption.Exchange, _ account: String? = "ana") -> Notice {
     .interrupted(Interruption(provider: "example", account: account, exchange: exchange, startedAt: 1))
   }
 
-  /// The note about an account, as another process reads it.
+  /// Returns an account's note as another process reads it.
   func note(_ account: String?) throws -> ExchangeNote? { try another().accounts().note(AccountID("example", account)) }
 
   func login(_ change: (inout LoginOptions) -> Void = { _ in }) throws -> Account {
@@ -460,19 +462,19 @@ final class Fixture {
     return try source.login("example", wish, user: user)
   }
 
-  /// The person consents, and these are the provider's answers.
+  /// Lets the user consent, and sets the provider's answers.
   func consent(_ responses: HTTPResponse...) {
     user.consent([("code", "code-1"), ("state", "state")])
     for response in responses { http.then(response) }
   }
 
-  /// Nothing is under way, or waits beside the vault.
+  /// Expects no exchange in progress and no saved answer.
   func expectNothingLeft(sourceLocation: SourceLocation = #_sourceLocation) throws {
     #expect(try another().interruptedExchanges().isEmpty, sourceLocation: sourceLocation)
     #expect(try answerFiles.isEmpty, sourceLocation: sourceLocation)
   }
 
-  /// While somebody waits, another process applies changes.
+  /// Applies changes as another process while a caller waits.
   func whileWaiting(_ changes: [Change], then: @escaping @Sendable () -> Void = {}) {
     clock.onSleep { [home] in
       let other = CredentialSource(home: home, http: nil, clock: ManualClock(), random: SystemRandomSource())

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import CredentialManager
+@testable import CredmgrCredentialManager
 
 struct HomeTests {
   private static func home(_ environment: [String: String], _ executable: String = "/usr/bin/credmgr") throws -> Home {
@@ -25,12 +25,12 @@ struct HomeTests {
     ])
     #expect(own.configuration == "/c/credmgr")
     #expect(own.vault == "/d/credmgr")
-    // Whoever has the same vault has the same locks.
+    // The same vault implies the same locks.
     var elsewhere = ["HOME": "/home/ana"]
     let lock = try Self.home(elsewhere).vaultLocation.lock("0123456789abcdef0123456789abcdef")
     elsewhere["XDG_RUNTIME_DIR"] = "/run/user/1000"
     #expect(try Self.home(elsewhere).vaultLocation.lock("0123456789abcdef0123456789abcdef") == lock)
-    // A relative path is to be ignored, says the specification.
+    // The specification says to ignore relative paths.
     let relative = try Self.home(["HOME": "/home/ana", "XDG_CONFIG_HOME": "c", "XDG_DATA_HOME": ""])
     #expect(relative == standard)
   }
@@ -38,7 +38,7 @@ struct HomeTests {
   @Test func nowhere() throws {
     #expect(throws: CredentialError.noHome) { try Self.home([:]) }
     #expect(throws: CredentialError.noHome) { try Self.home(["HOME": "ana"]) }
-    // One folder of the two does not say where the other is.
+    // The configuration directory does not determine the data directory, or the reverse.
     #expect(throws: CredentialError.noHome) { try Self.home(["XDG_CONFIG_HOME": "/c"]) }
     #expect(throws: CredentialError.noHome) { try Self.home(["XDG_DATA_HOME": "/d"]) }
     #expect(try Self.home(["XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d"]).vault == "/d/credmgr")
@@ -47,7 +47,7 @@ struct HomeTests {
     }
   }
 
-  /// Where `HOME` does not say it, the system does; it is not asked in vain.
+  /// Without `HOME`, the system's answer counts; otherwise, the system is not asked.
   @Test func homeOfTheSystem() throws {
     func home(_ environment: [String: String]) throws -> (home: Home, asked: [Bool]) {
       var asked: [Bool] = []
@@ -84,7 +84,7 @@ struct HomeTests {
   func shippedDescriptors(_ executable: String, _ folder: String) throws {
     let home = try Self.home(["HOME": "/home/ana"], executable)
     #expect(home.systemProviders == ["/etc/credmgr/providers", folder])
-    // The person's own go first.
+    // The user's own directory comes first.
     #expect(home.library.directories == ["/home/ana/.config/credmgr/providers", "/etc/credmgr/providers", folder])
   }
 }

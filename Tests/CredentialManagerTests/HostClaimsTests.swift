@@ -1,18 +1,18 @@
-import Cryptography
-import Descriptors
+import CredmgrCryptography
+import CredmgrDescriptors
 import Glibc
-import Platform
+import CredmgrPlatform
 import Testing
-import Store
+import CredmgrStore
 
-@testable import CredentialManager
+@testable import CredmgrCredentialManager
 
 struct HostClaimsTests {
   private let fixture: Fixture
 
   init() throws { fixture = try Fixture() }
 
-  /// The provider and the user name, as another process finds them.
+  /// Returns the provider and user name as another process finds them.
   private func found(_ host: String, _ helper: HostClaim.Helper = .git) throws -> [String] {
     try fixture.another().claims(of: host, for: helper).flatMap { [$0.provider, $0.username] }
   }
@@ -23,10 +23,11 @@ struct HostClaimsTests {
 
   private func replace(_ name: String = "example", variables: [String: String] = [:]) throws {
     try fixture.add(
-      fixture.source.addition(shipped: name, as: nil), variables: variables, replaces: true, confirms: { _, _ in true })
+      fixture.source.addition(shipped: name, as: nil), variables: variables, replaces: true,
+      confirms: { _, _, _ in true })
   }
 
-  /// Makes the vault one of an earlier version: its registrations know no hosts.
+  /// Changes the vault to an earlier version's, whose registrations have no hosts.
   private func makeOld(destinations: [String]? = ["git.example", "provider.example"]) throws {
     let vault = try fixture.another().vault(.readWrite)
     for record in try vault.records(.host, provider: nil) { try vault.apply([.remove(record.identifier)]) }
@@ -48,7 +49,7 @@ struct HostClaimsTests {
     #expect(try found("git.example", .docker) == [])
     #expect(try found("example") == [])
     #expect(try found("") == [])
-    // Another host takes the place of the first.
+    // Replaces the first host with another one.
     try replace(variables: ["host": "mine.example:8443"])
     #expect(try found("git.example") == [])
     #expect(try found("mine.example:8443") == ["example", "x-access-token"])
@@ -96,24 +97,24 @@ struct HostClaimsTests {
     try File.replace(fixture.home.userProviders + "/child.yaml", Array("provider: child\nextends: base\n".utf8))
     try replace("child")
     let edited = try fixture.file(Fixture.endpoints + "\ngit: { hosts: [new.example] }", "base")
-    try fixture.add(edited, id: nil, replaces: true, confirms: { _, _ in true })
+    try fixture.add(edited, id: nil, replaces: true, confirms: { _, _, _ in true })
     #expect(try fixture.another().hostClaims().map(\.host) == ["new.example", "new.example"])
     #expect(try found("git.example") == [])
   }
 
-  @Test func aRecordThatSomebodyTookAwayIsNotTheSameAsNone() throws {
+  @Test func aRemovedRecordIsDetected() throws {
     try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
     let identifier = RecordIdentifier(kind: .host, provider: "git.example", account: "git")
     try fixture.execute("DELETE FROM record WHERE kind=7")
     #expect(throws: CredentialError.vault(.damagedRecord(identifier))) { try found("git.example") }
-    // To add it once more mends it.
+    // Adding the provider again repairs it.
     try replace()
     #expect(try found("git.example") == ["example", "oauth2"])
   }
 
   // MARK: Vaults of earlier versions
 
-  /// They have the first provider of each host alone.
+  /// Earlier records contain only the first provider of each host.
   @Test func aRecordOfOneClaimIsCompletedAtTheFirstQuestion() throws {
     for name in ["a", "b"] { try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }", name) }
     let first = try #require(try fixture.another().claims(of: "git.example", for: .git).first)
@@ -129,7 +130,7 @@ struct HostClaimsTests {
     try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example], username: x }")
     try makeOld(destinations: destinations)
     #expect(try found("other.example") == [])
-    // From now on it is sealed: the descriptor is not needed.
+    // From now on the agreement is stored, so the descriptor is not needed.
     try fixture.ship("nothing: right")
     #expect(try found("git.example") == ["example", "x"])
     #expect(try found("other.example") == [])
@@ -166,7 +167,7 @@ struct HostClaimsTests {
 
   // MARK: Configuration that somebody else writes
 
-  /// The folder, the descriptors' folder, a descriptor, the rules: each open to everybody, and then not.
+  /// The directory, the descriptor directory, a descriptor and the rules are public in turn, then private.
   @Test(arguments: ["", "/providers", "/providers/example.yaml", "/accounts.yaml"])
   func configurationThatOthersCanWrite(_ name: String) throws {
     let path = try configured(name)

@@ -1,12 +1,12 @@
-import Cryptography
-import HTTP
-import OAuth
-import Store
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrStore
 import Testing
 
-@testable import CredentialManager
+@testable import CredmgrCredentialManager
 
-/// What other programs, users and pages can do to a login while a browser is under way.
+/// Tests what other programs, users and web pages can do to a login in a browser.
 struct LoginPageTests {
   private static let implicit = """
     grant: implicit
@@ -23,7 +23,7 @@ struct LoginPageTests {
     ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document"),
   ]
 
-  /// All users of a machine see what a browser is opened with.
+  /// All users of a machine can see a browser's arguments.
   @Test func theBrowserIsLedToThePage() throws {
     let fixture = try Fixture.added()
     let browser = fixture.user
@@ -43,7 +43,7 @@ struct LoginPageTests {
     #expect(try fixture.user.visits[0].answer().contains("\r\nLocation: \(page)\r\n"))
   }
 
-  /// The page says how the login ended, and not how the consent did.
+  /// The page shows the result of the login, not only of the consent.
   @Test func thePageShowsTheEnd() throws {
     let fixture = try Fixture.added()
     func login(_ answers: HTTPResponse...) throws -> String {
@@ -57,10 +57,10 @@ struct LoginPageTests {
     let refused = try login(.json("{\"error\": \"invalid_grant\", \"error_description\": \"<b>No.</b>\"}", status: 400))
     #expect(refused.contains("<blockquote><p>&lt;b&gt;No.&lt;/b&gt;</p></blockquote>"))
     let lost = try login(.json("{}"))
-    #expect(lost.contains("<h1>The login did not work: ") && !lost.contains("blockquote>"))
+    #expect(lost.contains("<h1>Login failed: ") && !lost.contains("blockquote>"))
   }
 
-  /// A browser on the person's own machine, which a command shows over SSH, reaches no port of this one.
+  /// A browser on the user's own machine, opened over SSH, cannot reach a port of this machine.
   @Test func aBrowserElsewhereGetsThePageItself() throws {
     let fixture = try Fixture.added()
     fixture.consent(.token("token-1"), .identity("ana"))
@@ -69,7 +69,7 @@ struct LoginPageTests {
     #expect(fixture.user.launched[0].hasPrefix("https://provider.example/authorize?"))
   }
 
-  /// Any page can send the browser to an address with a token in its query, and the provider sends it in the fragment.
+  /// Any page can redirect the browser to an address with a token in its query, but this provider uses the fragment.
   @Test func aTokenInTheQueryIsNoAnswer() throws {
     let fixture = try Fixture.added(Self.implicit, secret: nil)
     let forged: FormParameters = [("access_token", "forged"), ("principalID", "eve"), ("state", "s")]
@@ -88,7 +88,7 @@ struct LoginPageTests {
     #expect(fixture.user.steps.dropFirst() == [.strayRedirect(count: 1), .strayRedirect(count: 2)])
   }
 
-  /// A provider may say in the query why there is no token.
+  /// A provider may report in the query why there is no token.
   @Test func aRefusalInTheQueryIsAnAnswer() throws {
     let fixture = try Fixture.added(Self.implicit, secret: nil)
     fixture.user.consent([("error", "access_denied"), ("access_token", "forged"), ("state", "state")])
@@ -98,15 +98,15 @@ struct LoginPageTests {
     }
   }
 
-  /// Without a `state` and a proof key, an image or a form of another page could bring a code of its own.
+  /// Without a `state` and a proof key, an image or form of another page could inject its own code.
   @Test func aCodeOfAnotherPageIsNoAnswer() throws {
     let fixture = try Fixture.added(Fixture.endpoints + "\nstate: optional\npkce: none")
     fixture.user.visit { redirect, state in
       [
         try Visit.get(redirect, [("code", "forged")], fields: Self.image),
-        // As from a page of another origin: of our own receiver.
+        // The request seems to come from another origin's page.
         try Visit.post(redirect, [("code", "forged")]),
-        // As from a page that hides its origin.
+        // The request seems to come from a page that hides its origin.
         try Visit.post(redirect, [("code", "forged")], origin: "null"),
         try Visit.get(redirect, [("code", "code-1"), ("state", state)], fields: Self.navigation),
       ]
@@ -117,7 +117,7 @@ struct LoginPageTests {
     #expect(try fixture.user.visits.map { try $0.status } == ["403", "403", "403", "200"])
   }
 
-  /// Somebody on the browser's machine could listen at a port that is known before.
+  /// Another user of the browser's machine could listen at a predictable port.
   @Test func pastingUsesNoPortThatIsKnownBefore() throws {
     let fixture = try Fixture.added()
     var ports: Set<UInt16> = []
@@ -139,7 +139,7 @@ struct LoginPageTests {
     try fixture.expectNothingLeft()
   }
 
-  /// A shell that a browser's command is made of, or that a terminal's link goes through, finds nothing to act on.
+  /// An address contains nothing that a shell in a browser's command, or a terminal's link, would act on.
   @Test func addressesAreHarmless() throws {
     let text = Fixture.endpoints.replacing("/authorize\n", with: "/authorize?ui=$(calc.exe)`a`\n")
     let fixture = try Fixture.added(text)

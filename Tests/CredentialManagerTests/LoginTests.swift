@@ -1,14 +1,14 @@
-import Cryptography
-import HTTP
-import OAuth
-import Platform
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrDescriptors
 import Synchronization
 import Testing
-import Store
+import CredmgrStore
 
-@testable import CredentialManager
-import Text
+@testable import CredmgrCredentialManager
+import CredmgrText
 
 struct LoginTests {
   @Test func authorizationCode() throws {
@@ -39,7 +39,7 @@ struct LoginTests {
     #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
 
-  /// A host, or a tenant, that only the identity endpoint knows.
+  /// Only the identity endpoint knows this host or tenant.
   @Test(arguments: [true, false]) func whatTheIdentitySaysIsKept(_ namesAccount: Bool) throws {
     let fixture = try Fixture()
     var text = Fixture.endpoints.replacing(
@@ -55,7 +55,7 @@ struct LoginTests {
     #expect(fields["X-Tenant"] == "7")
   }
 
-  /// The token would go where the answer says; without it, the account would be of no use.
+  /// The token would go to the host in the answer; without that host, the account would be useless.
   @Test func anIdentityBeyondItsBoundsEndsTheLogin() throws {
     let fixture = try Fixture()
     let text = Fixture.endpoints.replacing(
@@ -77,7 +77,7 @@ struct LoginTests {
     #expect(try fixture.login().credential.kept == ["dc": "us1"])
   }
 
-  /// An account's name is shown wherever there is one.
+  /// Account names appear in many places.
   @Test func aTokenIsNoAccountsName() throws {
     let fixture = try Fixture.added(secret: "key-of-the-client")
     fixture.consent(.token("token-1-of-ana"), .identity("token-1-of-ana"))
@@ -86,6 +86,78 @@ struct LoginTests {
     #expect(throws: CredentialError.oauth(.secretAccount, provider: "example")) { try fixture.login() }
     fixture.consent(.token("token-3-of-ana"), .identity("ana"))
     #expect(try fixture.login().name == "ana")
+  }
+
+  private static func refusal(_ error: CredentialError?) -> ErrorResponse? {
+    if case .oauth(.refused(_, let refusal), _)? = error { refusal } else { nil }
+  }
+
+  /// A descriptor may read any field as an error, and a provider may quote anything in a message.
+  @Test(arguments: [("code", "[state, error]"), ("[x, code]", "code"), ("copy", "error_description")])
+  func noCodeIsShownAsAnError(_ code: String, _ description: String) throws {
+    let fixture = try Fixture.added(
+      Fixture.endpoints.replacing(
+        "authorization: https://provider.example/authorize",
+        with: """
+          authorization:
+              url: https://provider.example/authorize
+              response: { errors: { code: \(code), description: \(description) } }
+          """))
+    var state = ""
+    fixture.user.visit { redirect, sent in
+      state = sent
+      return [
+        try Visit.get(
+          redirect, [("code", "code-1"), ("copy", "a code-1"), ("state", sent), ("error_description", "for " + sent)])
+      ]
+    }
+    let error = #expect(throws: CredentialError.self) { try fixture.login() }
+    let shown = try #require(Self.refusal(error))
+    #expect(shown.code.contains("…") && shown.words?.contains("…") != false)
+    let page = try fixture.user.visits[0].answer()
+    for secret in ["code-1", state] { #expect(!"\(shown) \(page)".contains(secret), "\(shown)") }
+  }
+
+  @Test func noTokenIsShownAsAnError() throws {
+    let fixture = try Fixture.added(Fixture.endpoints + "\nresponse: { errors: { code: [sub.code, error] } }")
+    fixture.consent(.json(#"{"access_token": "token-1", "sub": {"code": "x token-1"}}"#))
+    let error = #expect(throws: CredentialError.self) { try fixture.login() }
+    #expect(Self.refusal(error)?.code == "x …")
+  }
+
+  /// credmgr also shows kept fields, scopes and pages.
+  @Test func noSecretIsKeptOrShown() throws {
+    let fixture = try Fixture.added(
+      Fixture.endpoints.replacing("account: login", with: "account: w").replacing(
+        "authorization: https://provider.example/authorize",
+        with: "authorization: { url: https://provider.example/authorize, response: { keep: { w: code, v: iss } } }"
+      ).replacing("  identity: https://api.provider.example/me\n", with: ""), secret: "key-of-the-client")
+    fixture.user.visit { redirect, state in
+      [
+        try Visit.get(
+          redirect, [("code", "code-1-of-ana"), ("state", state), ("iss", "https://provider.example/code-1-of-ana")])
+      ]
+    }
+    fixture.http.then(.json(#"{"access_token": "token-1", "scope": "read key-of-the-client", "token_type": "Bearer"}"#))
+    let account = try fixture.login()
+    #expect(account.name == "default" && account.credential.kept.isEmpty)
+    #expect(account.credential.grantedScope == ["read"])
+  }
+
+  @Test(arguments: ["https://provider.example/device-code-1", "https://provider.example/?k=key-of-the-client"])
+  func aPageHasNoSecret(_ page: String) throws {
+    let fixture = try Fixture.added(
+      "grant: device_code\nendpoints: { device_authorization: https://provider.example/d, token: https://provider.example/t }",
+      secret: "key-of-the-client")
+    fixture.http.then(
+      .json(
+        """
+        {"device_code": "device-code-1", "user_code": "U", "verification_uri": "\(page)", "expires_in": 60}
+        """))
+    #expect(
+      throws: CredentialError.oauth(.malformedField(.deviceAuthorization, .userCode), provider: "example")
+    ) { try fixture.login() }
+    #expect(fixture.user.opened.isEmpty)
   }
 
   @Test func aForgedRedirectChangesNothing() throws {
@@ -111,7 +183,7 @@ struct LoginTests {
     #expect(try fixture.source.accounts().accounts(of: nil).isEmpty)
   }
 
-  /// RFC 8252, 7.3, with a query of its own, which has to come back.
+  /// RFC 8252, 7.3, with a query that must be returned.
   @Test func redirectWithItsOwnQuery() throws {
     let fixture = try Fixture.added(Fixture.endpoints + "\nredirect: http://127.0.0.1/done?own=1")
     fixture.user.visit { redirect, state in
@@ -138,7 +210,7 @@ struct LoginTests {
     #expect(try fixture.stored() == account.credential)
   }
 
-  /// What was interrupted between the two is no use, and the person is asked once more.
+  /// The token between the two steps is useless alone, so the user must log in again.
   @Test func aTokenThatDidNotBecomeAnotherIsNotKept() throws {
     let fixture = try Fixture.added(Fixture.exchanging())
     fixture.consent(.token("short", refresh: "refresh-1"), .json("{\"error\": \"invalid_request\"}", status: 400))
@@ -152,7 +224,7 @@ struct LoginTests {
     #expect(fixture.http.requests[2].parameters[first: "grant_type"] == "authorization_code")
   }
 
-  /// A request that is no answer ends nothing.
+  /// An unrelated request does not end the login.
   @Test func aStrayRequestBeforeTheFragment() throws {
     let fixture = try Fixture.added(
       """
@@ -176,7 +248,7 @@ struct LoginTests {
     #expect(try fixture.user.visits.map { try $0.status } == ["400", "400", "400", "200", "200"])
   }
 
-  /// A login reads its answer as a refresh does: a token is good without what cannot be read beside it.
+  /// A login accepts a token with unreadable optional fields, as a refresh does.
   @Test(
     arguments: [
       (.authorizationCode, .token), (.deviceCode, .deviceToken), (.clientCredentials, .clientCredentials),
@@ -210,8 +282,7 @@ struct LoginTests {
 
   // MARK: Interruptions
 
-  /// The process died behind the commit of the token: the next login goes on from there.
-  /// So it does when the vault has got another key since.
+  /// The process died after storing the token, so the next login continues from there, even after a key rotation.
   @Test(arguments: [false, true]) func aLoginThatWasInterruptedIsFinished(_ isRotated: Bool) throws {
     let fixture = try Fixture.added()
     var kept = Fixture.credential("kept")
@@ -230,21 +301,21 @@ struct LoginTests {
     #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
 
-  /// Another scope, another grant, too long ago, done already: the login is a new one.
+  /// The next login is new if it has another scope or grant, or if the old one is too old or completed.
   @Test(arguments: 0..<4) func aLoginThatIsAnotherOne(_ number: Int) throws {
     let fixture = try Fixture.added()
     var kept = Fixture.credential("kept")
     kept.requestedScope = number == 0 ? ["read", "write"] : ["read"]
     if number == 1 { kept.grant = .deviceCode }
     if number == 2 { kept.loggedInAt = kept.loggedInAt - .seconds(601) }
-    // The commit takes the note away before the file: one without the other is of a login that is done.
+    // The commit removes the note before the file, so a file without a note belongs to a completed login.
     try fixture.leave(number == 3 ? nil : ExchangeNote(.login, startedAt: 1), KeptAnswer(kept, after: nil), "")
     fixture.consent(.token("token-1"), .identity("ana"))
     #expect(try fixture.login().credential.accessToken == Secret("token-1"))
     try fixture.expectNothingLeft()
   }
 
-  /// A refresh and a logout need the place of its answer.
+  /// A refresh and a logout overwrite the login's saved answer, so they report it.
   @Test(arguments: [true, false]) func anInterruptedLoginThatAnotherCommandEndsIsTold(_ isRefresh: Bool) throws {
     let fixture = try Fixture.added(credential: Fixture.credential())
     try fixture.leave(ExchangeNote(.login, startedAt: 1), KeptAnswer(Fixture.credential("kept"), after: nil))
@@ -273,7 +344,7 @@ struct LoginTests {
     #expect(try fixture.registration() != nil)
   }
 
-  /// Whoever removed the provider meanwhile has forgotten its client: an account would be left that nobody can refresh.
+  /// Removing the provider also removes its client, so the account could never be refreshed.
   @Test(arguments: [true, false]) func aProviderThatWasRemovedMeanwhileGetsNoAccount(_ isGiven: Bool) throws {
     let fixture = try Fixture.added()
     if !isGiven { fixture.consent(.token("token-1")) }
@@ -298,7 +369,9 @@ struct LoginTests {
     try fixture.leave(ExchangeNote(.login, startedAt: 1), nil, "")
     fixture.consent()
     fixture.http.then { _ in
-      #expect((try? fixture.note(nil)) == ExchangeNote(.login, startedAt: Fixture.now))
+      var note = ExchangeNote(.login, startedAt: Fixture.now)
+      note.process = ownProcess
+      #expect((try? fixture.note(nil)) == note)
       return .token("token-1")
     }
     fixture.http.then(.identity("ana"))
@@ -308,7 +381,7 @@ struct LoginTests {
     #expect(try fixture.note(nil) == nil)
   }
 
-  /// Nothing is lost when the provider says no, and what was told before stays true.
+  /// A declined login loses nothing, and earlier reports stay true.
   @Test func aRefusedLoginLeavesNoNote() throws {
     let fixture = try Fixture.added()
     let earlier = ExchangeNote(.refresh, startedAt: 1)
@@ -339,7 +412,7 @@ struct LoginTests {
     fixture.http.then(.token("token-1"), .identity("ana"))
     let account = try fixture.login { ($0.grant, $0.opensBrowser) = (.deviceCode, false) }
     #expect(account.name == "ana")
-    // 5, 5, then slower: 10, 10; after a time-out 15.
+    // The pauses are 5, 5, then slower: 10, 10; after a timeout, 15.
     #expect(fixture.clock.now() == Fixture.now + .seconds(45))
     #expect(
       fixture.user.steps == [
@@ -371,7 +444,7 @@ struct LoginTests {
     #expect(fixture.clock.now() == Fixture.now + .seconds(8))
   }
 
-  /// Two intervals of five seconds do not fit into what is left: the last question comes at the end, and not too soon.
+  /// Two intervals of five seconds do not fit, so the last poll is at the end, but not too early.
   @Test(arguments: [(13, [5, 13]), (10, [5, 10]), (8, [8]), (3, [3])] as [(Int64, [Int64])])
   func deviceConsentOfTheLastMoment(_ timeout: Int64, _ asked: [Int64]) throws {
     let fixture = try Fixture.added()
@@ -399,7 +472,7 @@ struct LoginTests {
       try fixture.source.login("example", LoginOptions(), token: Secret("token-1"))
     }
     #expect(try fixture.source.accounts().accounts(of: nil).isEmpty)
-    // 403 is about what the token may do, and 503 about the provider.
+    // 403 concerns the token's permissions, and 503 the provider.
     for (status, name) in [(403, "one"), (503, "two")] {
       fixture.http.then(.json("{}", status: status))
       var wish = LoginOptions()
@@ -409,7 +482,7 @@ struct LoginTests {
     }
   }
 
-  /// Controls, ends of line, and marks that make a name look like another.
+  /// Control characters, line breaks, and characters that make names look alike.
   @Test(arguments: ["a\\nb", "\\u001b[31m", "\\u0085", "\\u202egpj", "\\u200bada", "\\u2028", "\\u0000"])
   func aNameThatNoAccountCanHave(_ name: String) throws {
     let fixture = try Fixture.added()
@@ -420,7 +493,7 @@ struct LoginTests {
     #expect(fixture.notices == [.unnameable(account: "default", provider: "example")])
   }
 
-  /// "é" is one code point or two, and one account.
+  /// "é" can be one code point or two, but means one account.
   @Test func aNameInOtherCodePoints() throws {
     let fixture = try Fixture.added()
     for (index, name) in ["ren\u{E9}", "rene\u{301}"].enumerated() {
@@ -462,7 +535,7 @@ struct LoginTests {
     }
   }
 
-  /// What does not fit changes nothing, and the person can paste once more.
+  /// A wrong paste changes nothing, and the user can paste again.
   @Test func pastedOnceMore() throws {
     let fixture = try Fixture.added(Fixture.endpoints + "\nstate: optional")
     fixture.user.paste { redirect, state in
@@ -481,7 +554,7 @@ struct LoginTests {
         + strays.map { .strayPaste(.oauth($0, provider: "example")) })
   }
 
-  /// As it stands in a mail, a chat or a script.
+  /// Pasted from a mail, a chat or a script.
   @Test(arguments: [("<", ">"), ("\"", "\""), ("'", "'"), ("“", "”"), (" `", "` "), ("<\"", "\">"), ("", "")])
   func pastedWithMarks(_ before: String, _ after: String) throws {
     let fixture = try Fixture.added()
@@ -491,7 +564,7 @@ struct LoginTests {
     #expect(fixture.http.requests[0].parameters[first: "code"] == "code-1")
   }
 
-  /// The refusal of the provider is the end, wherever it is read.
+  /// The provider's refusal ends the login, however it arrives.
   @Test func pastedRefusal() throws {
     let fixture = try Fixture.added(Fixture.endpoints + "\nstate: optional")
     fixture.user.paste { redirect, _ in ["\(redirect)?error=access_denied", "another"] }
@@ -536,7 +609,7 @@ struct LoginTests {
     let error = CredentialError.identityMismatch(
       provider: "example", account: "work", expected: "ana", found: "bob", other: nil)
     #expect(throws: error) { try fixture.login { $0.account = "work" } }
-    // Nobody has the new tokens now, so they are revoked.
+    // The new tokens are unused, so they are revoked.
     #expect(fixture.http.requests.suffix(2).map { $0.parameters[first: "token"] } == ["new-refresh", "new"])
     #expect(try fixture.stored("work")?.accessToken == Secret("old"))
     #expect(try fixture.another().interruptedExchanges().isEmpty)
@@ -551,7 +624,7 @@ struct LoginTests {
     #expect(fixture.user.steps.first == .alreadyLoggedIn(accounts: ["work"]))
   }
 
-  /// The browser may be signed in as the person of another account.
+  /// The browser may be logged in as another account's user.
   @Test func aProviderIsAskedWhoItIs() throws {
     let choosing = """
         authorization:
@@ -573,7 +646,7 @@ struct LoginTests {
     #expect(try page("work", "ana") == ["select_account consent", "ana"])
     #expect(try page(nil, "eve") == ["select_account consent", nil])
     #expect(fixture.notices.isEmpty)
-    // It asked, and got the same person again.
+    // The provider asked, and the same user logged in again.
     _ = try page("more", "bob")
     #expect(
       fixture.notices == [.sameIdentity(provider: "example", account: "more", identity: "bob", other: "home")])
@@ -599,29 +672,46 @@ struct LoginTests {
     #expect(try fixture.stored("default")?.accessToken == Secret("new"))
     #expect(fixture.notices.contains { if case .unidentified("default", _) = $0 { true } else { false } })
 
-    // It could be somebody else now, who gets a name of its own.
+    // The user may be another one, so the account gets a new name.
     fixture.consent(.token("other"), response)
     #expect(try fixture.login().name == "default-2")
     #expect(try fixture.stored("default")?.accessToken == Secret("new"))
-    // Whoever names the account means it.
+    // Naming the account is deliberate.
     fixture.consent(.token("newer"), response)
     #expect(try fixture.login { $0.account = "default" }.name == "default")
     #expect(try fixture.stored("default")?.accessToken == Secret("newer"))
   }
 
-  /// The account stays who it is, and the tokens are kept.
+  /// The account keeps its identity, and the tokens are stored.
   @Test(arguments: [HTTPResponse.json("{}", status: 500), .json("{}", status: 403)])
   func anIdentityThatCannotBeHadAnyMoreChangesNoName(_ response: HTTPResponse) throws {
     let fixture = try Fixture.added(credential: Self.old, account: "work")
-    fixture.consent(.token("new"), response)
+    fixture.consent(.token("new", refresh: "refresh-2"), response)
     let account = try fixture.login { $0.account = "work" }
     #expect(account.name == "work")
-    #expect(account.credential.identity == "ana")
     #expect(try fixture.stored("work")?.accessToken == Secret("new"))
     #expect(fixture.notices.contains { if case .unidentified("work", _) = $0 { true } else { false } })
+    // Nobody said that the new token is the old identity's, but the next login must be.
+    func expectIdentity(_ identity: String?, _ earlier: String?) throws {
+      let stored = try #require(try fixture.stored("work"))
+      #expect(stored.identity == identity && stored.earlierIdentity == earlier)
+    }
+    try expectIdentity(nil, "ana")
+    #expect(!account.matches(username: "ana"))
+    fixture.http.then(.token("newer"))
+    _ = try fixture.fresh(RefreshPolicy(always: true))
+    try expectIdentity(nil, "ana")
+    fixture.consent(.token("bobs"), .identity("bob"), HTTPResponse(status: 200))
+    let error = CredentialError.identityMismatch(
+      provider: "example", account: "work", expected: "ana", found: "bob", other: nil)
+    #expect(throws: error) { try fixture.login { $0.account = "work" } }
+    try expectIdentity(nil, "ana")
+    fixture.consent(.token("newest"), .identity("ana"))
+    _ = try fixture.login { $0.account = "work" }
+    try expectIdentity("ana", nil)
   }
 
-  /// A provider may end all that a person gave to a client when one token is revoked.
+  /// Revoking one token may end all of the user's tokens for the client.
   @Test func theTokenOfAnotherAccountsPersonIsNotRevoked() throws {
     let fixture = try Fixture.added(credential: Self.old, account: "work")
     try fixture.store(Fixture.credential("bobs", identity: "bob"), "bob")
@@ -639,7 +729,7 @@ struct LoginTests {
     #expect(fixture.notices.contains { if case .notRevoked("example", _) = $0 { true } else { false } })
   }
 
-  /// What an account was logged in with is asked for again, unless somebody says otherwise.
+  /// A login to an account repeats the account's earlier options, unless new ones are given.
   @Test func aLoginToAnAccountIsForTheSameAsBefore() throws {
     var credential = Self.old
     credential.requestedScope = ["read", "write"]
@@ -727,20 +817,47 @@ struct LoginTests {
 
   // MARK: Two processes
 
-  @Test func whoWaitsGetsWhatTheFirstOneGot() throws {
+  @Test func aWaitingLoginReturnsTheFirstOnesAccount() throws {
     let fixture = try Fixture.added()
+    var note = ExchangeNote(.login, startedAt: 1)
+    note.process = 4711
+    try fixture.leave(note, nil, "")
     let lock = try fixture.lock(nil)
     fixture.whileWaiting([Fixture.storing("theirs")])
     let account = try fixture.login()
     _ = consume lock
     #expect(account.credential.accessToken == Secret("theirs"))
     #expect(fixture.user.opened.isEmpty)
-    #expect(fixture.user.steps.contains { if case .waiting = $0 { true } else { false } })
+    #expect(fixture.user.steps.contains { if case .waiting(_, process: 4711) = $0 { true } else { false } })
   }
 
-  /// Who wants a token looked for one before it came here. In between, another process may have logged in.
+  /// A login with other scopes or another grant is not what this one asks for.
+  @Test(arguments: [true, false]) func whoAsksForMoreLogsInAfterTheOther(_ isScope: Bool) throws {
+    let fixture = try Fixture.added()
+    let lock = Mutex(try fixture.lock(nil))
+    fixture.whileWaiting([Fixture.storing("theirs")]) { lock.withLock { $0 = nil } }
+    if isScope { fixture.consent(.token("ours"), .identity("ana")) } else { fixture.http.then(.token("ours")) }
+    let account = try fixture.login { if isScope { $0.scope = ["extra"] } else { $0.grant = .clientCredentials } }
+    #expect(account.credential.accessToken == Secret("ours"))
+    #expect(account.credential.requestedScope == (isScope ? ["extra"] : ["read"]))
+    #expect(try fixture.stored("ana")?.accessToken == Secret(isScope ? "ours" : "theirs"))
+  }
+
+  /// The provider has used up the old refresh token, so its answer beside the vault is the only one.
+  @Test func aLoginKeepsTheAnswerToARefresh() throws {
+    let fixture = try Fixture.added(credential: Fixture.credential("old"))
+    try fixture.leave(
+      ExchangeNote(.refresh, startedAt: 1),
+      KeptAnswer(Fixture.credential("new", refresh: "refresh-2"), after: Secret("old")))
+    fixture.user.isCancelled = true
+    #expect(throws: CredentialError.interrupted) { try fixture.login { $0.account = "ana" } }
+    #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
+    try fixture.expectNothingLeft()
+  }
+
+  /// The caller looked for a token before this login, and another process may have logged in since.
   @Test(arguments: [true, false], [nil, "ana"] as [String?])
-  func whoWantsATokenTakesTheOneOfALoginInBetween(_ hasIdentity: Bool, _ account: String?) throws {
+  func aLoginInBetweenSatisfiesTheCaller(_ hasIdentity: Bool, _ account: String?) throws {
     let text = hasIdentity ? Fixture.endpoints : Fixture.endpoints.replacing("account: login", with: "account: []")
     let fixture = try Fixture.added(text)
     #expect(throws: CredentialError.loginNeeded(provider: "example", account: account, .noCredential)) {
@@ -750,7 +867,7 @@ struct LoginTests {
     let found = try fixture.login { ($0.account, $0.unlessAlive) = (account, true) }
     #expect(found.credential.accessToken == Secret("theirs"))
     #expect(fixture.user.opened.isEmpty)
-    // A token that is over is none.
+    // An expired token does not count.
     try fixture.change { $0.isRejected = true }
     fixture.consent(.token("ours"))
     if hasIdentity { fixture.http.then(.identity("ana")) }
@@ -758,7 +875,7 @@ struct LoginTests {
     #expect(fixture.user.opened.count == 1)
   }
 
-  @Test func whoIsCancelledWaitsForNobody() throws {
+  @Test func aCancelledLoginStopsWaiting() throws {
     let fixture = try Fixture.added()
     let lock = try fixture.lock(nil)
     fixture.user.isCancelled = true
@@ -767,8 +884,8 @@ struct LoginTests {
     #expect(fixture.clock.monotonic() < .seconds(1))
   }
 
-  /// Somebody logged in before: that is not what was asked for. So it is when an account is refreshed meanwhile.
-  @Test(arguments: [false, true]) func aLoginOfBeforeIsNoneOfNow(_ isRefreshed: Bool) throws {
+  /// An earlier login does not satisfy this one, even if the account is refreshed meanwhile.
+  @Test(arguments: [false, true]) func anEarlierLoginDoesNotCount(_ isRefreshed: Bool) throws {
     let fixture = try Fixture.added(credential: Fixture.credential("theirs"))
     let lock = Mutex(try fixture.lock(nil))
     let changes = isRefreshed ? [Fixture.storing("renewed")] : []

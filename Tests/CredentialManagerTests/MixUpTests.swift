@@ -1,19 +1,19 @@
-import Cryptography
-import Descriptors
-import HTTP
-import OAuth
-import Store
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrStore
 import Testing
 
-@testable import CredentialManager
+@testable import CredmgrCredentialManager
 
-/// What one provider must not get of another one (RFC 9700, 4.4), and the redirect that tells them apart.
+/// Tests what one provider must not receive of another (RFC 9700, 4.4), and the redirect that tells them apart.
 struct MixUpTests {
   private static func endpoints(_ page: String, _ token: String, _ more: String = "") -> String {
     "grant: authorization_code\nendpoints: { authorization: \"\(page)\", token: \"\(token)\" }\n\(more)"
   }
 
-  /// With an honest provider beside the one that logs in.
+  /// Returns a fixture with an honest provider next to the tested one.
   private static func fixture(_ text: String, honest: String = "") throws -> Fixture {
     let fixture = try Fixture()
     try fixture.add(endpoints("https://honest.example/authorize", "https://honest.example/token", honest), "honest")
@@ -52,7 +52,7 @@ struct MixUpTests {
     #expect(fixture.user.opened.isEmpty)
   }
 
-  /// The same server twice, and servers that have nothing to do with each other.
+  /// The same server twice, and unrelated servers.
   @Test(arguments: [
     ("https://honest.example/authorize", "https://honest.example/token", "issuer: https://honest.example"),
     ("https://honest.example/other", "https://api.honest.example/token", ""),
@@ -67,7 +67,7 @@ struct MixUpTests {
     #expect(try Self.login(fixture).credential.accessToken == Secret("token-1"))
   }
 
-  /// The code of another server is not posted anywhere.
+  /// Another server's code is not sent anywhere.
   @Test(arguments: ["https://honest.example", "https://example.org/shared/honest"])
   func anAnswerOfAnotherProvider(_ issuer: String) throws {
     let text = Self.endpoints("https://example.org/shared/evil/authorize", "https://honest.example/token")
@@ -85,7 +85,7 @@ struct MixUpTests {
   private static let unrelated = endpoints(
     "https://evil.example/authorize", "https://evil.example/token", "issuer: https://honest.example")
 
-  /// An issuer elsewhere would make the answers of that server count. Somebody agrees to it, or nobody logs in.
+  /// An issuer elsewhere would make that server's answers count, so a login requires the user's consent.
   @Test func anIssuerElsewhereNeedsConsent() throws {
     let fixture = try Fixture()
     var seen: [NewPlace] = []
@@ -119,7 +119,7 @@ struct MixUpTests {
 
   private static let shipped = "issuer: https://id.github.example\nhosts: [\"*.githubapi.example\"]"
 
-  /// A provider that everybody has is one that nobody need have added.
+  /// Shipped providers count even if they were not added.
   @Test(arguments: [
     ("https://github.example/authorize", "https://evil.example/token", ""),
     ("https://GitHub.example:443/other", "https://evil.example/token", ""),
@@ -139,7 +139,28 @@ struct MixUpTests {
     #expect(fixture.user.opened.isEmpty)
   }
 
-  /// An own descriptor of the same provider, and one that extends it.
+  /// Each customer of this product has a login page on a host below a common one.
+  @Test func aTenantOfAShippedProvider() throws {
+    let tenants = Self.endpoints(
+      "https://{shop}.shops.example/authorize", "https://{shop}.shops.example/token", "variables: { shop: {} }")
+    for (token, isAsked) in [("evil.example", true), ("ana.shops.example", false)] {
+      let fixture = try Fixture()
+      try fixture.ship(tenants, "shops")
+      var asked: [NewPlace] = []
+      try fixture.addOwn(Self.endpoints("https://ana.shops.example/authorize", "https://\(token)/token")) {
+        asked = $0
+        return true
+      }
+      #expect(asked.map(\.name) == (isAsked ? [token] : []))
+      #expect(asked.allSatisfy { $0.kind == .borrower(owner: "shops", page: "ana.shops.example") })
+      if isAsked {
+        #expect(throws: CredentialError.self) { try fixture.login() }
+        #expect(fixture.user.opened.isEmpty)
+      }
+    }
+  }
+
+  /// The user's own descriptor of the same provider, and one that extends it.
   @Test(arguments: [
     ("example", Self.endpoints("https://github.example/other", "https://api.github.example/token", Self.shipped)),
     ("github", "extends: github\nscope: [read]"), ("example", "extends: github\nscope: [read]"),
@@ -167,7 +188,7 @@ struct MixUpTests {
     """
   }
 
-  /// What another provider's page gives goes to that one's endpoints. Anything else needs consent, once.
+  /// Results from another provider's page may go to its endpoints. Anything else requires consent once.
   @Test(arguments: [
     (#"identity: https://evil.example/me"#, "evil.example"),
     (#"refresh: https://a.hosts.example/r"#, "a.hosts.example"),
@@ -215,7 +236,7 @@ struct MixUpTests {
     }
   }
 
-  /// The same descriptor twice, whose varying places the person said.
+  /// The same descriptor twice, with the user's own values for its variables.
   @Test func oneDescriptorForSeveralServers() throws {
     let fixture = try Fixture()
     let text = Self.honest() + "\ngit: { hosts: [\"git.example:{p}\"] }\nvariables: { p: { default: \"1\" } }"
@@ -225,7 +246,7 @@ struct MixUpTests {
     #expect(throws: CredentialError.self) { try fixture.addOwn(other, "third") }
   }
 
-  /// What was agreed to beside a page of its own is not agreed to beside another provider's.
+  /// Consent for the provider's own page does not cover another provider's page.
   @Test func anotherProvidersPageInItsPlace() throws {
     let fixture = try Fixture()
     try fixture.ship(Self.honest(), "honest")
@@ -239,7 +260,7 @@ struct MixUpTests {
     #expect(places.map(\.name) == ["evil.example"] && fixture.user.opened.isEmpty)
   }
 
-  /// A provider whose descriptor cannot be read any more is still not borrowed from.
+  /// A provider with an unreadable descriptor is still protected.
   @Test func whatWasSealedTellsWhereTheDescriptorDoesNot() throws {
     let fixture = try Fixture()
     try fixture.addOwn(Self.honest(), "honest")
@@ -267,7 +288,7 @@ struct MixUpTests {
     #expect(!fixture.user.steps.contains { if case .device = $0 { true } else { false } })
   }
 
-  /// The person would enter a stranger's code on the page of another provider (RFC 8628, 5.4).
+  /// The user would enter a stranger's code on another provider's page (RFC 8628, 5.4).
   @Test(arguments: [
     "https://honest.example/device", "https://www.honest.example/d", "https://www.google.example/device",
     "https://github.example/login/device",
@@ -285,14 +306,14 @@ struct MixUpTests {
       default: Issue.record("\(String(describing: error))")
       }
       Self.expectNothingShown(fixture)
-      // Nor one that has the code in it.
+      // The page with the code is refused as well.
       #expect(throws: CredentialError.self) {
         try Self.login(fixture, page: "https://evil.example/d", complete: page + "?code=U")
       }
     }
   }
 
-  /// The very host of another provider's page is one to which somebody can agree.
+  /// A user can agree to exactly the host of another provider's page.
   @Test func aPageOfAnotherProviderThatWasAgreedTo() throws {
     let fixture = try Fixture()
     try fixture.ship(Self.device("github.example"), "github")

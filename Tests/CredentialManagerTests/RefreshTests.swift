@@ -1,17 +1,17 @@
-import Cryptography
-import HTTP
-import OAuth
-import Platform
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrDescriptors
 import Synchronization
 import Testing
-import Store
+import CredmgrStore
 
-@testable import CredentialManager
-import Text
+@testable import CredmgrCredentialManager
+import CredmgrText
 
 struct RefreshTests {
-  /// An account whose token has expired, unless `left` says otherwise.
+  /// Returns an account with an expired token, unless `left` says otherwise.
   private static func fixture(left: Int64 = 0, refresh: String? = "refresh-1") throws -> Fixture {
     var credential = Fixture.credential("old", refresh: refresh, identity: "ana")
     credential.expiresAt = Fixture.now + .seconds(left)
@@ -28,8 +28,8 @@ struct RefreshTests {
 
   // MARK: A token that is good
 
-  /// No network, no lock, and not even a descriptor.
-  @Test func isHandedOutAsItIs() throws {
+  /// Requires no network, lock or descriptor.
+  @Test func aValidTokenIsReturnedUnchanged() throws {
     let fixture = try Self.fixture(left: 61)
     try File.remove(fixture.root + "/providers/example.yaml")
     let lock = try fixture.lock("ana")
@@ -67,7 +67,7 @@ struct RefreshTests {
     #expect(stored.refreshToken == Secret("refresh-2"))
     #expect(fixture.http.requests[0].parameters == [("grant_type", "refresh_token"), ("refresh_token", "refresh-1")])
     #expect(try fixture.another().interruptedExchanges().isEmpty)
-    // The next one needs nothing.
+    // The next call requires nothing.
     #expect(try fixture.another().freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
   }
 
@@ -98,7 +98,7 @@ struct RefreshTests {
   @Test(
     arguments: [
       ("token", .authorizationCode, "short"), ("[token, refresh]", .authorizationCode, "long"),
-      // It is obtained anew, as by a login.
+      // A new token is requested, as by a login.
       ("token", .clientCredentials, "long"),
     ] as [(String, Grant, String)])
   func whatFollowsARefresh(_ follows: String, _ grant: Grant, _ token: String) throws {
@@ -113,10 +113,10 @@ struct RefreshTests {
     if token == "long" { #expect(fixture.http.requests[1].parameters == [("subject_token", "short")]) }
   }
 
-  /// The refresh token of the first answer may be the only good one.
+  /// The refresh token in the first answer may be the only valid one.
   @Test func aSecondStepThatFailsLosesNoRefreshToken() throws {
     let fixture = try Self.exchanging("[token, refresh]")
-    // What an earlier process lost is of no account any more.
+    // An earlier process's loss no longer matters.
     try fixture.leave(ExchangeNote(.refresh, startedAt: 1), nil)
     fixture.http.then(.token("short", refresh: "refresh-2"), .json("{}", status: 503))
     #expect(
@@ -132,7 +132,7 @@ struct RefreshTests {
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-3"))
   }
 
-  /// The answer waits beside the vault, which takes changes again once nobody waits for it any more.
+  /// The answer is saved beside the vault, which becomes writable again after the wait.
   @Test func aSecondStepThatCannotBeCommittedIsKept() throws {
     let fixture = try Self.exchanging("[token, refresh]")
     let file = fixture.home.vaultLocation.file
@@ -189,7 +189,7 @@ struct RefreshTests {
 
   // MARK: Refusals
 
-  /// Who is told once that it is over does not ask again: other programs of the provider may count it as an attack.
+  /// After a permanent refusal, credmgr does not ask again, because the provider might see an attack.
   @Test(
     arguments: [
       .json("{\"error\":\"invalid_grant\",\"error_description\":\"revoked\"}", status: 400),
@@ -201,20 +201,20 @@ struct RefreshTests {
     let before = try fixture.stored()
     fixture.http.then(refusal)
     for _ in 0..<3 { #expect(throws: Self.needed(.refreshRefused("revoked"))) { try fixture.fresh() } }
-    // Not by another process either, with a network or without.
+    // Another process does not ask either, with a network or without.
     for wish in [RefreshPolicy(), RefreshPolicy(always: true), RefreshPolicy(validity: .seconds(10))] {
       #expect(throws: Self.needed(.refreshRefused("revoked"))) {
         try fixture.another().freshAccount(nil, of: "example", wish)
       }
     }
     #expect(fixture.http.requests.count == 1)
-    // The record stays: somebody else may have had the better of us, or the provider may be wrong.
+    // The record stays, because another process may have been faster, or the provider may be wrong.
     #expect(try fixture.stored() == before)
     try fixture.expectNothingLeft()
     let accounts = try fixture.another().accounts()
     let account = try accounts.resolve(nil, provider: "example")
     #expect(try accounts.states(of: [account], at: Fixture.now) == [.expired(.refreshRefused("revoked"))])
-    // Who says so asks, and what comes of it counts.
+    // An explicit retry asks the provider, and the result counts.
     fixture.http.then(.json("{\"error\":\"invalid_grant\",\"error_description\":\"still\"}", status: 400))
     #expect(throws: Self.needed(.refreshRefused("still"))) {
       try fixture.fresh(RefreshPolicy(always: true, asksAgain: true))
@@ -227,7 +227,7 @@ struct RefreshTests {
     #expect(try fixture.another().freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
   }
 
-  /// Another refresh token is another question, however it came into the vault.
+  /// The refusal does not apply to another refresh token, however it came into the vault.
   @Test func aRefusalIsOfOneRefreshToken() throws {
     let fixture = try Self.fixture()
     fixture.http.then(.json("{\"error\":\"invalid_grant\"}", status: 400))
@@ -237,7 +237,7 @@ struct RefreshTests {
     #expect(try fixture.fresh().credential.accessToken == Secret("new"))
   }
 
-  /// A bare status may come from whoever stands in between: the next one asks again.
+  /// A status alone may come from a proxy, so the next call asks again.
   @Test(arguments: [400, 401, 403]) func aRefusalWithoutAWordIsNotRemembered(_ status: Int) throws {
     let fixture = try Self.fixture()
     fixture.http.then(HTTPResponse(status: status))
@@ -249,7 +249,7 @@ struct RefreshTests {
     #expect(try fixture.fresh().credential.accessToken == Secret("new"))
   }
 
-  /// What was interrupted stays told when the provider cannot answer the next time.
+  /// An interruption is still reported after the provider was unavailable.
   @Test func anInterruptionIsNotForgotten() throws {
     let fixture = try Self.fixture()
     try fixture.leave(ExchangeNote(.refresh, startedAt: 1), nil)
@@ -260,7 +260,7 @@ struct RefreshTests {
 
   // MARK: A token that is about to expire
 
-  /// A provider that is down for a minute does not stop who has a token for another minute.
+  /// A provider that is down for a minute does not affect a token that is valid for another minute.
   @Test(
     arguments: [
       .success(HTTPResponse(status: 503)), .success(HTTPResponse(status: 429)), .success(.json("<html>")),
@@ -269,7 +269,7 @@ struct RefreshTests {
       .success(.json("{\"error\":\"invalid_client\"}", status: 401)),
       .success(.json("{\"error\":\"invalid_grant\"}", status: 400)),
     ] as [Result<HTTPResponse, HTTPError>])
-  func isHandedOutAsLongAsItLives(_ answer: Result<HTTPResponse, HTTPError>) throws {
+  func aTokenIsReturnedUntilItExpires(_ answer: Result<HTTPResponse, HTTPError>) throws {
     let fixture = try Self.fixture(left: 30)
     switch answer {
     case .success(let response): fixture.http.then(response)
@@ -283,17 +283,17 @@ struct RefreshTests {
     #expect(fixture.notices.count == 1)
   }
 
-  /// Who asked for more gets the reason instead.
+  /// A caller that needs more gets the reason instead.
   @Test(
     arguments: [(30, RefreshPolicy(validity: .seconds(40))), (30, RefreshPolicy(always: true)), (0, RefreshPolicy())]
       as [(Int64, RefreshPolicy)])
-  func isNotHandedOutToWhoAskedForMore(_ left: Int64, _ wish: RefreshPolicy) throws {
+  func aCallerThatNeedsMoreGetsTheReason(_ left: Int64, _ wish: RefreshPolicy) throws {
     let fixture = try Self.fixture(left: left)
     fixture.http.then(HTTPResponse(status: 503))
     #expect(throws: Self.unavailable) { try fixture.fresh(wish) }
   }
 
-  /// It expired, or somebody was refused with it, while the provider was waited for.
+  /// The token expired or was rejected during the wait for the provider.
   @Test(arguments: [true, false]) func diesMeanwhile(_ isRejected: Bool) throws {
     let fixture = try Self.fixture(left: 30)
     fixture.http.then { _ in
@@ -307,8 +307,8 @@ struct RefreshTests {
     #expect(throws: Self.unavailable) { try fixture.fresh() }
   }
 
-  /// The lock of the account is somebody else's for too long.
-  @Test func whoWaitsInVainGetsItAsLongAsItLives() throws {
+  /// Another process holds the account's lock for too long.
+  @Test func aValidTokenIsReturnedIfTheLockStaysHeld() throws {
     let fixture = try Self.fixture(left: 30)
     let lock = try fixture.lock("ana")
     let account = try fixture.fresh(RefreshPolicy(lockTimeout: .seconds(5)))
@@ -318,7 +318,7 @@ struct RefreshTests {
 
   // MARK: Odd answers
 
-  /// A refresh token that was rotated is not thrown away because something beside it is odd.
+  /// A rotated refresh token is stored even if another field is odd.
   @Test(
     arguments: [
       ("\"id_token\": {}", [.idToken]), ("\"id_token\": \"\\u0000\"", [.idToken]), ("\"id_token\": null", []),
@@ -341,7 +341,7 @@ struct RefreshTests {
     #expect(fixture.notices == (fields.isEmpty ? [] : [.unreadable(provider: "example", fields: fields)]))
   }
 
-  /// The access token is no use, but the refresh token that it came with is the only one from now on.
+  /// The access token is useless, but its refresh token is the only valid one now.
   @Test(arguments: ["{}", "17", "\"\"", "\"a\\nb\"", "null"]) func anOddAccessToken(_ value: String) throws {
     let fixture = try Self.fixture()
     fixture.http.then(.json("{\"access_token\": \(value), \"refresh_token\": \"refresh-2\"}"))
@@ -366,7 +366,7 @@ struct RefreshTests {
     .refused(.refresh, ErrorResponse(code: code, words: nil, status: status))
   }
 
-  /// Nothing of this says anything about the refresh token.
+  /// None of these says anything about the refresh token.
   @Test(
     arguments: [
       (HTTPResponse(status: 404), refused("http_404", 404)), (HTTPResponse(status: 408), refused("http_408", 408)),
@@ -391,11 +391,11 @@ struct RefreshTests {
   @Test func nothingToRefreshWith() throws {
     let fixture = try Self.fixture(refresh: nil)
     #expect(throws: Self.needed(.expired)) { try fixture.fresh() }
-    // Also where there is no network: a login is what is needed.
+    // Also without a network: only a login helps.
     #expect(throws: Self.needed(.expired)) { try fixture.another().freshAccount(nil, of: "example") }
     try fixture.change { $0.isRejected = true }
     #expect(throws: Self.needed(.rejected)) { try fixture.fresh() }
-    // As a refresh token that has expired.
+    // The result is the same as for an expired refresh token.
     try fixture.change { credential in
       (credential.isRejected, credential.refreshToken) = (false, Secret("refresh-1"))
       credential.refreshTokenExpiresAt = Fixture.now
@@ -403,7 +403,7 @@ struct RefreshTests {
     #expect(throws: Self.needed(.expired)) { try fixture.fresh() }
   }
 
-  /// A good token is not called an expired one because it cannot be made a new one.
+  /// A valid token is not reported as expired just because it cannot be refreshed.
   @Test(arguments: [RefreshPolicy(always: true), RefreshPolicy(validity: .seconds(2000))])
   func aGoodTokenThatCannotBeRefreshed(_ wish: RefreshPolicy) throws {
     let fixture = try Self.fixture(left: 1000, refresh: nil)
@@ -411,8 +411,8 @@ struct RefreshTests {
     #expect(try fixture.fresh().credential.accessToken == Secret("old"))
   }
 
-  /// A process died between the provider's answer and its commit: the refresh token is used up, and that is the reason.
-  @Test func anExchangeThatNobodyFinished() throws {
+  /// A process died before it committed the answer, so the refresh token is used up, and the error says so.
+  @Test func anUnfinishedExchange() throws {
     let fixture = try Self.fixture()
     try fixture.leave(ExchangeNote(.refresh, startedAt: 1), nil)
     let interruption = Interruption(provider: "example", account: "ana", exchange: .refresh, startedAt: 1)
@@ -424,24 +424,36 @@ struct RefreshTests {
       #expect(throws: Self.needed(.refreshInterrupted("used"))) { try fixture.fresh(wish) }
     }
     #expect(fixture.http.requests.count == 2)
-    // It is the reason until somebody logs in.
+    // This stays the reason until the next login.
     #expect(try fixture.another().interruptedExchanges().map(\.account) == ["ana"])
   }
 
-  /// The token is good, but it may be the last one: whoever gets it is told.
+  /// A login or a logout that was interrupted loses no answer to a refresh, but one before it may have.
+  @Test(arguments: [.login, .logout] as [Interruption.Exchange], [true, false])
+  func whatWasInterruptedBefore(_ exchange: Interruption.Exchange, _ isLost: Bool) throws {
+    let fixture = try Self.fixture()
+    let earlier = isLost ? ExchangeNote(.refresh, startedAt: 1) : nil
+    try fixture.leave(ExchangeNote(exchange, startedAt: 2, after: earlier), nil)
+    fixture.http.then(.json("{\"error\":\"invalid_grant\",\"error_description\":\"used\"}", status: 400))
+    #expect(throws: Self.needed(isLost ? .refreshInterrupted("used") : .refreshRefused("used"))) {
+      try fixture.fresh()
+    }
+  }
+
+  /// The token is valid but may be the last, so the caller gets a notice.
   @Test func anInterruptedExchangeIsTold() throws {
     let fixture = try Self.fixture(left: 1000)
     try fixture.leave(ExchangeNote(.refresh, startedAt: 1), nil)
     #expect(try fixture.fresh().credential.accessToken == Secret("old"))
     #expect(fixture.notices == [Fixture.interrupted(.refresh)])
-    // A refresh that works settles it.
+    // A successful refresh clears the notice.
     fixture.http.then(.token("new"))
     _ = try fixture.fresh(RefreshPolicy(always: true))
     #expect(try fixture.source.interruptedExchanges().isEmpty)
   }
 
-  /// The refresh token that was refused to the one whom we waited for is not sent again: a provider counts reuse.
-  @Test func whoWaitsTakesARefusal() throws {
+  /// Another process was refused with this refresh token, so it is not sent again: the provider would see a reuse.
+  @Test func aWaitingProcessSharesARefusal() throws {
     let fixture = try Self.fixture()
     let lock = Mutex(try fixture.lock("ana"))
     let refusal = ExchangeNote.Refusal(at: Fixture.now, words: "used", isAfterInterruption: true)
@@ -451,13 +463,13 @@ struct RefreshTests {
     }
     #expect(throws: Self.needed(.refreshInterrupted("used"))) { try fixture.fresh() }
     #expect(fixture.http.requests.isEmpty)
-    // Who comes later asks the provider.
+    // A later call asks the provider.
     fixture.http.then(.token("new"))
     #expect(try fixture.fresh().credential.accessToken == Secret("new"))
   }
 
-  /// A process died between the answer and its commit, and the answer is beside the vault.
-  @Test(arguments: [0, 1000]) func anAnswerThatNobodyCommitted(_ left: Int64) throws {
+  /// A process died between the answer and its commit, and the answer is saved beside the vault.
+  @Test(arguments: [0, 1000]) func anUncommittedAnswer(_ left: Int64) throws {
     let fixture = try Self.fixture(left: left)
     try fixture.leave(
       ExchangeNote(.refresh, startedAt: 1),
@@ -470,7 +482,7 @@ struct RefreshTests {
     #expect(try fixture.note("ana") == nil)
   }
 
-  /// What it is of is another token than the one that is kept now.
+  /// The saved answer belongs to another token than the current one.
   @Test(arguments: [Secret("older"), nil]) func anAnswerOfAnotherTime(_ previous: Secret?) throws {
     let fixture = try Self.fixture()
     try fixture.leave(nil, KeptAnswer(Fixture.credential("stale", refresh: "stale"), after: previous))
@@ -494,7 +506,7 @@ struct RefreshTests {
     #expect(try fixture.answerFiles.isEmpty)
   }
 
-  /// Whatever somebody writes into it is no answer.
+  /// A file with arbitrary content is not an answer.
   @Test(arguments: ["", "\0", String(repeating: "\0", count: 999), "\0\0\0\0\0\0\0\u{4}\u{1}\u{2}\u{3}\u{4}"])
   func aFileThatIsNoAnswer(_ text: String) throws {
     let fixture = try Self.fixture()
@@ -505,7 +517,7 @@ struct RefreshTests {
     #expect(try fixture.fresh().credential.accessToken == Secret("new"))
   }
 
-  /// What a provider repeats of what it was sent is not shown.
+  /// Errors do not show secrets that the provider repeats.
   @Test func aRefusalThatRepeatsTheToken() throws {
     let fixture = try Self.fixture()
     fixture.http.then(
@@ -530,7 +542,7 @@ struct RefreshTests {
 
   // MARK: Two processes
 
-  /// Somebody logged in while we refreshed: theirs stays, and is what we hand out.
+  /// A login during the refresh wins, and its token is returned.
   @Test func aLostRaceOverwritesNothing() throws {
     let fixture = try Self.fixture()
     fixture.http.then { _ in
@@ -542,7 +554,7 @@ struct RefreshTests {
     #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
 
-  /// `git credential erase` came while we refreshed: it rejected the old token, and the new one must not be lost.
+  /// `git credential erase` rejected the old token during the refresh, and the new one must not be lost.
   @Test func aRejectionMeanwhileCostsNoToken() throws {
     let fixture = try Self.fixture()
     fixture.http.then { _ in
@@ -557,7 +569,7 @@ struct RefreshTests {
     #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
 
-  /// One that somebody took away without a key is another matter: the answer mends it.
+  /// Removal by an attacker without a key is different: the answer repairs it.
   @Test(arguments: ["DELETE FROM record WHERE kind=1", "UPDATE record SET sealed=zeroblob(99) WHERE kind=1"])
   func aRecordThatIsDamagedMeanwhile(_ change: String) throws {
     let fixture = try Self.fixture()
@@ -572,7 +584,7 @@ struct RefreshTests {
     #expect(try fixture.another().verifyVault() == [])
   }
 
-  @Test func whoWaitsTakesWhatTheFirstOneGot() throws {
+  @Test func aWaitingProcessUsesTheFirstOnesToken() throws {
     let fixture = try Self.fixture()
     let lock = try fixture.lock("ana")
     fixture.whileWaiting([Fixture.storing("theirs")])
@@ -583,8 +595,8 @@ struct RefreshTests {
     #expect(fixture.http.requests.isEmpty)
   }
 
-  /// The first one was done before we had the lock: its token is good enough, also for who wanted a new one.
-  @Test func whoComesLateRefreshesNothing() throws {
+  /// Another process refreshed before this one had the lock, so its token is used, even for a forced refresh.
+  @Test func aLateCallerDoesNotRefreshAgain() throws {
     let fixture = try Self.fixture(left: 1000)
     let account = try fixture.source.accounts().resolve(nil, provider: "example")
     try fixture.store(Fixture.credential("theirs"))
@@ -601,7 +613,7 @@ struct RefreshTests {
     }
     _ = consume lock
     #expect((.seconds(5) ..< .seconds(6)).contains(fixture.clock.monotonic()))
-    // It is free again.
+    // The lock is free again.
     fixture.http.then(.token("new"))
     _ = try fixture.fresh()
   }
@@ -618,7 +630,7 @@ struct RefreshTests {
     try fixture.source.reject(Secret("old"), account: nil, of: "example")
     #expect(try fixture.stored()?.isRejected == true)
     #expect(try fixture.stored("bob")?.isRejected == false)
-    // It is refreshed before it is handed out again.
+    // The token is refreshed before its next use.
     fixture.http.then(.token("new"))
     #expect(try fixture.source.freshAccount("ana", of: "example").credential.accessToken == Secret("new"))
     #expect(try fixture.stored()?.isRejected == false)

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import CredentialManager
+@testable import CredmgrCredentialManager
 
 struct RemoteAddressTests {
   @Test(

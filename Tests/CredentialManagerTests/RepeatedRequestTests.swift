@@ -1,10 +1,10 @@
-import OAuth
-import Platform
+import CredmgrOAuth
+import CredmgrPlatform
 import Testing
 
-@testable import CredentialManager
+@testable import CredmgrCredentialManager
 
-/// A plugin that is run anew when a token was refused, and told nothing of it.
+/// Tests a plugin that runs again after a refused token, without being told so.
 struct RepeatedRequestTests {
   private let fixture: Fixture
   private let kubectl = ProcessIdentity(number: 70, start: "1", program: "/kubectl")
@@ -23,10 +23,10 @@ struct RepeatedRequestTests {
     fixture.http.then(.token("new"))
     #expect(try ask(kubectl) == "old")
     #expect(try ask(kubectl) == "new")
-    // A server that takes nothing is not given one after the other.
+    // A server that refuses everything does not cause one refresh after another.
     #expect(try ask(kubectl) == "new")
     #expect(fixture.http.requests.count == 1)
-    // What was good for a while may be revoked, too.
+    // A token that was valid for a while may be revoked later.
     fixture.clock.advance(.seconds(61))
     #expect(try ask(kubectl) == "new")
     fixture.http.then(.token("newer"))
@@ -36,7 +36,7 @@ struct RepeatedRequestTests {
   @Test func theFirstRequestOfAProcessForAServerSaysNothing() throws {
     #expect(try ask(kubectl) == "old")
     #expect(try ask(ProcessIdentity(number: 71, start: "1", program: "/kubectl")) == "old")
-    // The program that a wrapper puts in its place, another process of the same number, another cluster.
+    // None of these repeats the request: another program, another process with the same number, another cluster.
     #expect(try ask(ProcessIdentity(number: 71, start: "1", program: "/kubectl.1")) == "old")
     #expect(try ask(ProcessIdentity(number: 70, start: "2", program: "/kubectl")) == "old")
     #expect(try ask(ProcessIdentity(number: 70, start: "2", program: "/kubectl"), server: "https://b.example") == "old")

@@ -1,15 +1,15 @@
-import Cryptography
-import Descriptors
-import HTTP
-import OAuth
-import Platform
-import Store
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
 import Testing
 
-@testable import CredentialManager
+@testable import CredmgrCredentialManager
 
-/// Every way on which credentials leave the vault asks the agreement: each one runs here with a descriptor that names a
-/// new place. A route that is not in the table does not compile.
+/// Tests that every route checks the agreement, by running each with a descriptor that names a new place. A route that
+/// is missing from the table does not compile.
 struct RouteTests {
   enum Way: Sendable, Hashable {
     case route(Route)
@@ -18,14 +18,14 @@ struct RouteTests {
     static let all = Route.allCases.map(Way.route) + [.device, .clientCredentials, .dryRun, .importing, .exporting]
   }
 
-  /// How a descriptor comes to name a new place.
+  /// How a descriptor gets a new place.
   enum Scenario: CaseIterable {
     case editedInPlace
-    /// A shipped or system descriptor that names other places now.
+    /// A shipped or system descriptor now names other places.
     case shippedAnew
-    /// The own descriptor is missing, and another one has its name.
+    /// The user's own descriptor is missing, and another one has its name.
     case anotherOfTheSameName
-    /// Hosts that get tokens, and not the client's secret.
+    /// A host that gets tokens becomes one that gets the client's secret.
     case hostOfGitBecomesEndpoint, hostOfAPIBecomesEndpoint
     case optionalVariable
     case secretDropped
@@ -85,7 +85,7 @@ struct RouteTests {
 
   private static let key = "k3y-of-a-person"
 
-  /// What a command does, with a token that has to be refreshed or a request that the descriptor directs.
+  /// Runs a command with a token to refresh, or a request that the descriptor directs.
   private static func run(_ way: Way, _ source: CredentialSource, _ fixture: Fixture, _ after: String) throws {
     let always = RefreshPolicy(always: true)
     let url = try URI(parsing: "https://api.provider.example/me")
@@ -115,13 +115,13 @@ struct RouteTests {
       case .registration:
         try source.add(
           fixture.file(after), clientIdentifier: nil, clientSecret: nil, variables: [:], replaces: true,
-          confirms: { _, _ in false })
+          confirms: { _, _, _ in false })
       }
     case .device, .clientCredentials:
       options.grant = way == .device ? .deviceCode : .clientCredentials
       _ = try source.login("example", options, user: fixture.user)
     case .dryRun:
-      // Nothing is sent, and what is shown has no secret in it.
+      // A dry run sends nothing and shows no secret.
       let planned = try source.plannedLogin(source.descriptor("example").descriptor, options, hasToken: false)
       #expect(!String(describing: planned).contains(key))
       _ = try source.permit(.login, "example")
@@ -131,7 +131,7 @@ struct RouteTests {
       let bytes = Array(try other.another().exportVault(isPlain: true).json.encoded.utf8)
       _ = try source.importVault(bytes, acceptsPlain: true, replaces: true)
     case .exporting:
-      // What is exported has its agreement with it, and goes nowhere else on another machine.
+      // An exported agreement still applies on another machine.
       let other = try Fixture()
       try other.ship(after)
       let bytes = Array(try fixture.another().exportVault(isPlain: true).json.encoded.utf8)
@@ -166,11 +166,11 @@ struct RouteTests {
     default: Issue.record("\(String(describing: error))")
     }
     #expect(!String(describing: error).contains(Self.key))
-    // Nothing was sent, and nobody's browser was opened.
+    // Nothing was sent, and no browser opened.
     #expect(fixture.http.requests.isEmpty && fixture.user.opened.isEmpty)
   }
 
-  /// The control: with the descriptor that was agreed to, an account with a variable of its own is refreshed.
+  /// The opposite case: with the agreed descriptor, an account with its own variable is refreshed.
   @Test func theAgreedPlacesGetWhatTheyNeed() throws {
     let fixture = try Fixture.added(Self.good, variables: ["apikey": Self.key])
     var credential = Fixture.credential()
@@ -190,7 +190,7 @@ struct RouteTests {
       ])
   }
 
-  /// What was discovered is a file like any other, and asking for it takes no credential.
+  /// A discovered descriptor is an ordinary file, and discovery uses no credential.
   @Test func discoveryTellsNothing() throws {
     let fixture = try Fixture.added(Self.good, variables: ["apikey": Self.key], credential: Fixture.credential())
     let metadata = """
@@ -205,7 +205,7 @@ struct RouteTests {
     #expect(throws: CredentialError.self) { try fixture.add(found.addition, id: nil, replaces: true) }
   }
 
-  /// The token that manages a client goes where the client was registered, and to no other agreed place.
+  /// The token that manages a client goes only to the place of its registration.
   @Test(arguments: [("https://provider.example/register/1", true), ("https://api.provider.example/register/1", false)])
   func aClientIsDeletedWhereItWasRegistered(_ place: String, _ isDeleted: Bool) throws {
     let fixture = try Fixture.added(Self.good, variables: ["apikey": Self.key])
@@ -229,7 +229,7 @@ struct RouteTests {
     }
   }
 
-  /// The files that say one of these words, without the folders that they are in.
+  /// Returns the files that contain one of these words.
   private static func files(_ folder: String, saying words: String...) throws -> [String] {
     try files(folder, saying: words)
   }
@@ -241,7 +241,7 @@ struct RouteTests {
     }.map { String($0.split(separator: "/").last ?? "") }
   }
 
-  /// Who gets a token without the agreement, who makes a permit, who sends and who shows a token is in few files.
+  /// Few files may get a token without the agreement, create a permit, send requests, or reveal a token.
   @Test func noOtherFileHandsATokenOut() throws {
     let manager = "CredentialManager"
     #expect(
@@ -260,16 +260,17 @@ struct RouteTests {
     #expect(try Self.files("Credmgr", saying: words) == ["Credentials.swift"])
   }
 
-  /// An account that has a host of its own is that host's, and no other one gets its token.
+  /// Only an account's own host gets its token.
   @Test func anAccountOfAnotherHost() throws {
     let fixture = try Fixture.added(
       """
       grant: device_code
-      variables: { host: { default: a.example } }
+      variables: { host: { default: a.example }, registry: { default: r.example } }
       endpoints: { device_authorization: "https://{host}/device", token: "https://{host}/token" }
       response: { keep: { dc: { path: dc } } }
       hosts: ["{host}"]
       git: { hosts: ["{host}"] }
+      docker: { hosts: ["{registry}", all.example] }
       kubectl: { hosts: ["{host}", "{dc}.k8s.example"] }
       """)
     var credential = Fixture.credential()
@@ -284,11 +285,19 @@ struct RouteTests {
     }
     func server(_ host: String) throws -> Destination { .server(try URI(parsing: "https://" + host)) }
     #expect(gets("ana", .helper, .claimed(claim)) && !gets("ben", .helper, .claimed(claim)))
+    // An account elsewhere must name its own registry, unless all accounts share one.
+    let registry = try #require(try source.claims(of: "r.example", for: .docker).first)
+    let common = try #require(try source.claims(of: "all.example", for: .docker).first)
+    #expect(gets("ana", .helper, .claimed(registry)) && !gets("ben", .helper, .claimed(registry)))
+    #expect(gets("ben", .helper, .claimed(common)))
+    credential.variables["registry"] = "r.example"
+    try fixture.store(credential, "eve")
+    #expect(!gets("eve", .helper, .claimed(registry)))
     #expect(try gets("ana", .kubectl, server("a.example")) && !gets("ben", .kubectl, server("a.example")))
     #expect(try gets("ana", .kubectl, server("us.k8s.example")) && !gets("ana", .kubectl, server("eu.k8s.example")))
   }
 
-  /// A token that is good needs no descriptor, and goes where the sealed agreement says.
+  /// A valid token requires no descriptor; the stored agreement decides where it goes.
   @Test func theSealedAgreementAnswersForAGoodToken() throws {
     let fixture = try Fixture.added(Self.good, variables: ["apikey": Self.key], credential: Fixture.credential())
     _ = try fixture.source.claims(of: "git.example", for: .git)
@@ -302,13 +311,13 @@ struct RouteTests {
       try source.handOut(
         nil, of: "example", by: .kubectl, to: .server(URI(parsing: "https://api.provider.example:443/x"))),
     ] { #expect(account.credential.accessToken == Secret("token-1")) }
-    // A claim of one provider is no reason to hand out another one's token.
+    // One provider's claim does not release another's token.
     #expect(throws: CredentialError.notAgreed(provider: "other", origin: "git.example", .helper)) {
       try source.handOut(nil, of: "other", by: .helper, to: .claimed(claim))
     }
   }
 
-  /// Without `hosts`, a descriptor says nothing of clusters.
+  /// Without `hosts`, a descriptor does not limit clusters.
   @Test func aClusterIsComparedWhereHostsAreDeclared() throws {
     let cluster = Destination.server(try URI(parsing: "https://cluster.example:6443"))
     let free = try Fixture.added(
@@ -323,7 +332,7 @@ struct RouteTests {
     }
   }
 
-  /// Where clusters are named, kubectl has to say for which one it asks.
+  /// If a descriptor names clusters, kubectl must name its cluster.
   @Test func aClusterIsNamedWhereClustersAreDeclared() throws {
     let bound = try Fixture.added(
       Fixture.endpoints + "\nkubectl: { hosts: [k8s.example] }", credential: Fixture.credential())
@@ -336,7 +345,7 @@ struct RouteTests {
     _ = try free.source.handOut(nil, of: "example", by: .kubectl, to: .server(nil))
   }
 
-  /// The value of an account's own variable is part of what was agreed to for this account.
+  /// The value of an account's own variable is part of the agreement for this account.
   @Test func anAccountsOwnVariables() throws {
     let text = """
       grant: authorization_code

@@ -1,8 +1,8 @@
-import Platform
+import CredmgrPlatform
 import Testing
 
-@testable import CredentialManager
-import Text
+@testable import CredmgrCredentialManager
+import CredmgrText
 
 @Suite struct SchemeHandlerTests {
   @Test(arguments: [
@@ -24,7 +24,7 @@ import Text
 
   private static let type = "x-scheme-handler/my.app"
 
-  /// As the desktop looks for it: in lists of choices, in caches, and in the entries themselves.
+  /// Searches like the desktop: in lists of choices, in caches, and in the entries.
   @Test(arguments: [
     ("config/mimeapps.list", "[Default Applications]\n\(type)=other.desktop\n"),
     ("config/gnome-mimeapps.list", "[Default Applications]\n\(type) = other.desktop ;\n"),
@@ -51,7 +51,7 @@ import Text
       ])
   }
 
-  /// Who adds a provider is told whose scheme it takes, and so is who changes a variable for one login.
+  /// Adding a provider, or changing a variable for a login, reports whose scheme it takes.
   @Test func anotherApplicationsSchemeNeedsConsent() throws {
     let fixture = try Fixture(environment: ["XDG_CONFIG_HOME": "~/config", "XDG_DATA_HOME": "~/share"])
     try File.createDirectory(fixture.root + "/config")
@@ -66,7 +66,7 @@ import Text
       return true
     }
     #expect(seen.map(\.kind) == [.scheme(owner: "other.desktop")] && seen.map(\.name) == ["my.app:/cb"])
-    // It stays agreed to.
+    // The consent is stored.
     try fixture.addOwn(text, replaces: true)
     fixture.user.paste { _, state in ["my.app:/cb?code=code-1&state=\(state)"] }
     fixture.http.then(.token("token-1"), .identity("ana"))
@@ -78,7 +78,7 @@ import Text
     #expect(places.map(\.kind) == [.scheme(owner: "other.desktop")])
   }
 
-  /// Other applications' answers arrive at a scheme (RFC 8252, 7.1). Without a state, only a person can tell them apart.
+  /// A scheme also receives other applications' answers (RFC 8252, 7.1), which only a state tells apart.
   @Test func withoutAStateNoAnswerIsHandedOver() throws {
     let fixture = try Fixture(environment: ["XDG_CONFIG_HOME": "~/config", "XDG_DATA_HOME": "~/share"])
     let text = "\nstate: optional\nvariables: { r: { default: \"http://127.0.0.1/cb\" } }\nredirect: \"{r}\""

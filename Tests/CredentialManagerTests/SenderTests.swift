@@ -1,12 +1,12 @@
-import HTTP
-import OAuth
+import CredmgrHTTP
+import CredmgrOAuth
 import Testing
 
-@testable import CredentialManager
-import Text
+@testable import CredmgrCredentialManager
+import CredmgrText
 
 struct SenderTests {
-  /// Demands another try of every answer 401, as the nonce of a provider does (RFC 9449, 8).
+  /// Demands another try after every 401, as a provider's nonce does (RFC 9449, 8).
   private struct Demanding: TokenBinding {
     let isUsableAlone = false
     let authenticatesClient = false
@@ -18,7 +18,7 @@ struct SenderTests {
     }
   }
 
-  /// A request that is demanded once more is made anew and sent once more, and the caller sees one answer.
+  /// Builds and sends the demanded request once more, and returns one answer to the caller.
   @Test(arguments: [[401, 200], [401, 401], [200]], [true, false])
   func anAnswerMayDemandASecondTry(_ statuses: [Int], _ isStreamed: Bool) throws {
     let fixture = try Fixture.added()
@@ -44,7 +44,7 @@ struct SenderTests {
     #expect(values.dropFirst().allSatisfy { $0 == "demanded" } && values.first != "demanded")
   }
 
-  /// Whatever made a request: it does not leave for an origin that was not agreed to.
+  /// No request leaves for an origin that was not agreed to, whichever code built it.
   @Test(arguments: ["https://evil.example/", "https://provider.example:8443/", "http://127.0.0.1/"])
   func aRequestToAnotherOriginIsNotSent(_ url: String) throws {
     let fixture = try Fixture.added()

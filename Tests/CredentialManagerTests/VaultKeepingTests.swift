@@ -1,20 +1,20 @@
-import Cryptography
+import CredmgrCryptography
 import Glibc
-import JSON
-import Platform
+import CredmgrJSON
+import CredmgrPlatform
 import Testing
-import Store
-import Vault
+import CredmgrStore
+import CredmgrVault
 
-@testable import CredentialManager
-import Text
+@testable import CredmgrCredentialManager
+import CredmgrText
 
 @Suite struct VaultKeepingTests {
   private let fixture: Fixture
 
   init() throws { fixture = try Fixture.added(credential: Fixture.credential()) }
 
-  /// Another process, in which somebody answers for the passphrase.
+  /// Returns a source for another process that gets the passphrase from `answer`.
   private func source(
     _ answer: String?, asked: Asked = Asked(), environment: [String: String] = [:], predecessor: OpenedKeys? = nil
   ) -> CredentialSource {
@@ -38,7 +38,7 @@ import Text
     try source.accounts().account(AccountID("example", "ana"))?.credential.accessToken.reveal()
   }
 
-  @Test func whoIsAskedOnceIsNotAskedAgain() throws {
+  @Test func oneProcessPromptsOnce() throws {
     try protect("p")
     let asked = Asked()
     let source = source("p", asked: asked)
@@ -86,7 +86,7 @@ import Text
       }
       #expect(asked.questions.isEmpty)
     }
-    // What is set to nothing is not set.
+    // An empty variable counts as unset.
     #expect(try token(source("p", environment: ["CREDMGR_PASSPHRASE_FILE": ""])) == "token-1")
   }
 
@@ -107,7 +107,7 @@ import Text
     #expect(throws: CredentialError.vault(.wrongPassphrase)) { try token(source("q")) }
   }
 
-  /// An answer that waits beside the vault is sealed with the key that goes.
+  /// A saved answer is encrypted with the old key.
   @Test func rotationTakesWaitingAnswersIn() throws {
     try fixture.store(Fixture.credential("old"))
     let kept = KeptAnswer(Fixture.credential("new"), after: Secret("old"))
@@ -117,7 +117,7 @@ import Text
     try fixture.expectNothingLeft()
   }
 
-  /// What `secret-tool` says on either stream, and with which status, when it is asked for a key.
+  /// The output and status of `secret-tool` when credmgr gets a key.
   @Test(
     arguments: [
       ("exit 0", SecretServiceFault.noKey), ("echo label = x; echo Cannot get secret of a locked object >&2", .locked),
@@ -170,12 +170,12 @@ import Text
     let client = try secretService("test $1 != store || { \(says) >&2; exit 1; }")
     let item = try #require(try SlotDraft.secretService(random: SystemRandomSource()).item)
     #expect(throws: StoreError.secretService(fault)) { try client.store(item) }
-    // One that says that it stored the key, and did not.
+    // This program claims to have stored the key.
     let liar = try secretService("exit 0")
     #expect(throws: StoreError.secretService(.noKey)) { try liar.store(item) }
   }
 
-  /// A `secret-tool` that does what a script says.
+  /// Returns a client whose `secret-tool` is a script.
   private func secretService(_ script: String) throws -> SecretServiceClient {
     let program = fixture.root + "/secret-tool"
     try File.replace(program, Array("#!/bin/sh\n\(script)\n".utf8))
@@ -232,7 +232,7 @@ import Text
       try other.another().hostLogin(HostLoginPattern(origin: "https://host.example"))
         == fixture.source.hostLogin(HostLoginPattern(origin: "https://host.example")))
     #expect(try other.another().exportVault(isPlain: true).json == json)
-    // Once more changes nothing.
+    // Importing again changes nothing.
     #expect(try other.source.importVault(Array(json.encoded.utf8), acceptsPlain: true, replaces: false).isEmpty)
   }
 
@@ -258,7 +258,7 @@ import Text
     }
     #expect(attempts == [1, 2, 3])
     #expect(opened.plain == export.plain)
-    // No byte of the sealed part can be altered.
+    // Changing any byte of the encrypted part causes an error.
     let value = try JSONValue.parse(Array(text.utf8))
     let sealed = try #require(value["sealed"]?.text.flatMap(Base64.decode))
     for index in stride(from: 0, to: sealed.count, by: 101) {
@@ -276,7 +276,7 @@ import Text
     }
   }
 
-  @Test func whatIsThereIsReplacedOnRequestOnly() throws {
+  @Test func existingDataIsReplacedOnlyOnRequest() throws {
     let json = try Array(fixture.source.exportVault(isPlain: true).json.encoded.utf8)
     try fixture.store(Fixture.credential("token-2"))
     let identifier = RecordIdentifier(.credential, of: AccountID("example", "ana"))
@@ -305,7 +305,7 @@ import Text
   }
 }
 
-/// Descriptors and rules go with an export, and what was agreed to stays what it was.
+/// Tests that an export contains descriptors and rules, and keeps agreements.
 @Suite struct TransferTests {
   private static func exporting() throws -> Fixture {
     let fixture = try Fixture()
@@ -324,7 +324,7 @@ import Text
     let (json, parts) = try fixture.another().exportVault(isPlain: true)
     #expect(parts == TransferredParts(records: 2, descriptors: 1, hasRules: true))
     let other = try Fixture()
-    // One of the same name is shipped there: it does not get what was agreed to for another.
+    // A shipped descriptor with the same name does not inherit the agreement.
     try other.ship(Fixture.endpoints.replacing("provider.example", with: "shipped.example"))
     let bytes = Array(json.encoded.utf8)
     let imported = try other.source.importVault(bytes, acceptsPlain: true, replaces: false)
@@ -340,7 +340,7 @@ import Text
     #expect(try other.another().importVault(bytes, acceptsPlain: true, replaces: true).hasRules)
   }
 
-  /// A person's files may be links into a repository of such files.
+  /// The user's files may be symbolic links, for example into a dotfiles repository.
   @Test func aLinkToADescriptorStays() throws {
     let fixture = try Self.exporting()
     let bytes = try Self.plain(fixture)
@@ -357,7 +357,7 @@ import Text
     #expect(try fixture.another().descriptor("example").descriptor.title == "New")
   }
 
-  /// Exports of earlier versions have no descriptors: another one of the same name gets nothing.
+  /// Exports of earlier versions have no descriptors; another descriptor with the same name gets nothing.
   @Test func anImportedRegistrationKeepsItsAgreement() throws {
     let fixture = try Self.exporting()
     let value = try JSONValue.parse(Self.plain(fixture))
@@ -368,13 +368,13 @@ import Text
       try other.another().importVault(Array(old.encoded.utf8), acceptsPlain: true, replaces: false)
     }
     #expect(throws: CredentialError.self) { try take() }
-    // The control: the descriptor that was agreed to.
+    // The opposite case: the agreed descriptor.
     try other.ship(Fixture.endpoints)
     #expect(try take() == TransferredParts(records: 2))
     _ = try other.another().client("example")
   }
 
-  /// What a file says that was agreed to, its writer may have made up: the descriptor tells it.
+  /// The writer of a file could invent its agreement, so the descriptor decides.
   @Test(arguments: [
     (
       #""https://provider.example":["https://provider.example"]"#,
@@ -397,20 +397,69 @@ import Text
     }
   }
 
-  /// Without a descriptor, nothing tells what it is: the first one that is there does.
-  @Test func anAgreementWithoutADescriptor() throws {
-    let fixture = try Self.exporting()
-    let text = String(decoding: try Self.plain(fixture), as: UTF8.self)
+  private static func withoutDescriptor(_ fixture: Fixture) throws -> String {
+    String(decoding: try plain(fixture), as: UTF8.self)
       .replacing(#""descriptors":{"example""#, with: #""descriptors":{"other""#)
-      .replacing(#""places":{"#, with: #""places":{"helpers":{"x":["https://evil.example"]},"#)
-    let other = try Fixture()
-    _ = try other.source.importVault(Array(text.utf8), acceptsPlain: true, replaces: false)
-    try other.ship(Fixture.endpoints)
-    _ = try other.another().permit(.refresh, "example")
-    #expect(try other.registration()?.agreement?.texts(.helpers) == [])
   }
 
-  /// As when the provider is added.
+  /// Without a descriptor, nothing is agreed to: the first one that appears is asked about.
+  @Test func anAgreementWithoutADescriptor() throws {
+    let fixture = try Self.exporting()
+    let text = try Self.withoutDescriptor(fixture)
+      .replacing(#""places":{"#, with: #""places":{"helpers":{"x":["https://evil.example"]},"#)
+    let other = try Fixture()
+    var added: [String] = []
+    _ = try other.source.importVault(Array(text.utf8), acceptsPlain: true, replaces: false, adds: { added.append($0) })
+    try other.ship(Fixture.endpoints)
+    #expect(throws: CredentialError.self) { try other.another().permit(.refresh, "example") }
+    // Brought by another import, it is asked about as well.
+    var asked: [String] = []
+    #expect(throws: CredentialError.self) {
+      try other.another().importVault(Self.plain(fixture), acceptsPlain: true, replaces: true) { _, places in
+        asked += places.map(\.name)
+        return false
+      }
+    }
+    #expect(asked == ["api.provider.example", "provider.example"])
+    #expect(added.isEmpty)
+    _ = try other.another().importVault(Self.plain(fixture), acceptsPlain: true, replaces: true) { _, _ in true }
+    _ = try other.another().permit(.refresh, "example")
+    #expect(try other.registration()?.agreement?.texts(.helpers) == [])
+    _ = try Fixture().source.importVault(
+      Self.plain(fixture), acceptsPlain: true, replaces: false, adds: { added.append($0) })
+    #expect(added == ["example"])
+  }
+
+  /// If the file's descriptor cannot be read, the user's earlier agreement stays.
+  @Test func aDescriptorThatCannotBeReadIsNoAgreement() throws {
+    let fixture = try Self.exporting()
+    let before = try #require(try fixture.registration()?.agreement)
+    let broken = try Self.withoutDescriptor(fixture)
+      .replacing(#""descriptors":{"other":""#, with: #""descriptors":{"example":"grant: telepathy\n"#)
+      .replacing(#""pkce":["S256-hex","S256"]"#, with: #""pkce":["S256-hex","S256","plain","none"]"#)
+    var asked: [String] = []
+    func take(_ text: String, _ agrees: Bool = true) throws {
+      _ = try fixture.another().importVault(Array(text.utf8), acceptsPlain: true, replaces: true) { _, places in
+        asked += places.map(\.name)
+        return agrees
+      }
+    }
+    try take(broken)
+    #expect(asked.isEmpty)
+    let after = try #require(try fixture.registration()?.agreement)
+    #expect(after.settings == before.settings && after.places == before.places && after.written == before.written)
+    try fixture.edit(Fixture.endpoints + "\npkce: none")
+    #expect(throws: CredentialError.self) { try fixture.another().permit(.refresh, "example") }
+    try fixture.edit(Fixture.endpoints)
+    _ = try fixture.another().permit(.refresh, "example")
+    try fixture.edit("grant: telepathy")
+    #expect(throws: CredentialError.self) {
+      try take(broken.replacing(#""client_id":"client-1""#, with: #""client_id":"theirs""#), false)
+    }
+    #expect(asked == ["theirs"])
+  }
+
+  /// The import asks the same as adding the provider.
   @Test(arguments: [
     "issuer: https://honest.example", "device: { hosts: [evil.example] }", "redirect: https://evil.example/cb",
   ]) func anImportAsksAboutWhatIsUnusual(_ more: String) throws {
@@ -454,7 +503,7 @@ import Text
     _ = try fixture.another().importVault(forged, acceptsPlain: true, replaces: true) { _, _ in true }
   }
 
-  /// Each part of an agreement is compared, and one that says less is none.
+  /// Each part of an agreement is compared, and an incomplete one does not count.
   @Test(
     arguments: [
       (
@@ -481,7 +530,7 @@ import Text
     #expect(asked == [place].compactMap { $0 })
   }
 
-  /// The variables of an account say where the client's secret goes, which is kept here.
+  /// An account's variables decide where the stored client secret goes.
   @Test(arguments: [("127.0.0.1:7302", ["127.0.0.1:7302"]), ("provider.example", [])])
   func anImportAsksAboutAnAccountsVariables(_ host: String, _ places: [String]) throws {
     let text =
@@ -515,7 +564,7 @@ import Text
     }
   }
 
-  /// A backup that is restored in another home has its agreements in it.
+  /// A backup restored in another home contains its agreements.
   @Test func aRestoredVaultKeepsItsAgreements() throws {
     let fixture = try Self.exporting()
     let copy = fixture.root + "/copy"
@@ -577,7 +626,7 @@ import Text
     #expect(event.encoded.count <= 2048)
   }
 
-  /// What somebody put in the place of the file is told, to who gets a token and to who reads the log.
+  /// A planted file is reported to callers that get a token and to readers of the log.
   @Test func handOutsThatCannotBeNoted() throws {
     try fixture.store(Fixture.credential())
     let path = fixture.home.vault + "/vault.log"
@@ -601,7 +650,7 @@ import Text
     #expect(try log() == ["add-provider example", "hand-out example ana token"])
   }
 
-  @Test func aVaultThatCannotBeWrittenHandsOutAllTheSame() throws {
+  @Test func aReadOnlyVaultStillReturnsTokens() throws {
     try fixture.store(Fixture.credential())
     try fixture.damageVault()
     let account = try fixture.another().freshAccount("ana", of: "example")

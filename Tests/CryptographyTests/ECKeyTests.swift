@@ -1,4 +1,4 @@
-import Cryptography
+import CredmgrCryptography
 import Testing
 
 @Suite("P-256") struct ECKeyTests {

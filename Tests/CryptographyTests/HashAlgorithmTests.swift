@@ -1,4 +1,4 @@
-import Cryptography
+import CredmgrCryptography
 import Testing
 
 @Suite("Digests and authentication codes") struct HashAlgorithmTests {

@@ -1,6 +1,6 @@
-import Curl
+import CredmgrCurl
 import Glibc
-import HTTP
+import CredmgrHTTP
 import Testing
 
 struct CurlClientTests {

@@ -1,7 +1,7 @@
 import Testing
 
-@testable import Descriptors
-import Text
+@testable import CredmgrDescriptors
+import CredmgrText
 
 @Suite struct DescriptorTests {
   @Test func defaultsFollowTheRFCs() throws {

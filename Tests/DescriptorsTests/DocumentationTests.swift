@@ -1,7 +1,7 @@
 import Testing
-import YAML
+import CredmgrYAML
 
-@testable import Descriptors
+@testable import CredmgrDescriptors
 
 /// Checks that `docs/descriptors.md` and the decoder have the same keys and values.
 @Suite struct DocumentationTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Descriptors
+@testable import CredmgrDescriptors
 
 @Suite struct EffectTests {
   static let vain: [FaultyDescriptor] = [
@@ -26,7 +26,13 @@ import Testing
       .unsentParameter("clientid", suggestion: "client_id"), .unsentParameter("redirect", suggestion: "redirect_uri"),
       .unsentParameter("bogus", suggestion: nil)),
     FaultyDescriptor(
-      "a path with a bracket", tail: "account: [id, ‸\"user[email]\"]\n", .bracketInPath("user[email]")),
+      "a path with a bracket",
+      "provider: sample\ngrant: client_credentials\naccount: [id, ‸\"user[email]\"]\n"
+        + "endpoints: {token: https://a.example/t, identity: https://a.example/me}\n", .bracketInPath("user[email]")),
+    FaultyDescriptor(
+      "an account's name that nothing supplies", tail: "account: [‸login, id]\nresponse: {keep: [id]}\n",
+      .accountWithoutSource("login")),
+    FaultyDescriptor("an assertion that nothing sends", tail: "‸assertion: {lifetime: 1m}\n", .unusedAssertion),
     FaultyDescriptor(
       "an address without a scheme", tail: "client: {register: ‸a.example/apps}\n", .invalidURL("a.example/apps")),
     FaultyDescriptor(
@@ -47,10 +53,22 @@ import Testing
     #expect(DescriptorLibrary(directories: []) { _ in nil }.check(Array(text.utf8), name: "sample.yaml").findings == [])
   }
 
+  @Test(arguments: [
+    "client: {authentication: private_key_jwt}\n", "grant: client_credentials\nextra_headers: {}\n",
+  ]) func aSentAssertionCausesNoWarning(_ rest: String) {
+    let isClient = rest.hasPrefix("client")
+    let leg = isClient ? "https://a.example/t" : "{url: https://a.example/t, parameters: {assertion: \"{assertion}\"}}"
+    let text =
+      "provider: sample\n" + (isClient ? "grant: client_credentials\n" : "") + rest
+      + "assertion: {lifetime: 1m}\nendpoints: {token: \(leg)}\n"
+    #expect(DescriptorLibrary(directories: []) { _ in nil }.check(Array(text.utf8), name: "sample.yaml").findings == [])
+  }
+
   /// A base may have keys that a descriptor does not use.
   @Test func inheritedKeysCauseNoWarning() throws {
     let base =
-      "provider: base\ngrant: [client_credentials, oauth1]\noauth1: {version: false}\nendpoints:\n"
+      "provider: base\ngrant: [client_credentials, oauth1]\noauth1: {version: false}\n"
+      + "variables: {spare: {default: x}}\nendpoints:\n"
       + ["token", "temporary_credentials", "authorization"].map { "  \($0): https://a.example/\($0)\n" }.joined()
     let library = MemoryLibrary(["base": base, "top": "provider: top\nextends: base\ngrant: client_credentials\n"])
       .library

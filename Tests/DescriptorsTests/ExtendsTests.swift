@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Descriptors
+@testable import CredmgrDescriptors
 
 @Suite struct ExtendsTests {
   static let base = """

@@ -1,7 +1,7 @@
-import Descriptors
+import CredmgrDescriptors
 import Testing
-import Text
-import YAML
+import CredmgrText
+import CredmgrYAML
 
 /// A descriptor with a mark before the place of each expected finding, and the findings in that order.
 struct FaultyDescriptor: CustomTestStringConvertible {

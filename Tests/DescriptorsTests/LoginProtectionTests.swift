@@ -1,4 +1,4 @@
-import Descriptors
+import CredmgrDescriptors
 import Testing
 
 /// Tests the parameters, the redirect and the state that protect a login.

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Descriptors
+@testable import CredmgrDescriptors
 
 struct PatternTests {
   @Test(arguments: [

@@ -1,9 +1,9 @@
 import Glibc
-import JSON
+import CredmgrJSON
 import Testing
-import Text
+import CredmgrText
 
-@testable import Descriptors
+@testable import CredmgrDescriptors
 
 /// Checks the files generated from the table of keys: `docs/descriptor.schema.json`, and the tables of keys in
 /// `docs/descriptors.md`. `CREDMGR_RECORD=1` writes them and fails.
@@ -106,7 +106,8 @@ struct DescriptorSchema {
       JSONValue.Member($0.rawValue, Self.reference("withURL"))
     }
     let top: JSONValue = [
-      "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A descriptor of credmgr",
+      "$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:credmgr:descriptor",
+      "title": "A descriptor of credmgr",
       "description": "docs/descriptors.md says what each key means. null stands for a key that is not there.",
       "type": "object", "properties": properties, "additionalProperties": false, "required": ["provider"],
       "anyOf": [

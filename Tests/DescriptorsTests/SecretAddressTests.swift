@@ -1,4 +1,4 @@
-import Descriptors
+import CredmgrDescriptors
 import Testing
 
 /// Tests for values visible outside the provider's endpoints: pages, redirects, issuers, hosts and user names.
@@ -79,7 +79,7 @@ struct SecretAddressTests {
     head(page, "issuer: \"https://{plain}.a.example\"\nredirect: \"http://127.0.0.1/{plain}\""),
     head(page, "git: { hosts: [\"{plain}.a.example\"], username: \"{account}-{plain}\" }"),
     head(page, "response: { keep: { who: user.id } }\naccount: who\nextra_headers: { X: \"{who}\" }"),
-    head(page, "account: country.code"),
+    head(page, "response: { keep: { who: country.code } }\naccount: who"),
     head(page).replacing("https://a.example/d", with: "\"https://a.example/{key}?t={client_secret}\""),
     head(page).replacing(
       "https://a.example/t",

@@ -1,4 +1,4 @@
-import Descriptors
+import CredmgrDescriptors
 import Testing
 
 @Suite struct ShippedDescriptorTests {

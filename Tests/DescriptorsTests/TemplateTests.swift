@@ -1,5 +1,5 @@
-import HTTP
-import Descriptors
+import CredmgrHTTP
+import CredmgrDescriptors
 import Testing
 
 @Suite struct TemplateTests {

@@ -1,6 +1,6 @@
 import Glibc
-import Descriptors
-import YAML
+import CredmgrDescriptors
+import CredmgrYAML
 
 /// Descriptors that exist only in a test, in directories `0`, `1`, …
 struct MemoryLibrary {

@@ -1,6 +1,6 @@
-import Descriptors
+import CredmgrDescriptors
 import Testing
-import Text
+import CredmgrText
 
 @Suite struct VariableTests {
   /// Reads a variable with these keys, as in a descriptor.

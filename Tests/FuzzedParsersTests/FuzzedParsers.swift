@@ -1,16 +1,16 @@
 // The parsers of outside input, with requirements for all input that they accept. The tests run them on the same few
 // thousand inputs each time; script/fuzz builds this file into a libFuzzer program. Each of the two defines `require`.
 
-import Cryptography
-import HTTP
-import JSON
-import Descriptors
-import YAML
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrDescriptors
+import CredmgrYAML
 
-@testable import Commands
-@testable import CredentialManager
-@testable import OAuth
-import Text
+@testable import CredmgrCommands
+@testable import CredmgrCredentialManager
+@testable import CredmgrOAuth
+import CredmgrText
 
 /// Reads any bytes. It may reject them, but an accepted input must meet the parser's requirements.
 typealias FuzzedParser = @Sendable ([UInt8]) -> Void

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HTTP
+@testable import CredmgrHTTP
 
 struct PercentEncodingTests {
   /// Test cases of the OAuth 1 community (section 5.1).
@@ -22,6 +22,14 @@ struct PercentEncodingTests {
 }
 
 struct FormParametersTests {
+  @Test(
+    arguments: [
+      ("OAuth realm=\"a, b=c\", oauth_problem=\"x\"", ["realm=a, b=c", "oauth_problem=x"]), ("Negotiate", []),
+      ("Bearer error=invalid_token,scope=\"a b\"", ["error=invalid_token", "scope=a b"]), ("OAuth a=\"", ["a="]),
+      ("Basic realm=\"x\", OAuth oauth_problem=y", ["realm=x", "oauth_problem=y"]),
+    ] as [(String, [String])]) func challenge(_ text: String, _ expected: [String])
+  { #expect(FormParameters(challenge: text).pairs.map { $0.name + "=" + $0.value } == expected) }
+
   @Test(
     arguments: [
       ("", []), ("a=1&b=2", [("a", "1"), ("b", "2")]), ("name", [("name", "")]), ("name=", [("name", "")]),

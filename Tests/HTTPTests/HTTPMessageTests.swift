@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HTTP
+@testable import CredmgrHTTP
 
 struct HTTPMessageTests {
   @Test func fieldsIgnoreCase() {

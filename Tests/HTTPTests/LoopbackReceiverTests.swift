@@ -1,9 +1,9 @@
 import Glibc
 import Testing
 
-@testable import HTTP
+@testable import CredmgrHTTP
 
-/// A client of the receiver that never blocks, so that one thread can be both sides.
+/// A client of the receiver that never blocks, so one thread can act for both sides.
 final class LoopbackClient {
   private let socket: Int32
   private(set) var received = ""
@@ -38,7 +38,7 @@ final class LoopbackClient {
     _ = unsafe Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL))
   }
 
-  /// Takes what is there.
+  /// Receives the available bytes.
   func look() {
     while !hasEnded {
       var bytes = [UInt8](repeating: 0, count: 65536)
@@ -53,7 +53,7 @@ final class LoopbackClient {
 }
 
 extension LoopbackReceiver {
-  /// Receives until a request is the awaited one, or a line comes.
+  /// Receives until a request or a line matches.
   fileprivate mutating func receive(
     within time: Duration, alsoReading descriptor: Int32? = nil, isCancelled: () -> Bool = { false },
     judge: (FormParameters) -> (page: Page, isAwaited: Bool)
@@ -83,7 +83,7 @@ struct LoopbackReceiverTests {
   @Test func takesTheOneThatFits() throws {
     var receiver = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/callback")
     let port = receiver.port
-    // Each request is sent when the one before is answered; the last ends the wait.
+    // Each request is sent after the previous answer; the last ends the wait.
     let requests = [
       Self.get("/favicon.ico", port), Self.get("/callback?code=a&state=wrong", port), Self.get("/callback", port),
       Self.get("/callback?code=a&state=right", port, host: "evil.example"), "NONSENSE\r\n\r\n",
@@ -132,7 +132,7 @@ struct LoopbackReceiverTests {
     try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &sockets) == 0)
     defer { for socket in sockets { close(socket) } }
     var connection = LoopbackConnection(socket: sockets[0], now: .seconds(100))
-    // Nothing is sent at first: a browser's connection in advance.
+    // Browsers may open a connection in advance and send nothing at first.
     let isExpired = [104.9, 105].map { connection.isExpired(.seconds($0)) }
     #expect(isExpired == [false, true])
     _ = unsafe send(sockets[1], "GET", 3, 0)
@@ -234,14 +234,14 @@ struct LoopbackReceiverTests {
       lines.append(try receiver.receive(within: .seconds(300), alsoReading: input, judge: Self.judge))
     }
     #expect(lines == [.line("https://h/?code=1"), .line("second"), .line("third")])
-    // The input has ended, and the wait goes on without it.
+    // The input has ended, and the receiver waits without it.
     let client = try LoopbackClient(port: receiver.port)
     client.send(Self.get("/?state=right", receiver.port))
     let received = try receiver.receive(within: .seconds(300), alsoReading: input, judge: Self.judge)
     #expect(received == .callback([("state", "right")]))
   }
 
-  /// All users can read what a browser is opened with, and that is worth nothing to who comes second.
+  /// All users can read a browser's arguments, which are useless to anyone who comes second.
   @Test func leadsOneBrowserToThePage() throws {
     var receiver = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/")
     let page = try URI(parsing: "https://provider.example/authorize?state=s&x=$(a)#f")
@@ -273,7 +273,7 @@ struct LoopbackPeerTests {
     defer { LoopbackSocket.close(socket) }
     #expect(LoopbackPeer(socket: socket).owner() == .own)
     client = nil
-    // A program that another test starts has the connection open until it is executed.
+    // A program that another test starts holds the connection open until it is executed.
     var looks = 100_000
     while LoopbackPeer(socket: socket).owner() != .gone, looks > 0 { looks -= 1 }
     #expect(LoopbackPeer(socket: socket).owner() == .gone)
@@ -298,11 +298,11 @@ struct LoopbackPeerTests {
         LoopbackPeer.Owner.other(user: 65534)
       ), (listener + line("0100007F:1234", "0100007F:1F90", "05", user: 65534, inode: 8), "", .other(user: 65534)),
       (listener, line(mapped + ":1234", mapped + ":1F90", "01", user: 1001, inode: 8), .other(user: 1001)),
-      // It was closed, or is another connection.
+      // The connection was closed or is another one.
       (listener + line("0100007F:1234", "0100007F:1F90", "05", user: 0, inode: 0), "", .gone),
       (listener + line("0100007F:1234", "0100007F:1F91", "01", user: 65534, inode: 8), "", .gone),
       (listener + line("0100007F:1F90", "0100007F:1234", "08", user: 1000, inode: 8), "", .gone),
-      // A browser of Windows is at the other end.
+      // The other end is a browser on Windows.
       (listener + line("0100007F:1F90", "0100007F:1234", "01", user: 1000, inode: 8), "", .unknown), ("", "", .unknown),
       (line("0100007F:1F92", "00000000:0000", "0A", user: 0, inode: 7), "garbage\n", .unknown),
     ]) func ownerInTheTables(_ four: String, _ six: String, owner: LoopbackPeer.Owner) {
@@ -311,7 +311,7 @@ struct LoopbackPeerTests {
     }
   #endif
 
-  /// In a user namespace all others seem to be one user.
+  /// In a user namespace, all other users have the same number.
   @Test(arguments: [
     ("         0          0 4294967295\n", true), ("", true), ("         0       1000          1\n", false),
     ("         0       1000          1\n         1     100000      65536\n", true),

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HTTP
+@testable import CredmgrHTTP
 
 struct LoopbackRequestTests {
   @Test func readsOneRequest() {
@@ -34,7 +34,7 @@ struct LoopbackRequestTests {
 }
 
 struct LoopbackEndpointTests {
-  /// - Parameter line: method and target, or the target of a GET.
+  /// Returns a request; `line` is its method and target, or the target of a GET.
   private static func request(
     _ line: String, host: String = "127.0.0.1:99", _ fields: [(String, String)] = [], body: String = ""
   ) -> LoopbackRequest {
@@ -117,7 +117,7 @@ struct LoopbackEndpointTests {
     ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "cors"), ("Sec-Fetch-Dest", "empty"),
   ]
 
-  /// An image, a frame or a script of any page asks for the address, and no person goes there.
+  /// An image, frame or script of another page requests the address, not the user.
   @Test(arguments: [image, frame, script, [document, document, ("Sec-Fetch-Dest", "image")]])
   func onlyThePersonsBrowserGoesThere(fields: [(String, String)]) {
     for relay in [nil, "value"] {
@@ -143,7 +143,7 @@ struct LoopbackEndpointTests {
     #expect(fragment.answer(Self.request("/cb", Self.navigation)) == .relay("value"))
   }
 
-  /// A form that the provider's page sends, and one of any other page.
+  /// A form sent by the provider's page, and one sent by another page.
   @Test(arguments: [
     (["https://provider.example"], true), (["null"], true), ([], true), (["https://evil.example"], false),
     (["https://provider.example:8443"], false), (["http://provider.example"], false),
@@ -160,7 +160,7 @@ struct LoopbackEndpointTests {
     #expect(strict.answer(request) == (isKnown ? .parameters([("code", "1")]) : .refusal(403)))
   }
 
-  /// What the relay page posts shows that it comes from the page of this login.
+  /// The relay page's request shows that it comes from this login's page.
   @Test(arguments: [
     ([("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Mode", "cors"), ("X-Relay", "value")], true),
     ([("X-Relay", "value")], true), ([], true), ([("X-Relay", "other")], false),

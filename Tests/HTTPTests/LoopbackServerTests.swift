@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HTTP
+@testable import CredmgrHTTP
 
 struct LoopbackServerTests {
   /// Serves until the client has its answer.

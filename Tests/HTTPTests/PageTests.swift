@@ -1,7 +1,7 @@
-import Platform
+import CredmgrPlatform
 import Testing
 
-@testable import HTTP
+@testable import CredmgrHTTP
 
 struct PageTests {
   @Test(arguments: [
@@ -30,7 +30,7 @@ struct PageTests {
     #expect(!text.contains("src=") && !text.contains("http:") && !text.contains("https:"))
   }
 
-  /// What a provider says cannot be taken for our own words.
+  /// The provider's text cannot pass for credmgr's own.
   @Test func anothersWordsAreAQuotation() {
     let page = Page(.refused, title: "No", text: "It says:", quotation: "<b>Call us</b>", end: "Close it.")
     let text = String(decoding: PageDocument.response(status: 200, page), as: UTF8.self)
@@ -39,12 +39,12 @@ struct PageTests {
         "<p>It says:</p><blockquote><p>&lt;b&gt;Call us&lt;/b&gt;</p></blockquote><p>Close it.</p></main>"))
   }
 
-  /// Without scripts, the page says what is to be done; with them, its script says what happens.
-  @Test func theRelayPageContradictsItselfNever() {
+  /// Without scripts, the page says what to do; with scripts, it says what happens.
+  @Test func theRelayPageNeverContradictsItself() {
     let text = String(decoding: PageDocument.response(status: 200, .relay, relay: "v"), as: UTF8.self)
     let page = text.prefix(upTo: text.firstRange(of: "<script>")?.lowerBound ?? text.startIndex)
-    #expect(page.contains("Scripts are off here") && !page.contains("One moment") && !page.contains("noscript"))
-    #expect(text.contains("say(\"The login is over\""))
+    #expect(page.contains("Scripts are disabled") && !page.contains("One moment") && !page.contains("noscript"))
+    #expect(text.contains("say(\"The login has ended\""))
   }
 
   @Test func lengthIsThatOfTheBody() throws {

@@ -1,5 +1,5 @@
 import Testing
-import Text
+import CredmgrText
 
 struct TerminalSafetyTests {
   @Test(arguments: [

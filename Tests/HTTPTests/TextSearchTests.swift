@@ -1,6 +1,6 @@
-import HTTP
+import CredmgrHTTP
 import Testing
-import Text
+import CredmgrText
 
 struct TextSearchTests {
   @Test(arguments: [

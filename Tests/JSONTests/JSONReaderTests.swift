@@ -1,4 +1,4 @@
-import JSON
+import CredmgrJSON
 import Testing
 
 @Suite struct JSONReaderTests {

@@ -1,4 +1,4 @@
-import JSON
+import CredmgrJSON
 import Testing
 
 @Suite struct JSONWriterTests {
@@ -6,7 +6,7 @@ import Testing
     (.null, "null"), (true, "true"), (.number("1.50e+3"), "1.50e+3"), ([], "[]"), ([:], "{}"),
     (["a": 1, "b": ["c", .null]], #"{"a":1,"b":["c",null]}"#), ("ä€😀/", "\"ä€😀/\""),
     ("\"\\\n\r\t\u{8}\u{0}", #""\"\\\n\r\t\u0008\u0000""#),
-    // Characters that a terminal would act on are escaped.
+    // The writer escapes characters that a terminal would interpret.
     ("\u{1B}[31m\u{7F}\u{9B}", #""\u001b[31m\u007f\u009b""#),
     (.optional(nil), "null"), (.optional("x"), "\"x\""), (.integer(-7 as Int8), "-7"),
   ]

@@ -1,4 +1,4 @@
-"""An OAuth 1.0a provider of Authlib, as its documentation builds one: all that it checks and says is Authlib's."""
+"""An OAuth 1.0a provider built on Authlib as documented: Authlib does all checks and writes all messages."""
 
 import urllib.parse
 
@@ -28,7 +28,7 @@ class Client(ClientMixin):
 
 
 class Memory:
-    """What Authlib asks a server to look up and to keep."""
+    """Stores what Authlib requires of a server."""
 
     SUPPORTED_SIGNATURE_METHODS = METHODS
 
@@ -62,7 +62,7 @@ class Authorization(Memory, AuthorizationServer):
         token = TemporaryCredential(
             oauth_token=self.service.secret(), oauth_token_secret=self.service.secret(),
             client_id=request.client_id, oauth_callback=request.redirect_uri)
-        self.service.secrets.discard(token["oauth_token"])  # it is named in the address of the page
+        self.service.secrets.discard(token["oauth_token"])  # the page's address contains it
         self.temporary[token["oauth_token"]] = token
         return token
 

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""A browser that needs nobody: opens an address, says yes on the consent page, and follows to the end.
+"""A browser that runs by itself: opens an address, approves the consent page, and follows redirects to the end.
 
     browser.py URL [NAME=VALUE]…
 
-A NAME=VALUE is typed into the input of that name, as a person types the code of a device. Used as $BROWSER by
-`script/demo` and by the tests. It does what a person's browser would: keeps cookies, submits the first form of a page
-by its approving button, follows redirects, keeps a fragment to itself, and at the address that a fragment was meant
-for runs what the relay page's script does: posts the fragment there as a form. A redirect to a place that loopback
-does not serve (https, a scheme of an app) is where it stops: it prints that address, which is what a person would
-copy out of the address bar.
+NAME=VALUE fills in the input of that name, as a user enters a device code. `script/demo` and the tests use it as
+$BROWSER. It acts like a user's browser: it keeps cookies, submits a page's first form with the approving button,
+follows redirects, and does not send fragments. At the address that a fragment is meant for, it does what the relay
+page's script does: posts the fragment as a form. At a redirect that loopback cannot serve (https, an app's scheme) it
+stops and prints the address, which a user would copy from the address bar.
 """
 
 import html.parser
@@ -21,12 +20,12 @@ import sys
 import urllib.parse
 
 MAXIMUM_STEPS = 20
-# For whatever comes at once where nothing else runs: a machine may be ten times slower.
+# For anything that is immediate on an idle machine: a busy one may be ten times slower.
 TIMEOUT = 300
 
 
 class Form(html.parser.HTMLParser):
-    """The first form of a page: its method and action, its inputs, and the button that says yes."""
+    """The first form of a page: its method and action, its inputs, and the approving button."""
 
     def __init__(self, page):
         super().__init__()
@@ -53,7 +52,7 @@ class Form(html.parser.HTMLParser):
             self.open = False
 
     def fields(self, typed, decision):
-        """What is sent: the inputs, some of them typed over, and the button that was pressed."""
+        """Returns the fields to send: the inputs, some of them changed, and the pressed button."""
         approving = [b for b in self.buttons if b[1].lower() in ("approve", "yes", "allow", "accept")]
         name, value = (approving or [b for b in self.buttons if b[0]] or [("", "")])[0]
         pressed = [(name, decision or value)] if name else []
@@ -62,10 +61,10 @@ class Form(html.parser.HTMLParser):
 
 class Browser:
     def __init__(self, decision=None, typed=(), follows_loopback=True, authorities=None):
-        """`decision` is pressed instead of the approving button, for a person who says no.
+        """Presses `decision` instead of the approving button, for a user who declines.
 
-        A browser on another machine does not follow to the loopback addresses of this one. `authorities` is the file of
-        those that are trusted, else what $SSL_CERT_FILE names.
+        A browser on another machine does not follow to this machine's loopback addresses. `authorities` is the file of
+        trusted authorities; the default is $SSL_CERT_FILE.
         """
         self.authorities = authorities
         self.follows_loopback = follows_loopback
@@ -97,7 +96,7 @@ class Browser:
                 continue
             form = Form(text) if headers.get("content-type", "").startswith("text/html") else None
             if not (form and form.found and form.method == "post" and not submitted):
-                # A page with a form has a fragment for itself, and no script for it (WeChat's #wechat_redirect).
+                # A page with a form uses its fragment itself and has no relay script (WeChat's #wechat_redirect).
                 return self.relay(parts, text) if parts.fragment and method == "GET" else (status, text, url)
             submitted = True
             url = urllib.parse.urljoin(url, form.action)
@@ -105,7 +104,7 @@ class Browser:
         return 0, "too many redirects", url
 
     def relay(self, parts, page):
-        """What the script of the relay page does with a fragment that only a browser sees."""
+        """Does what the relay page's script does with the fragment, which only a browser knows."""
         own = {"Origin": f"{parts.scheme}://{parts.netloc}", "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors",
                "Sec-Fetch-Dest": "empty"}
         if value := re.search(r'<main [^>]*data-relay="([^"]*)"', page):

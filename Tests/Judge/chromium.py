@@ -1,4 +1,4 @@
-"""A real browser without a window, driven through its DevTools protocol."""
+"""A real headless browser, controlled through its DevTools protocol."""
 
 import base64
 import contextlib
@@ -16,12 +16,12 @@ PROGRAM = shutil.which("chromium")
 
 
 class NoPage(AssertionError):
-    """The page went away while it was asked."""
+    """The page disappeared during a query."""
 
 
 class Chromium:
     def __init__(self, folder, dark=False, environment=None, preferences=None):
-        """With an environment it has a window, on the display that stands there."""
+        """Starts the browser. With an environment, it opens a window on that environment's display."""
         self.folder = folder
         self.number = 0
         self.events = []
@@ -54,10 +54,10 @@ class Chromium:
             return lines if len(lines) == 2 else None
 
     def until(self, look):
-        """What `look` finds, as soon as it finds something."""
+        """Returns the result of `look` as soon as there is one."""
         end = time.monotonic() + TIMEOUT
         while time.monotonic() < end:
-            # While the browser goes from one page to the next there is none to be asked.
+            # Between two pages, the browser has no page to query.
             with contextlib.suppress(NoPage):
                 if found := look():
                     return found
@@ -80,7 +80,7 @@ class Chromium:
             self.events.append(answer)
 
     def run(self, script, gesture=False):
-        """The value of a JavaScript expression in the page; with `gesture` as if a person had pressed something."""
+        """Returns the value of a JavaScript expression in the page; `gesture` simulates a user's action."""
         answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, userGesture=gesture)
         if "exceptionDetails" in answer:
             raise AssertionError(answer["exceptionDetails"])
@@ -90,24 +90,24 @@ class Chromium:
         self.call("Page.navigate", url=url)
 
     def complaints(self):
-        """What the browser did not like: violations of the policy, failed requests, exceptions."""
+        """Returns the browser's complaints: violations of the policy, failed requests and exceptions."""
         self.run("0")
         return [event for event in self.events
                 if event.get("method") == "Runtime.exceptionThrown"
                 or event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error"]
 
     def requested(self):
-        """The addresses that were asked for."""
+        """Returns the addresses of all requests."""
         self.run("0")
         return [event["params"]["request"]["url"] for event in self.events
                 if event.get("method") == "Network.requestWillBeSent"]
 
     def history(self):
-        """The addresses that the person can go back to."""
+        """Returns the addresses that the user can go back to."""
         return [entry["url"] for entry in self.call("Page.getNavigationHistory")["entries"]]
 
     def read_aloud(self):
-        """What a screen reader has: (role, name) of all that is not ignored."""
+        """Returns what a screen reader gets: (role, name) of all elements that are not ignored."""
         nodes = self.call("Accessibility.getFullAXTree")["nodes"]
         return [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes
                 if not node.get("ignored")]

@@ -1,4 +1,4 @@
-"""The time of the judge's own servers, which a test can move together with the clock of the programs."""
+"""The time of the judge's own servers. A test can move it together with the programs' clock."""
 
 import time
 
@@ -6,5 +6,5 @@ offset = 0
 
 
 def now():
-    """Seconds since 1970, as the programs under test see them."""
+    """Returns the seconds since 1970, as the tested programs see them."""
     return time.time() + offset

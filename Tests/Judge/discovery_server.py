@@ -1,13 +1,12 @@
-"""Authlib's authorization server with what stands around a login: metadata (RFC 8414), client registration (RFC 7591) and its
-end (RFC 7592), and the issuer in the redirect (RFC 9207), each of them Authlib's own code.
-"""
+"""Authlib's authorization server with metadata (RFC 8414), client registration (RFC 7591) and deletion (RFC 7592), and
+the issuer in the redirect (RFC 9207). Authlib implements each of them."""
 
 import copy
 import json
 import os
 import types
 
-# Authlib wants https everywhere, and the judge is on loopback.
+# Authlib requires https, but the judge uses loopback.
 os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"
 
 from authlib.oauth2 import rfc6749, rfc7591, rfc7592, rfc8414, rfc9207
@@ -30,9 +29,9 @@ class RegistrationRequest(rfc6749.JsonRequest):
 
 
 class DiscoveryServer(OAuth2Server):
-    """`prefix` is the path of the issuer; `place` the path of its metadata below the host; `change` alters the metadata after
-    Authlib has found it good; `initial_access_token` is what a registration needs, when it is not empty; `answers_with` is
-    the method that registered clients get; `manages` whether clients can be deleted."""
+    """`prefix` is the path of the issuer, and `place` the path of its metadata. `change` alters the metadata after
+    Authlib's checks. Registration requires `initial_access_token` unless it is empty. Registered clients get the method
+    `answers_with`. `manages` says whether clients can be deleted."""
 
     def __init__(self, prefix="", place=None, change=None, initial_access_token="", answers_with=None, names_issuer=True,
                  methods=METHODS, tls=None, manages=True):
@@ -167,8 +166,8 @@ class DiscoveryServer(OAuth2Server):
 
 
 class OpenIDServer(DiscoveryServer):
-    """The same with OpenID Connect: whoever asks for `openid` gets an ID token, and has to send a nonce. `turns_nonce` is what
-    becomes of that."""
+    """As DiscoveryServer, with OpenID Connect: the scope `openid` returns an ID token and requires a nonce.
+    `turns_nonce` changes the nonce."""
 
     scopes = SCOPES + IDENTITY_SCOPES
     subject = "248289761001"

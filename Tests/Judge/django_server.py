@@ -1,4 +1,4 @@
-"""django-oauth-toolkit, set up as its documentation does, with a person who is signed in."""
+"""django-oauth-toolkit, set up as documented, with a logged-in user."""
 
 import os
 import threading
@@ -11,7 +11,7 @@ CLIENT_ID, CLIENT_SECRET = "judge-at-django", "s3cret-of-the-client-at-django"
 
 
 class SignedIn:
-    """The person's browser has a session already."""
+    """The user's browser already has a session."""
 
     def __init__(self, get_response):
         self.get_response = get_response
@@ -29,7 +29,7 @@ class Quiet(wsgiref.simple_server.WSGIRequestHandler):
 
 
 class DjangoServer:
-    """One for each process: Django has one configuration. `secrets` are looked for by the test."""
+    """Django has one configuration, so each process has one server. The test searches for `secrets`."""
 
     def __init__(self, folder, key):
         self.folder, self.key = folder, key
@@ -70,7 +70,7 @@ class DjangoServer:
 
     @staticmethod
     def tokens():
-        """The access tokens that are good."""
+        """Returns the valid access tokens."""
         from oauth2_provider.models import AccessToken
 
         return [token.token for token in AccessToken.objects.all() if token.is_valid()]

@@ -1,4 +1,4 @@
-"""The addresses of `django_server`: those of django-oauth-toolkit, and an API that asks for a scope."""
+"""The addresses of `django_server`: those of django-oauth-toolkit, and an API that requires a scope."""
 
 from django.http import JsonResponse
 from django.urls import include, path

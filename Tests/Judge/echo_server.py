@@ -1,4 +1,4 @@
-"""A provider that repeats everything that it is sent, and what it gives, wherever a program might show it."""
+"""A provider that repeats everything it receives and sends, wherever a program might show it."""
 
 import base64
 import json
@@ -7,13 +7,13 @@ import urllib.parse
 from oauth2_server import OAuth2Server
 from service import json_response
 
-# Members of an answer and fields of a head that are harmless by their names.
+# Members of an answer and names of headers that are harmless.
 MEMBERS = ("error_uri", "interval", "status", "prompt", "access_type", "response_mode", "verification_url", "ok")
 FIELDS = ("Server", "Retry-After", "Vary", "Cache-Control", "X-GitHub-Api-Version", "WWW-Authenticate", "X-Request")
 
 
 class EchoServer(OAuth2Server):
-    """With `refuses` every endpoint says no, and why: with all that it was sent."""
+    """With `refuses`, every endpoint declines and repeats the whole request as its reason."""
 
     def __init__(self, **options):
         super().__init__(**options)
@@ -21,7 +21,7 @@ class EchoServer(OAuth2Server):
         self.verifiers = set()
 
     def sent(self, request):
-        """What came, in clear and in the forms in which it could be written down."""
+        """Returns what arrived, in clear text and in all forms in which it could be written."""
         values = [value for name, value in request.query + request.form
                   if name not in ("grant_type", "response_type", "scope", "client_id", "redirect_uri", "state",
                                   "code_challenge", "code_challenge_method", "token_type_hint", "decision")]

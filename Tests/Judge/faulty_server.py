@@ -1,4 +1,4 @@
-"""A provider whose token endpoint answers what no token endpoint should, one fault at a time."""
+"""A provider whose token endpoint answers with faults, one at a time."""
 
 from service import Response, Service, html_response, json_response, redirect, text_response, with_query
 
@@ -23,7 +23,7 @@ FAULTS = {
 
 
 class FaultyServer(Service):
-    """Approves at once. `fault` is a key of FAULTS, or nothing for an honest answer."""
+    """Approves immediately. `fault` is a key of FAULTS, or empty for a correct answer."""
 
     def __init__(self, fault=""):
         super().__init__()

@@ -3,8 +3,8 @@
 
     git_server.py --root FOLDER --token-file FILE
 
-serves every repository below FOLDER for clone, fetch and push. The token file is read at each request, so the
-accepted token can change while the server runs. Prints `listening on http://127.0.0.1:PORT` when it is ready.
+serves every repository below FOLDER for clone, fetch and push. It reads the token file at each request, so the accepted
+token can change while the server runs. Prints `listening on http://127.0.0.1:PORT` when ready.
 """
 
 import argparse
@@ -19,8 +19,8 @@ from service import Response, Service, text_response
 
 
 class GitServer(Service):
-    """`accepts` is a function of (user name, password) that says whether to serve; `permits` is one of (path, password)
-    for servers that look at whose repository it is. `scheme` is the one that the server asks for and takes."""
+    """`accepts(user name, password)` decides whether to serve; `permits(path, password)` also checks the repository's
+    owner. `scheme` is the scheme that the server requests and accepts."""
 
     def __init__(self, root, accepts, permits=lambda path, password: True, scheme="Basic"):
         super().__init__()
@@ -58,7 +58,7 @@ class GitServer(Service):
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_PROJECT_ROOT": self.root,
             "GIT_HTTP_EXPORT_ALL": "1",
-            "REMOTE_USER": "git",  # push is served to whoever is known
+            "REMOTE_USER": "git",  # pushing requires a known user
             "REMOTE_ADDR": "127.0.0.1",
             "REQUEST_METHOD": request.method,
             "PATH_INFO": urllib.parse.unquote(request.path),
@@ -66,7 +66,7 @@ class GitServer(Service):
             "CONTENT_TYPE": request.headers.get("Content-Type") or "",
             "CONTENT_LENGTH": str(len(body)),
             "GIT_PROTOCOL": request.headers.get("Git-Protocol") or "",
-            # The repositories may belong to somebody else than who runs the server, as in a container.
+            # The repositories may belong to another user than the server, as in a container.
             "GIT_CONFIG_COUNT": "1",
             "GIT_CONFIG_KEY_0": "safe.directory",
             "GIT_CONFIG_VALUE_0": "*",

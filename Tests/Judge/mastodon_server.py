@@ -1,6 +1,5 @@
-"""A server of the Fediverse as https://docs.joinmastodon.org/methods/apps/ and /methods/oauth/ describe it: a registration of
-its own, tokens without an end. Codes, proof keys and tokens are Authlib's.
-"""
+"""A Fediverse server as https://docs.joinmastodon.org/methods/apps/ and /methods/oauth/ describe it, with its own kind
+of registration and unlimited tokens. Codes, proof keys and tokens are Authlib's."""
 
 import dataclasses
 import html
@@ -28,7 +27,7 @@ class Application(Client):
 
 
 class Mastodon(OAuth2Server):
-    """`refuses` is why nobody may register, where somebody is refused."""
+    """`refuses` is the reason for refusing registrations, if set."""
 
     scopes = ["read", "write", "push", "follow", "profile"]
 
@@ -80,7 +79,7 @@ class Mastodon(OAuth2Server):
                     "error_description": "The requested scope is invalid, unknown, or malformed."}))
         return super().authorize(request)
 
-    # Tokens do not expire, and none is refreshed.
+    # Tokens do not expire and cannot be refreshed.
     def generate(self, grant_type, **arguments):
         token = super().generate(grant_type, **arguments)
         token.pop("expires_in", None)
@@ -92,7 +91,7 @@ class Mastodon(OAuth2Server):
         self.tokens[-1].lifetime = 1 << 40
 
     def decide(self, request):
-        # A code that nobody is redirected with is for the person to carry.
+        # Without a redirect, the user copies the code.
         fields = request.form_fields()
         response = super().decide(request)
         location = response.header("Location") or ""

@@ -1,4 +1,4 @@
-"""A provider that answers what a test tells it to: a script of answers, path by path, and all that came."""
+"""A provider with scripted answers for each path; it records all requests."""
 
 import base64
 import json
@@ -6,7 +6,7 @@ import urllib.parse
 
 from service import Response, Service, json_response, redirect, text_response, with_query
 
-# What must never go astray.
+# Values that must never reach another server.
 CLIENT_SECRET, API_KEY, CODE = "client-secret-7f3a91", "variable-secret-52bc07", "code-of-the-honest-one-18e4"
 ACCESS, REFRESH = "access-token-c0ffee11", "refresh-token-decade22"
 SECRETS = CLIENT_SECRET, API_KEY, CODE, ACCESS, REFRESH
@@ -14,7 +14,7 @@ TOKEN = {"access_token": ACCESS, "refresh_token": REFRESH, "token_type": "Bearer
 
 
 def consents(code=CODE, fragment=False, **more):
-    """An authorization page that sends the browser back at once; what `more` names is said, too, and `None` is left out."""
+    """Returns an authorization page that redirects immediately. `more` adds parameters; `None` omits one."""
     def answer(server, request):
         asked = dict(request.query)
         fields = {"code": code, "state": asked.get("state"), **more}
@@ -25,14 +25,15 @@ def consents(code=CODE, fragment=False, **more):
 
 
 def id_token(algorithm="RS256", **claims):
-    """One whose signature nobody checks: it comes from the token endpoint itself (OpenID Connect Core 1.0, 3.1.3.7)."""
+    """Returns an ID token with an unchecked signature: the token endpoint sends it (OpenID Connect Core 1.0, 3.1.3.7).
+    """
     parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
              for part in ({"alg": algorithm}, claims)]
     return ".".join([*parts, "" if algorithm == "none" else "c2lnbmF0dXJl"])
 
 
 class MockServer(Service):
-    """`answers` goes before an honest script: JSON, a `Response`, or a function of the server and the request."""
+    """`answers` override a correct script: JSON, a `Response`, or a function of the server and the request."""
 
     def __init__(self, answers=None, fill=str, tls=None):
         super().__init__(tls)
@@ -49,7 +50,7 @@ class MockServer(Service):
         return answer if isinstance(answer, Response) else json_response(json.loads(self.fill(json.dumps(answer))))
 
     def got(self, text, path=None):
-        """The requests that had a text anywhere in them, also encoded."""
+        """Returns the requests that contain a text anywhere, also encoded."""
         def parts(request):
             basic = (request.headers.get("Authorization") or "").partition("Basic ")[2]
             raw = [request.target, str(request.headers), request.body.decode(errors="replace"),

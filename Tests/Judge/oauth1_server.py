@@ -1,4 +1,4 @@
-"""An OAuth 1.0a provider: every signature is verified by oauthlib. It has no session extension, so that is read by hand."""
+"""An OAuth 1.0a provider. oauthlib verifies every signature, but the session extension is implemented here."""
 
 import urllib.parse
 
@@ -13,7 +13,7 @@ CLIENT_SECRET = "c0nsumer-s3cret-of-the-judge"
 
 
 class Validator(oauth1.RequestValidator):
-    """What oauthlib asks of a provider, answered from dictionaries. It says itself what a nonce and a token look like."""
+    """Answers oauthlib's questions from dictionaries, and defines the format of nonces and tokens."""
 
     enforce_ssl = False
     dummy_client = "no-such-client"
@@ -113,7 +113,7 @@ class Validator(oauth1.RequestValidator):
 
 
 class OAuth1Server(Service):
-    """`transport` (header, query, body) and `methods` are what this provider accepts, and nothing else."""
+    """Accepts only `transport` (header, query, body) and `methods`."""
 
     def __init__(self, methods=("HMAC-SHA1",), transport="header", lifetime=3600, refreshed_lifetime=3600,
                  rsa_public_key=None):
@@ -146,7 +146,7 @@ class OAuth1Server(Service):
         return "query" if any(name == "oauth_consumer_key" for name, _ in request.query) else "none"
 
     def fits(self, request):
-        """A body transport cannot sign what has no body: such requests come in the header."""
+        """Whether the transport fits. A request without a body uses the header instead of a body."""
         found = self.transport_of(request)
         return found == self.transport or (self.transport == "body" and request.method == "GET" and found != "none")
 
@@ -162,7 +162,7 @@ class OAuth1Server(Service):
             return self.wrong_transport()
         response = self.respond(self.provider.create_request_token_response(*self.arguments(request)))
         self.counts["request_token" if response.status == 200 else "request_token_refused"] += 1
-        # The temporary token is named in the address of the authorization page: its secret is the secret.
+        # The authorization page's address contains the temporary token, so only its secret is secret.
         self.secrets.discard(dict(urllib.parse.parse_qsl(response.body.decode())).get("oauth_token"))
         return response
 
@@ -211,7 +211,7 @@ class OAuth1Server(Service):
         return [(urllib.parse.unquote(name), urllib.parse.unquote(text.strip('"'))) for name, _, text in pairs]
 
     def refresh(self, request, fields):
-        """The session extension: a request signed with the old token and its secret, though that has expired."""
+        """Implements the session extension: the old token's secret signs the request, even after it has expired."""
         old = self.validator.access_tokens.get(fields.get("oauth_token"))
         if old is None or old["session"] != fields["oauth_session_handle"]:
             self.counts["refresh_refused"] += 1

@@ -1,5 +1,5 @@
-"""An OAuth 2.0 server on Authlib, whose are the grants, PKCE, introspection and revocation. What it leaves to whoever runs it is
-here: storage, rotation of refresh tokens with detection of their reuse (RFC 9700 section 4.14), and counters."""
+"""An OAuth 2.0 server on Authlib, which implements grants, PKCE, introspection and revocation. This file adds storage,
+rotation of refresh tokens with detection of their reuse (RFC 9700 section 4.14), and counters."""
 
 import dataclasses
 import threading
@@ -17,7 +17,7 @@ from service import Service, consent_page, html_response, json_response
 
 
 class RequirePKCE(rfc7636.CodeChallenge):
-    """S256 and nothing else, of every client."""
+    """Requires S256 from every client."""
 
     SUPPORTED_CODE_CHALLENGE_METHOD = ["S256"]
 
@@ -29,7 +29,7 @@ class RequirePKCE(rfc7636.CodeChallenge):
 
 
 class OAuth2Server(Service):
-    """`lifetime` is that of a first access token, `refreshed_lifetime` that of every later one, in seconds."""
+    """`lifetime` applies to first access tokens, `refreshed_lifetime` to later ones, in seconds."""
 
     def __init__(self, lifetime=3600, refreshed_lifetime=3600, rotate=True, refresh_delay=0.0, schemes=("Bearer",),
                  interval=1, slow_downs=0, pending_polls=0, tls=None):
@@ -76,7 +76,7 @@ class OAuth2Server(Service):
     scopes = SCOPES
 
     def code_extensions(self):
-        """What the authorization code grant is besides RFC 6749."""
+        """Returns the extensions of the authorization code grant beyond RFC 6749."""
         return [RequirePKCE(required=True)]
 
     def build(self):
@@ -96,7 +96,7 @@ class OAuth2Server(Service):
                 )
 
             def query_authorization_code(self, code, client):
-                found = store.codes.pop(code, None)  # a code works once, also when its use fails
+                found = store.codes.pop(code, None)  # a code works once, even if its use fails
                 if found and found.client_id == client.get_client_id() and clock.now() < found.expires:
                     return found
 
@@ -213,7 +213,7 @@ class OAuth2Server(Service):
             if token is None or token.revoked:
                 return None
             if self.rotate:
-                token.used = True  # taken under the lock: of two at once the second is a reuse
+                token.used = True  # set under the lock: of two simultaneous uses, the second is a reuse
             return token
 
     def revoke(self, token, whole_family):
@@ -224,13 +224,13 @@ class OAuth2Server(Service):
                     other.revoked = True
 
     def kill_access(self):
-        """The newest access token is dead; its refresh token still works."""
+        """Revokes the newest access token; its refresh token still works."""
         dead = self.tokens[-1]
         dead.revoked = True
         self.tokens.append(dataclasses.replace(dead, access_token="gone", revoked=False))
 
     def accepts(self, access_token):
-        """Whether this is an access token that works now."""
+        """Whether this is a currently valid access token."""
         token = self.find(access_token)
         return bool(
             token and token.access_token == access_token and not token.is_expired() and not token.is_revoked()
@@ -295,7 +295,7 @@ class OAuth2Server(Service):
         if device.decision == "" or len(device.polls) <= self.pending_polls or device.slow_downs_left:
             return None
         if len(device.polls) > 1 and device.polls[-1] - device.polls[-2] < device.interval - 0.05:
-            return None  # too early, however the person decided: `should_slow_down` answers
+            return None  # too early, whatever the user decides: `should_slow_down` answers
         return USER, device.decision == "approve"
 
     def should_slow_down(self, device):

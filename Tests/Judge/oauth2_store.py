@@ -1,4 +1,4 @@
-"""What the OAuth 2.0 server keeps, in the shapes that Authlib asks of whoever runs it."""
+"""The OAuth 2.0 server's data, in the classes that Authlib requires."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ USER = "ada"
 PUBLIC_CLIENT = "judge-public"
 CONFIDENTIAL_CLIENT = "judge-confidential"
 POST_CLIENT = "judge-post"
-# Reserved characters on purpose: in Basic they travel form-encoded (RFC 6749 section 2.3.1).
+# Reserved characters on purpose: Basic sends them form-encoded (RFC 6749 section 2.3.1).
 CLIENT_SECRET = "judge+s3cret/of%the:client&=!"
 SCOPES = ["read", "write", "offline"]
 IDENTITY_SCOPES = ["openid", "profile", "email"]
@@ -35,7 +35,7 @@ class Client(rfc6749.ClientMixin):
         return util.list_to_scope([s for s in util.scope_to_list(scope or "") if s in SCOPES + IDENTITY_SCOPES])
 
     def check_redirect_uri(self, redirect_uri):
-        # RFC 8252 section 7.3: any port, nothing else may differ; and a scheme of its own, as a phone app has.
+        # RFC 8252 section 7.3: only the port may differ; also accepts an app's own scheme.
         return redirect_uri.startswith(("http://127.0.0.1:", "http://[::1]:", "judge.app:", "https://app.example/"))
 
     def check_client_secret(self, client_secret):
@@ -133,7 +133,7 @@ class Device:
 
 
 class AuthlibRequest(rfc6749.OAuth2Request):
-    # Properties that raise, otherwise.
+    # Accessing these properties would raise an error.
     args = form = None
 
     def __init__(self, request):

@@ -1,4 +1,4 @@
-"""The real programs, run as a person runs them, each test in a home of its own that is searched afterwards."""
+"""Runs the real programs as a user does, each test in its own home, which is searched for secrets afterwards."""
 
 import base64
 import contextlib
@@ -27,36 +27,36 @@ BINARY = os.path.abspath(os.environ.get("CREDMGR_BIN", os.path.join(HERE, "../..
 DESCRIPTORS = os.path.join(HERE, "descriptors")
 ADA, GRACE = "ada.lovelace@example.org", "grace-hopper"
 
-# Exit statuses of the contract.
+# The documented exit statuses.
 DONE, UNEXPECTED, USAGE, LOGIN_NEEDED, REFUSED, UNREACHABLE, LOCKED = range(7)
 
 
 @functools.cache
 def is_test_build():
-    """Whether the program has fault points and a clock that can be moved: those that are built for use have neither."""
+    """Whether the program has fault points and a movable clock, which release builds lack."""
     with open(BINARY, "rb") as file:
         return b"CREDMGR_FAULT" in file.read()
 
 
 def brief():
-    """The lifetime in seconds of what is to expire in a test: longer than any pause between two commands, where a test can
-    move the clock."""
+    """Returns the lifetime in seconds for something that expires in a test: longer than any pause between commands if
+    the test can move the clock."""
     return 60 if is_test_build() else 1
 
 
 def text_of(path):
-    """A file of the project."""
+    """Returns the text of a file in the project."""
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
         return file.read()
 
 
 def installed(program, folder):
-    """The program of this name in another folder, for somebody else to run or with other files beside it."""
+    """Returns a copy of the program in another directory, for another user or next to other files."""
     os.makedirs(folder, exist_ok=True)
     place = os.path.join(folder, program)
     try:
         os.link(os.path.join(os.path.dirname(BINARY), program), place)
-    except OSError:  # the folder is on another disk
+    except OSError:  # the directory is on another disk
         shutil.copy(os.path.join(os.path.dirname(BINARY), program), place)
     return place
 
@@ -69,12 +69,12 @@ class Outcome:
 
     @property
     def line(self):
-        """Standard output without its one line end."""
+        """Returns standard output without its single line break."""
         return self.out.removesuffix("\n")
 
 
 class Running:
-    """A program that is still at work; its standard error is read while it runs."""
+    """A running program, whose standard error is read while it runs."""
 
     def __init__(self, process, finished):
         self.process = process
@@ -95,7 +95,7 @@ class Running:
             self._changed.notify_all()
 
     def wait_for(self, pattern, timeout=TIMEOUT):
-        """The first match of `pattern` in standard error, as soon as it is there."""
+        """Returns the first match of `pattern` in standard error as soon as it appears."""
         with self._changed:
             self._changed.wait_for(
                 lambda: re.search(pattern, self.err) or self._ended, timeout)
@@ -106,11 +106,11 @@ class Running:
         return found
 
     def address(self):
-        """The address that a person is asked to open."""
+        """Returns the address that the user should open."""
         return self.wait_for(r"https?://\S+").group(0).rstrip(".,)")
 
     def end(self, text=""):
-        """Gives `text` on standard input, closes it, and waits for the end."""
+        """Writes `text` to standard input, closes it, and waits for the end."""
         if self.process.stdin:
             try:
                 self.process.stdin.write(text)
@@ -126,12 +126,12 @@ class Running:
 
 
 class ProgramTest(unittest.TestCase):
-    """Afterwards nothing that a server calls a secret may stand on standard error or, readable, in the home."""
+    """Checks afterwards that no secret of a server is on standard error or readable in the home."""
 
-    # Names of accounts that no file may show.
+    # Account names that no file may contain.
     accounts = ADA, GRACE
-    # The shipped descriptors of which a test has use, and the program that finds no others: a build for tests takes 0.1 s
-    # to read them all, which the doctor does each time.
+    # The shipped descriptors that a test needs, and a program that finds no others: a test build takes 0.1 s to read
+    # all of them, which the doctor does each time.
     shipped = None
     binary = BINARY
 
@@ -169,16 +169,16 @@ class ProgramTest(unittest.TestCase):
         self.new_home()
 
     def browser(self):
-        """A program for $BROWSER, which hands the address to this process: another Python would cost more than the login."""
+        """Returns a $BROWSER program that passes the address to this process: another Python would be slow."""
         pipe = os.path.join(self.folder, "open-browser.pipe")
         os.mkfifo(pipe)
         program = self.file("open-browser", f"#!/bin/sh\necho \"$1\" >'{pipe}'\n", 0o700)
 
         def follow():
-            # Opened for both, it never ends while nobody writes.
+            # Opened for reading and writing, the pipe never ends while no process writes.
             with open(os.open(pipe, os.O_RDWR), encoding="utf-8") as addresses:
                 while address := addresses.readline().strip():
-                    # Who waited for it may be gone.
+                    # The waiting process may have ended.
                     with contextlib.suppress(OSError, http.client.HTTPException):
                         Browser(authorities=self.environment.get("SSL_CERT_FILE")).open(address)
 
@@ -195,12 +195,12 @@ class ProgramTest(unittest.TestCase):
         return program
 
     def new_home(self):
-        """From here on credmgr starts with nothing, as on another machine."""
+        """Gives credmgr a new empty home from here on, as on another machine."""
         self.homes.append(os.path.join(self.folder, f"home-{len(self.homes)}"))
         self.environment["CREDMGR_HOME"] = self.homes[-1]
 
     def later(self, seconds):
-        """Lets time pass for the programs and for our servers. Only a program that was built for use makes us wait."""
+        """Lets time pass for the programs and our servers. Only a release build really waits."""
         if not is_test_build():
             time.sleep(seconds)
             return
@@ -208,7 +208,7 @@ class ProgramTest(unittest.TestCase):
         self.environment["CREDMGR_CLOCK_OFFSET"] = str(clock.offset)
 
     def expire(self):
-        """Lets what lives for `brief()` seconds expire; some moments are told in whole seconds."""
+        """Lets anything with a lifetime of `brief()` seconds expire; some times are in whole seconds."""
         self.later(brief() + 2)
 
     def wait_until(self, condition):
@@ -230,25 +230,25 @@ class ProgramTest(unittest.TestCase):
 
     # Servers.
     def serve(self, service):
-        """Runs `service` until the end of the test, and searches for its secrets then."""
+        """Runs `service` until the end of the test, then searches for its secrets."""
         self.services.append(service)
         self.enterContext(service)
         return service
 
     def copied_programs(self):
-        """A folder with the programs, for somebody else to run."""
+        """Returns a directory with the programs for another user."""
         folder = os.path.join(self.folder, "programs")
         for name in ("credmgr", "credmgr-online"):
             installed(name, folder)
         return folder
 
     def provided(self, name="oauth2-public", client=PUBLIC_CLIENT, **options):
-        """An OAuth 2.0 server with these options, and the id of the provider that it is."""
+        """Returns an OAuth 2.0 server with these options and its provider's id."""
         service = self.serve(OAuth2Server(**options))
         return service, self.add(name, service, client, "" if client == PUBLIC_CLIENT else CLIENT_SECRET)
 
     def logged_in(self, **options):
-        """The same, with an account."""
+        """As `provided`, with an account."""
         service, provider = self.provided(**options)
         self.credmgr("login", provider, "--account", ADA)
         return service, provider
@@ -264,7 +264,7 @@ class ProgramTest(unittest.TestCase):
         return Running(process, self.finished)
 
     def terminal(self, *arguments, environment=None, binary=None, **options):
-        """Runs a program with a person at its terminal."""
+        """Runs a program with a user at its terminal."""
         terminal = Terminal([binary or self.binary, *arguments], environment or self.environment, self.folder, **options)
         self.addCleanup(lambda: terminal.process.poll() is None and terminal.process.kill())
         self.addCleanup(lambda: self.errors.append(terminal.seen))
@@ -278,7 +278,7 @@ class ProgramTest(unittest.TestCase):
         return self.start(*arguments, **options).end(stdin)
 
     def credmgr(self, *arguments, status=DONE, **options):
-        """Runs `credmgr` and insists on its exit status."""
+        """Runs `credmgr` and checks its exit status."""
         outcome = self.run_program(*arguments, **options)
         self.assertEqual(outcome.status, status, f"credmgr {' '.join(arguments)}\n{outcome.out}\n{outcome.err}")
         if status not in (DONE,):
@@ -293,7 +293,7 @@ class ProgramTest(unittest.TestCase):
         return path
 
     def add(self, name, service, client_id, client_secret="", **values):
-        """Installs `descriptors/<name>.yaml` for the port of `service`; returns the provider's id."""
+        """Adds `descriptors/<name>.yaml` for the port of `service`; returns the provider's id."""
         values = {"port": service.port, **values}
         # A test may serve the same provider again, on another port.
         arguments = ["add-provider", os.path.join(DESCRIPTORS, name + ".yaml"), "--client-id", client_id, "--replace"]
@@ -305,12 +305,12 @@ class ProgramTest(unittest.TestCase):
         return name
 
     def login_by_paste(self, *arguments):
-        """A login in which the person opens the printed address and pastes where the browser ended up."""
+        """Logs in as a user who opens the printed address and pastes the browser's final address."""
         running = self.start("login", *arguments, "--paste", "--no-browser")
         _, _, final = Browser().open(running.address())
         return running.end(final + "\n")
 
-    # The search.
+    # Searching for secrets.
     def assert_nowhere_in(self, home, secrets):
         for folder, _, names in os.walk(home):
             for name in names:
@@ -327,13 +327,13 @@ class ProgramTest(unittest.TestCase):
                             self.fail(f"{path} shows a secret or an account name, {kind}: {secret}")
 
     def assert_private(self, folder):
-        """The vault's folder and all that is in it are for their owner alone."""
+        """Checks that only the owner can access the vault's directory and its content."""
         for path in (folder, *(os.path.join(folder, name) for name in os.listdir(folder))):
             self.assertEqual(stat.S_IMODE(os.stat(path).st_mode) & 0o077, 0, f"{path} is open to others")
 
 
 def disguises(secret):
-    """The forms in which `secret` could be read by whoever looks for it, base64 at each of the three alignments."""
+    """Returns the forms in which `secret` could be found, with base64 at each of its three alignments."""
     yield "raw", secret
     yield "UTF-16", secret.decode().encode("utf-16-le")
     yield "hex", secret.hex().encode()
@@ -344,7 +344,7 @@ def disguises(secret):
     for padding in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             text = encode(b"\0" * padding + secret).rstrip(b"=")
-            # The first and last characters also depend on what stands beside the secret.
+            # The first and last characters also depend on the secret's neighbors.
             inner = text[(0, 2, 3)[padding]: -1]
             if len(inner) >= 8:
                 yield "base64", inner

@@ -1,7 +1,5 @@
-"""Servers that imitate five providers, as their public documentation describes them and clients speak to them: field by field and
-oddity by oddity. Each is strict about what the provider is strict about, and refuses in the provider's own words, so that a
-descriptor that gets a detail wrong does not get a token.
-"""
+"""Servers that imitate five providers in every documented and observed detail. Each is as strict as its provider and
+uses the provider's error messages, so a descriptor with a wrong detail gets no token."""
 
 import base64
 import hashlib
@@ -17,7 +15,7 @@ from service import (
 
 
 def bearer(request, scheme):
-    """The token after exactly `scheme`, or nothing."""
+    """Returns the token after exactly `scheme`, or None."""
     found, _, value = (request.headers.get("Authorization") or "").partition(" ")
     return value if found == scheme else ""
 
@@ -34,7 +32,7 @@ def basic(request):
 
 
 class Provider(Service):
-    """What the five have in common: a consent page, codes that work once, tokens with an end, devices that poll."""
+    """The common parts: a consent page, codes that work once, expiring tokens, and polling devices."""
 
     client_id = "client-of-the-judge"
     question = "Authorize the application?"
@@ -66,7 +64,7 @@ class Provider(Service):
 
     # The consent page.
     def complaint(self, request, fields):
-        """What is wrong with an authorization request."""
+        """Returns the fault of an authorization request, if any."""
         if fields.get("client_id") != self.client_id:
             return "client_id is wrong"
         return "only S256" if "code_challenge" in fields and fields.get("code_challenge_method") != "S256" else ""
@@ -87,7 +85,7 @@ class Provider(Service):
         return redirect(with_query(fields["redirect_uri"], answer))
 
     def proves(self, issued, fields):
-        """RFC 7636 section 4.6, S256, where there is a challenge."""
+        """Whether the verifier matches the challenge, if there is one (RFC 7636 section 4.6, S256)."""
         digest = hashlib.sha256(fields.get("code_verifier", "").encode()).digest()
         return issued.get("code_challenge") in (None, base64.urlsafe_b64encode(digest).rstrip(b"=").decode())
 
@@ -102,7 +100,7 @@ class Provider(Service):
             device["approved"] |= device["user_code"] == user_code
 
     def poll(self, request, device_code):
-        """The device, which is done with; or the reason why not."""
+        """Returns the decided device and removes it, or the reason why it must wait."""
         device = self.devices.get(device_code)
         if device is None:
             return None, "unknown"
@@ -113,7 +111,7 @@ class Provider(Service):
 
 
 class GitHub(Provider):
-    """Form-encoded answers unless JSON is asked for; errors with status 200; granted scopes with commas."""
+    """Returns forms unless JSON is requested; errors with status 200; granted scopes with commas."""
 
     refused = {"error": "access_denied", "error_description": "The user has denied your application access."}
 
@@ -153,7 +151,7 @@ class GitHub(Provider):
             if fields.get("refresh_token") not in self.refreshes:
                 return self.error(request, "bad_refresh_token")
             self.refreshes.discard(fields["refresh_token"])
-            self.access.clear()  # rotation ends the old access token too
+            self.access.clear()  # rotation also ends the old access token
             return self.issue(request, "")
         issued = self.codes.pop(fields.get("code"), None)
         if issued is None or not self.proves(issued, fields):
@@ -215,7 +213,7 @@ class GitHub(Provider):
 
 
 class LinkedIn(Provider):
-    """Secret in the body, JSON, no PKCE, an https redirect that no program on this machine can serve."""
+    """Requires the secret in the body, JSON, no PKCE, and an https redirect that no local program can serve."""
 
     redirect_uri = "https://app.example/linkedin-callback"
     refused = {"error": "user_cancelled_authorize", "error_description": "The user cancelled"}
@@ -280,7 +278,7 @@ class LinkedIn(Provider):
 
 
 class L2P(Provider):
-    """The device-like flow of RWTH Aachen's platform: outcomes are sentences in `status`, always with HTTP 200."""
+    """Implements RWTH Aachen's own device flow: results are sentences in `status`, always with HTTP 200."""
 
     problems = {"unknown": "error: device code invalid.", "hurried": "error: slow down",
                 "pending": "error: authorization pending."}
@@ -360,12 +358,12 @@ class L2P(Provider):
 
 
 def stamp(seconds):
-    """A moment as OCLC writes it, in UTC."""
+    """Formats a time as OCLC does, in UTC."""
     return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(clock.now() + seconds))
 
 
 class OCLCUserAgent(Provider):
-    """The flow of the WSKey's first years: everything comes in the fragment, with the person's identity beside the token."""
+    """Implements the WSKey's original flow: the fragment contains everything, including the user's identity."""
 
     question = "Allow access to your library account?"
     authenticating = "128807"
@@ -399,7 +397,7 @@ class OCLCUserAgent(Provider):
     def decide(self, request):
         fields = request.form_fields()
         scheme, colon, rest = fields["redirect_uri"].partition(":")
-        target = scheme.lower() + colon + rest  # as browsers and phones hand a scheme over
+        target = scheme.lower() + colon + rest  # as browsers and phones pass a scheme on
         answer, quote = dict(self.refused), urllib.parse.quote_plus
         if fields.get("decision") == "approve":
             answer, quote = self.token_fields(), urllib.parse.quote
@@ -432,7 +430,7 @@ class OCLCUserAgent(Provider):
 
 
 class OCLCToday(Provider):
-    """Parameters in the query of an empty POST, Basic, `expires_in` as text, `scopes`, institution in the scope."""
+    """Requires Basic and parameters in the query of an empty POST; returns `expires_in` as text, and `scopes`."""
 
     question = "Allow access to your library account?"
     context = "128807"

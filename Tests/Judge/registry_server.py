@@ -1,4 +1,4 @@
-"""A container registry on loopback that knows the list of one image, and wants Basic (distribution, "Docker Registry HTTP API V2")."""
+"""A loopback container registry with one image's tag list and Basic (distribution, "Docker Registry HTTP API V2")."""
 
 import base64
 
@@ -8,7 +8,7 @@ MANIFEST_TYPE = "application/vnd.docker.distribution.manifest.list.v2+json"
 
 
 class RegistryServer(Service):
-    """Answers whom `accepts(username, password)` lets in."""
+    """Serves clients that `accepts(username, password)` allows."""
 
     def __init__(self, accepts, tls=None):
         super().__init__(tls)

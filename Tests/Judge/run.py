@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs every `test_*.py` beside it in several processes and ends with `N passed, N failed`.
+"""Runs every `test_*.py` in this directory in several processes and ends with `N passed, N failed`.
 
     run.py [-v] [-j N] [WORD]…        only tests whose name contains one of the words
 
-$CREDMGR_BIN is the program to judge, `.build/debug/credmgr` if it is not set.
+$CREDMGR_BIN is the tested program; the default is `.build/debug/credmgr`.
 """
 
 import argparse
@@ -21,9 +21,9 @@ sys.path.insert(0, HERE)
 
 # Shipped descriptors fix the port of their redirect, so tests that use the same port take turns.
 SHARED_PORTS = {"test_readme", "test_package"}
-# The longest modules begin first, so that no process works alone at the end.
+# The longest modules start first, so that no process works alone at the end.
 LONGEST = ("test_leaks", "test_crashes", "test_bad_input", "test_doctor", "test_races", "test_git", "test_vault_keys", "test_speed")
-# The most tests that one process runs, and the classes whose tests take so long that each gets a process.
+# The maximum number of tests for one process, and the classes whose slow tests get a process each.
 PART = 10
 ALONE = {"test_crashes.SystemCalls", "test_crashes.NamedPoints", "test_leaks.Leaks"}
 
@@ -37,7 +37,7 @@ def flatten(suite):
 
 
 def find(words):
-    """The chosen tests, in groups that one process runs: a part of a class, or all that share ports."""
+    """Returns the chosen tests in groups for single processes: a part of a class, or all tests that share ports."""
     groups = {}
     for test in flatten(unittest.defaultTestLoader.discover(HERE, pattern="test_*.py")):
         if words and not any(word in test.id() for word in words):
@@ -52,13 +52,13 @@ def find(words):
 
 
 def run(group):
-    """Runs one group; returns its name, its seconds of wall and of CPU, the numbers of tests and of failures, and what went wrong."""
+    """Runs a group; returns its name, wall and CPU seconds, the numbers of tests and failures, and the failures."""
     name, identifiers = group
     began = time.monotonic()
     text = io.StringIO()
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromNames(identifiers))
     result = unittest.TextTestRunner(stream=text, verbosity=0).run(suite)
-    # A test with several failed parts is one failed test; a class that could not be set up is one, too.
+    # A test with several failed parts counts as one failed test, as does a class whose setup failed.
     failed = {getattr(test, "test_case", test).id() for test, _ in result.failures + result.errors}
     reports = "\n".join(f"FAILED {test.id()}\n{trace}" for test, trace in result.failures + result.errors)
     skipped = [f"{test.id()}: {reason}" for test, reason in result.skipped]
@@ -77,7 +77,7 @@ def main():
     parser.add_argument("words", nargs="*")
     options = parser.parse_args()
     count = failures = 0
-    # Each group gets a fresh process: nothing of one test class is left for the next one. What most of them import is there.
+    # Each group gets a fresh process, so no test class affects the next. Common imports are already loaded.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["__main__", "discovery_server", "oauth1_server", "program", "unittest"])
     with context.Pool(options.jobs, maxtasksperchild=1) as pool:

@@ -1,5 +1,5 @@
-"""A small HTTP server on loopback. It keeps what it was asked (`exchanges`), counts what it wants to count (`counts`), and names
-every secret that it gave out (`secrets`), so that a test can search for them."""
+"""A small HTTP server on loopback. It records its requests (`exchanges`), counts events (`counts`), and names every
+secret that it issued (`secrets`), so that a test can search for them."""
 
 import collections
 import html
@@ -18,7 +18,7 @@ MAXIMUM_BODY = 4 * 1024 * 1024
 
 
 class Refusal(Exception):
-    """Raised by a handler to answer at once."""
+    """A handler raises this to answer immediately."""
 
     def __init__(self, response):
         super().__init__(response.status)
@@ -38,7 +38,7 @@ class Response:
 @dataclass
 class Request:
     method: str
-    target: str  # as it stood in the request line
+    target: str  # as in the request line
     headers: object
     body: bytes
     base: str  # scheme and authority of the service
@@ -72,11 +72,11 @@ class Request:
         return urllib.parse.parse_qsl(self.body.decode("utf-8"), keep_blank_values=True)
 
     def form_fields(self):
-        """The form body as a dictionary; a repeated name is refused (RFC 6749 section 3.2)."""
+        """Returns the form body as a dictionary; refuses a repeated name (RFC 6749 section 3.2)."""
         return unrepeated(self.form)
 
     def query_fields(self):
-        """The query as a dictionary; a repeated name is refused (RFC 6749 section 3.1)."""
+        """Returns the query as a dictionary; refuses a repeated name (RFC 6749 section 3.1)."""
         return unrepeated(self.query)
 
 
@@ -114,7 +114,7 @@ def oauth_error(code, description="", status=400):
 
 
 def consent_page(question, action, fields):
-    """A page with one form, as a person meets it at a provider: hidden inputs and two buttons."""
+    """Returns a page with one form like a provider's: hidden inputs and two buttons."""
     hidden = "".join(
         f'<input type="hidden" name="{html.escape(name)}" value="{html.escape(value)}">\n' for name, value in fields
     )
@@ -128,7 +128,7 @@ def consent_page(question, action, fields):
 
 
 def with_query(url, fields):
-    """`url` with `fields` added to whatever query it already has."""
+    """Adds `fields` to the query of `url`."""
     return url + ("&" if "?" in url else "?") + urllib.parse.urlencode(fields)
 
 
@@ -161,7 +161,7 @@ class Service:
         self.port = self._server.server_address[1]
         self.base = f"http://127.0.0.1:{self.port}"
         if tls is not None:
-            # The handshake is for the thread of the connection: one that fails must not hold up the others.
+            # The connection's own thread does the handshake, because a failing one must not block the others.
             self._server.socket = tls.wrap_socket(
                 self._server.socket, server_side=True, do_handshake_on_connect=False)
             self.base = f"https://127.0.0.1:{self.port}"
@@ -176,7 +176,7 @@ class Service:
         self._place.close()
 
     def stop(self):
-        """From here on nobody answers. Until the end of the block no other server gets the port."""
+        """Stops answering. No other server gets the port until the end of the block."""
         if self._thread is not None:
             self._server.shutdown()
             self._server.server_close()
@@ -187,19 +187,19 @@ class Service:
             self._place.bind(("127.0.0.1", self.port))
 
     def _broken(self, *_):
-        """A client that dies in the middle of a request is nobody's fault."""
+        """Ignores a client that dies in the middle of a request."""
         error = sys.exc_info()[1]
         if not isinstance(error, (ConnectionError, ssl.SSLError)):
             self.faults.append(error)
 
     def secret(self, prefix="", length=30):
-        """A new random value that must stand nowhere but in the vault and in the answers that carry it."""
+        """Returns a new random value that may appear only in the vault and in the answers that contain it."""
         value = prefix + randomness.token_hex(length // 2)
         self.secrets.add(value)
         return value
 
     def requests(self, path, method=None):
-        """The requests that came for `path`, oldest first."""
+        """Returns the requests for `path`, oldest first."""
         with self.lock:
             return [
                 request
@@ -217,7 +217,7 @@ class Service:
             response = self.handle(request)
         except Refusal as refusal:
             response = refusal.response
-        except Exception as error:  # a broken judge must fail the test and not look like a refusing provider
+        except Exception as error:  # a broken judge must fail the test, and must not look like a provider's refusal
             self.faults.append(error)
             response = text_response("the judge's server failed", 500)
         with self.lock:
@@ -231,7 +231,7 @@ class Service:
             try:
                 handler.wfile.write(response.body)
             except (BrokenPipeError, ConnectionResetError):
-                return  # a client may stop reading a body that is too long for it
+                return  # a client may stop reading a body that is too long
         self.counts[f"answered:{request.path}"] += 1
 
     @staticmethod

@@ -1,6 +1,6 @@
-"""A small world to break: a provider that rotates refresh tokens, a home with three accounts, and ways to die in it.
+"""A small world to break: a provider that rotates refresh tokens, three accounts, and ways to kill programs.
 
-A world can be put back to how it was, so that the same command can be killed in it a thousand times.
+A world can be restored, so the same command can be killed in it a thousand times.
 """
 
 import collections
@@ -23,7 +23,7 @@ PROVIDER = "oauth2-public"
 OTHER, OTHER_TOKEN = "oauth2-post", "token-of-another-provider"
 STRACE = "/usr/bin/strace"
 
-# The system calls between which the state of the disk or of the provider can differ.
+# The system calls that can change the state of the disk or the provider.
 WRITING = ("pwrite64", "fsync", "fdatasync", "ftruncate", "unlink", "rename", "renameat2", "link", "write", "sendto", "recvfrom")
 
 
@@ -33,7 +33,7 @@ def strict(condition, *words):
 
 
 def fault_points():
-    """Every name in the sources, with the files in which it stands."""
+    """Returns every fault point in the sources, with its files."""
     names = collections.defaultdict(set)
     for folder, _, files in os.walk(SOURCES):
         for name in files:
@@ -45,7 +45,7 @@ def fault_points():
 
 
 class World:
-    """Everything that one worker needs; nothing is shared with another one."""
+    """Everything that one worker needs, without sharing anything."""
 
     def __init__(self, folder, **options):
         self.folder = folder
@@ -88,9 +88,9 @@ class World:
         strict(outcome.status == status, "credmgr", *arguments, "ended with", outcome.status, outcome.err)
         return outcome
 
-    # The state.
+    # The world's state.
     def people(self):
-        """Two accounts that rotate, and one of another provider."""
+        """Adds two accounts whose tokens rotate, and one of another provider."""
         for name in (PROVIDER, OTHER):
             secret = os.path.join(self.folder, "secret")
             with open(secret, "w", encoding="utf-8") as file:
@@ -121,7 +121,7 @@ class World:
             self.service.counts.clear()
             self.service.exchanges.clear()
 
-    # Logins, whose consent is given here and costs no process.
+    # Logins that consent here, without another process.
     def login(self, *arguments, **environment):
         process = self.start("login", PROVIDER, "--no-browser", *arguments, **environment)
         self.consent(process)
@@ -137,22 +137,22 @@ class World:
                     try:
                         Browser().open(found.group(1))
                     except OSError:
-                        pass  # nobody listens any more: it was killed
+                        pass  # no process listens any more, because it was killed
             process.said = text
 
         process.said = ""
         process.follower = threading.Thread(target=follow, daemon=True)
         process.follower.start()
 
-    # What must hold after anything.
+    # Conditions that must always hold.
     def assert_whole(self):
-        """The vault is as it was written, and nobody else's account has changed."""
+        """The vault is undamaged, and no other account has changed."""
         self.expect("vault", "verify")
         strict(self.expect("token", PROVIDER, "--account", GRACE).line == self.grace, "another account has changed")
         strict(self.expect("token", OTHER).line == OTHER_TOKEN, "another provider's account has changed")
 
     def works(self, *expected):
-        """Whether the account can be refreshed; an answer that is lost is told beforehand and as the reason."""
+        """Whether the account can be refreshed. A lost answer must be reported in advance and as the reason."""
         told = self.expect("status", PROVIDER).err
         outcome = self.run("token", PROVIDER, "--account", ADA, "--refresh")
         if outcome.status == DONE:
@@ -160,12 +160,12 @@ class World:
             return True
         strict(outcome.status == LOGIN_NEEDED, "status", outcome.status, outcome.err)
         strict("interrupted" in told, "nobody told that the answer may be lost:", told)
-        strict("interrupted" in outcome.err, "the reason is not told:", outcome.err)
+        strict("interrupted" in outcome.err, "no reason is given:", outcome.err)
         return False
 
 
 def end(process):
-    """Waits for a process that was killed or ended, and for who reads from it."""
+    """Waits for a killed or ended process, and for the readers of its output."""
     process.wait(TIMEOUT)
     if hasattr(process, "follower"):
         process.follower.join(TIMEOUT)
@@ -176,7 +176,7 @@ def end(process):
 
 
 def kill_after(process, seconds):
-    """SIGKILL at this moment; returns whether the process was still there."""
+    """Sends SIGKILL at this time; returns whether the process still existed."""
     deadline = time.monotonic() + seconds
     while process.poll() is None and (rest := deadline - time.monotonic()) > 0:
         time.sleep(min(rest, 0.002))
@@ -189,7 +189,7 @@ def kill_after(process, seconds):
 
 # Commands.
 def command(*words):
-    """Starts the program with these words, in which parts of the world may stand."""
+    """Starts the program with these words, in which parts of the world are filled in."""
     return lambda world, **environment: world.start(*(word.format(world=world) for word in words), **environment)
 
 
@@ -213,17 +213,17 @@ def strand_key_file(world):
     shutil.copy(older, key)
 
 
-# What must hold after the death of each: returns whether something was lost (and told).
+# Conditions after the death of each; these return whether something was lost (and reported).
 def after_refresh(world):
     world.assert_whole()
     lost = not world.works()
-    # Counted now: what the dead one sent may have been answered after its death.
+    # Counted now, because the provider may have answered after the process died.
     strict(not lost or world.service.counts["granted:refresh_token"], "lost, and the provider had given nothing")
     return lost
 
 
 def after_login(world):
-    """The old credential or the new one works. A token that the provider gave is kept, or its loss is told."""
+    """The old or the new credential works. A token from the provider is stored, or its loss is reported."""
     granted = world.service.counts["granted:authorization_code"]
     newest = world.service.tokens[-1].access_token
     world.assert_whole()
@@ -232,7 +232,7 @@ def after_login(world):
     if lost:
         told = world.expect("status", PROVIDER).err
         strict("login" in told and "interrupted" in told, "nobody told of the login:", told)
-        # What was kept before it died is taken up by the next login, without the person.
+        # The next login uses what was saved before the process died, without asking the user.
         opened = len(world.service.requests("/authorize", "GET"))
         process = login(world)
         strict(end(process) == DONE, process.said)
@@ -244,7 +244,7 @@ def after_login(world):
 
 
 def after_logout(world):
-    """The account is there and works, or is gone; a token that may be revoked is not handed out in silence."""
+    """The account works or is gone; credmgr does not silently return a token that may be revoked."""
     world.assert_whole()
     outcome = world.run("token", PROVIDER, "--account", ADA)
     if outcome.status == DONE and not world.service.accepts(outcome.line):
@@ -261,7 +261,7 @@ def after_logout(world):
 
 
 def after_change_of_keys(world):
-    """Whichever keys are in force, the vault opens, and everything is in it."""
+    """The vault opens with whichever keys are in force, and contains everything."""
     world.assert_whole()
     strict(world.works(), "the account does not work")
     return False
@@ -272,7 +272,7 @@ COMMANDS = {
     "logout": (command("logout", PROVIDER, "--account", ADA), after_logout),
 } | {name: (command("vault", *words), after_change_of_keys) for name, words in {
     "rotate": ("rotate",), "protect": ("protect", "passphrase", "--passphrase-file", "{world.passphrase}"),
-    # A backup that another key file opens, over a vault whose rotation was killed before it moved its key file.
+    # Restores a backup with another key file, after a killed rotation that did not move its key file.
     "restore": ("restore", "{world.backup}", "--key-file", "{world.backup_key}"),
     "unprotect": ("protect", "key-file", "--remove"), "protect again": ("protect", "key-file"),
 }.items()}

@@ -1,4 +1,4 @@
-"""A terminal with a person at it."""
+"""A terminal for a simulated user."""
 
 import fcntl
 import os
@@ -15,7 +15,7 @@ from browser import TIMEOUT
 
 
 class Terminal:
-    """Runs a program with a terminal as its three standard streams, and keeps all that appears there."""
+    """Runs a program with a terminal as its three standard streams, and records the output."""
 
     def __init__(self, arguments, environment, folder, columns=80, rows=40, stdout=None):
         self.master, slave = pty.openpty()
@@ -28,14 +28,14 @@ class Terminal:
         self.rest = b""
 
     def read(self, seconds):
-        """Whether there was more."""
+        """Reads; returns whether there was more."""
         if not select.select([self.master], [], [], seconds)[0]:
             return True
         try:
             self.rest += os.read(self.master, 65536)
         except OSError:
             return False
-        # A character may have come in two parts.
+        # A character may arrive in two parts.
         text = self.rest.decode("utf-8", "ignore")
         self.rest = self.rest[len(text.encode()):]
         self.seen += text
@@ -56,7 +56,7 @@ class Terminal:
         return found
 
     def wait_until_quiet(self, seconds=0.4):
-        """Until nothing has come for a while: nobody else says when a shell has done what a key asks for."""
+        """Waits until no output has come for a while, because a shell does not report that it has handled a key."""
         before = None
         while before != self.seen:
             before = self.seen
@@ -69,7 +69,7 @@ class Terminal:
         os.killpg(self.process.pid, signal.SIGINT)
 
     def end(self, seconds=TIMEOUT):
-        """The exit status."""
+        """Waits for the end; returns the exit status."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.read(0.1):
             pass

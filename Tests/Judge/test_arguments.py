@@ -1,4 +1,4 @@
-"""Arguments arrive as they were given, whatever was done to the process before, and those that are no text are refused."""
+"""Arguments arrive unchanged even if a library moved them before main, and those that are not text are refused."""
 
 import os
 import resource
@@ -8,7 +8,7 @@ import subprocess
 from program import ADA, BINARY, DONE, LOCKED, TIMEOUT, UNEXPECTED, USAGE, ProgramTest
 ONLINE = os.path.join(os.path.dirname(BINARY), "credmgr-online")
 
-# What libfaketime and others do: the environment is somewhere else before main begins.
+# Moves the environment before main starts, as libfaketime and others do.
 MOVING = """#include <stdlib.h>
 __attribute__((constructor)) static void moved(void) { setenv("CREDMGR_JUDGE", "1", 1); }
 """
@@ -40,7 +40,7 @@ class Arguments(ProgramTest):
                     moved = self.run_bytes(*arguments, program=program, environment={"LD_PRELOAD": library})
                     self.assertEqual((moved.returncode, moved.stdout, moved.stderr),
                                      (plain.returncode, plain.stdout, plain.stderr))
-        # One program puts the other in its place.
+        # One program replaces the other.
         before = self.credmgr("token", self.provider).line
         done = self.run_bytes("refresh", self.provider, "--account", ADA, environment={"LD_PRELOAD": library})
         self.assertEqual(done.returncode, DONE, done.stderr)
@@ -54,21 +54,21 @@ class Arguments(ProgramTest):
                         done = self.run_bytes(
                             *arguments, program=program,
                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
-                        # Before it is ours, the loader of shared libraries may give up.
+                        # The loader of shared libraries may fail before our code runs.
                         self.assertIn(done.returncode, (DONE, UNEXPECTED, LOCKED, 127), done.stderr)
                         self.assertNotIn(b"usage:", done.stderr)
                         if done.returncode in (UNEXPECTED, LOCKED):
                             self.assertIn(b"too many open files", done.stderr)
 
     def test_what_is_no_text_is_refused(self):
-        """Two names that are not UTF-8 would both be read as the same one."""
+        """Two names that are not UTF-8 would become the same text."""
         for arguments in ((b"token", self.provider, b"--account", b"\xff\xfe"), (b"login", b"\xc3("),
                           (b"exec", b"x:\xff", b"--", b"true"), (b"request", self.provider, b"https://x", b"-d", b"\xe4")):
             for program in (BINARY, ONLINE):
                 done = self.run_bytes(*arguments, program=program)
                 self.assertEqual(done.returncode, USAGE, done.stderr)
                 self.assertIn(b"is not UTF-8", done.stderr)
-        # What a command gets that is run is its own business; and the character itself is one like any other.
+        # The program that `exec` runs gets any bytes; and the replacement character is allowed like any other.
         done = self.run_bytes("exec", self.provider, "--", "printf", "%s", b"\xff\xfe")
         self.assertEqual((done.returncode, done.stdout), (DONE, b"\xff\xfe"))
         done = self.run_bytes("token", self.provider, "--account", "\ufffd")

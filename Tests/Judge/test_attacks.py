@@ -1,9 +1,10 @@
-"""What an attacker tries, one row each, beside what has to go on working.
+"""Attacks, one in each row, next to what must keep working.
 
-A row of `ATTACKS` names the attacker, what is tried, the scene without the attack (the control), what the attacker changes of
-it, and the exit statuses with which the attack may end. The control has to succeed. The attack has to end so, or be harmless
-(`DONE` and `then`), and nothing of `hides` may reach the other server, an output or an address that a browser is given.
-To add an attack, add a row. `$H` is the provider, `$E` the attacker's server, `$W` the folder, `$T` what a person typed.
+A row of `ATTACKS` has the attacker, the attempt, the scene without the attack (the control), the attacker's changes to
+it, and the allowed exit statuses of the attack. The control must succeed. The attack must end as stated, or be harmless
+(`DONE` and `then`). Nothing in `hides` may reach the other server, an output, or an address for a browser.
+To add an attack, add a row. `$H` is the provider, `$E` the attacker's server, `$W` the directory, `$T` the user's
+input.
 """
 
 import base64
@@ -22,7 +23,7 @@ import urllib.parse
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from mock_server import ACCESS, CLIENT_SECRET, CODE, SECRETS, TOKEN, MockServer, consents, id_token
+from mock_server import ACCESS, CLIENT_SECRET, CODE, REFRESH, SECRETS, TOKEN, MockServer, consents, id_token
 from program import ADA, BINARY, DONE, LOCKED, LOGIN_NEEDED, REFUSED, TIMEOUT, USAGE, ProgramTest, text_of
 from service import Response, redirect, with_query
 from tls import Authority
@@ -35,20 +36,20 @@ INVALID, WRONG_ANSWER, NOT_ALLOWED = (USAGE,), (REFUSED,), (USAGE, REFUSED, LOCK
 
 @dataclass(frozen=True)
 class Scene:
-    """Steps in this order; the first that does not end with 0 is the last."""
+    """The steps in order, up to the first that fails."""
 
     descriptor: str
-    answers: dict = field(default_factory=dict)  # of the provider
+    answers: dict = field(default_factory=dict)  # the provider's
     options: tuple = SECRET_FILE
-    edit: str = ""  # what the descriptor is in its place, after it was added
+    edit: str = ""  # the descriptor after adding the provider
     login: tuple = LOGIN
-    after: Callable = None  # what happens to files behind the login
+    after: Callable = None  # changes to files after the login
     commands: tuple = ()
     stdin: str = ""
     environment: dict = field(default_factory=dict)
     tls: bool = False
-    shows: str = ""  # what the last output has
-    then: Callable = None  # what holds in the end
+    shows: str = ""  # a text that the last output contains
+    then: Callable = None  # a condition at the end
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Attack:
 
 # Descriptors.
 def code(authorization="$H", token=None, more="", grant="authorization_code", **keys):
-    """A descriptor; `keys` go into the leg `authorization`."""
+    """Returns a descriptor; `keys` go into the endpoint `authorization`."""
     leg = "".join(f", {name}: {value}" for name, value in keys.items())
     url = authorization if "://" in authorization else f"http://{authorization}/authorize"
     token = f'  token: "http://{token or authorization}/token"\n' if grant == "authorization_code" else ""
@@ -91,7 +92,7 @@ def answer(**more):
     return {"/token": {**TOKEN, **more}}
 
 
-# What happens meanwhile, and what holds.
+# Actions during a row, and conditions after it.
 def ask(test, *arguments, **options):
     outcome = test.run_program(*map(test.fill, arguments), **options)
     return outcome.out
@@ -101,7 +102,7 @@ def nothing_is_said(test, outcome):
     test.assertEqual(outcome.out, "", "a credential was handed out")
 
 
-# The provider that lies.
+# A provider that lies.
 def steers_by_its_answer():
     kept = "response: { keep: [dc] }\n"
     header = (("header", "notes", "--url", "https://us1.api.notes.example/"),)
@@ -193,7 +194,7 @@ def speaks_to_a_shell():
         "descriptor": code(more='scope: ["$(calc.exe)"]', verbatim="[scope]")}, (DONE, USAGE))
 
 
-# The descriptor of a stranger.
+# A stranger's descriptor.
 def takes_secrets_to_a_page():
     page = 'device: { verification_uri_complete: "%s" }\n'
     control = Scene(device(page % "http://$H/activate?code={user_code}"))
@@ -206,6 +207,26 @@ def takes_secrets_to_a_page():
     for name in ("device_code", "ticket"):
         yield Attack("descriptor", f"the device code under the name {name} in the place of the person's", told, {
             "descriptor": field % f"device_code: [ticket, device_code], user_code: {name}"})
+    plain = Scene(device())
+    for tried, change in (("device code in the person's", {"user_code": "x-DEVICE-CODE-1"}),
+                          ("client secret in the page", {"verification_uri": "http://$H/activate?s=" + CLIENT_SECRET})):
+        yield Attack("provider", "the " + tried, plain, {"answers": {"/device": {
+            "device_code": "DEVICE-CODE-1", "user_code": "WDJB", "verification_uri": "http://$H/activate", **change}}},
+            WRONG_ANSWER, hides=("DEVICE-CODE-1", *SECRETS))
+
+
+def shows_secrets():
+    control = Scene(code(response="{ errors: { code: [trouble, error] } }"))
+    for name in ("[x, code]", "copy"):
+        yield Attack("provider", f"the code as an error {name}", control, {
+            "answers": {"/authorize": consents(copy=f"a {CODE}")},
+            "descriptor": code(response="{ errors: { code: %s, description: %s } }" % (name, name))}, WRONG_ANSWER)
+    yield Attack("provider", "a token as an error", control, {
+        "descriptor": code(more="response: { errors: { code: copy } }"),
+        "answers": answer(copy=f"a {ACCESS} and {REFRESH}")}, WRONG_ANSWER)
+    yield Attack("provider", "the code as the account's name", control, {
+        "descriptor": code(response="{ keep: { w: code } }", more="account: w\n"), "login": ("login", "notes"),
+        "commands": (("status",),)}, (DONE,))
 
 
 def redirects_elsewhere():
@@ -257,7 +278,7 @@ def widens_what_was_agreed():
         "edit": code(more=bound % ('  refresh: "{Base}/token"\n', ", Base: { path: other }"))})
 
     def elsewhere(test):
-        """The vault comes back where a descriptor of the same name says something else."""
+        """Restores the vault where a descriptor with the same name differs."""
         key = os.path.join(test.homes[-1], "vault/vault.key")
         test.credmgr("vault", "backup", test.fill("$W/backup"))
         test.new_home()
@@ -287,6 +308,7 @@ def weakens_what_was_agreed():
     field = "response: { fields: { %s } }\n"
     signed, posted = (f"client: {{ authentication: client_secret_{way} }}\n" for way in ("jwt", "post"))
     harmless = 'title: Other\nexpiry: { margin: 9s }\nextra_headers: { X-Other: y }\n'
+    controls = {}
     for name, before, after in (
         ("the refresh token as the token", "", field % "access_token: refresh_token"),
         ("the ID token as the token", "", field % "access_token: [id_token, access_token]"),
@@ -296,9 +318,13 @@ def weakens_what_was_agreed():
         ("a token in the address", "", "header_style: { query: t }\n"),
         ("no proof key", "", "pkce: none\n"), ("a proof key in clear", "pkce: S256\n", "pkce: plain\n"),
         ("no state", "", "state: optional\n"),
+        ("a refresh token in the address", "", '  refresh: { url: "http://$H/token", in_query: [refresh_token] }\n'),
+        ("another client for a refresh", "", '  refresh: "http://$H/token?client_id=another"\n'),
+        ("another meaning of a refusal", "", "response: { errors: { success: [invalid_grant] } }\n"),
     ):
-        control = Scene(code(more=before), edit=code(more=before + harmless), commands=(("refresh", "notes"),))
-        yield Attack("descriptor", f"{name}, edited in place", control, {"edit": code(more=after)})
+        if before not in controls:
+            controls[before] = Scene(code(more=before), edit=code(more=before + harmless), commands=(("refresh", "notes"),))
+        yield Attack("descriptor", f"{name}, edited in place", controls[before], {"edit": code(more=after)})
     control = Scene(code(more="pkce: none\n"), edit=code(more="pkce: S256\n"))
     yield Attack("descriptor", "the implicit grant, edited in place", control, {
         "edit": code().replace("authorization_code", "[implicit, authorization_code]")})
@@ -315,7 +341,19 @@ def brings_an_export():
         ("vault", "import", "--plain", "$W/export.json"), ("refresh", "notes")))
     for name, more in (("an issuer elsewhere", "issuer: https://honest.example\n"),
                        ("a device page elsewhere", "device: { hosts: [evil.example] }\n")):
-        yield Attack("descriptor", f"{name} in an export", control, {"descriptor": code(more=more)}, says="needs consent")
+        yield Attack("descriptor", f"{name} in an export", control, {"descriptor": code(more=more)}, says="requires your consent")
+
+    def apart(test):
+        exported(test)
+        path = test.fill("$W/export.json")
+        with open(path, encoding="utf-8") as file:
+            whole = json.load(file)
+        for name, parts in (("export", {**whole, "descriptors": {}}), ("later", {**whole, "records": []})):
+            test.file(f"{name}.json", json.dumps(parts))
+
+    yield Attack("descriptor", "a registration and its descriptor in two exports", control, {
+        "after": apart, "commands": (*control.commands[:1], ("vault", "import", "--plain", "--replace", "$W/later.json"),
+                                     control.commands[1])}, says="was added with another descriptor|was changed after")
 
 
 def writes_lines():
@@ -373,16 +411,16 @@ def borrows_from_another():
         ("kubectl", "", 'kubectl: { hosts: ["$E"] }\n'),
     ):
         yield Attack("descriptor", f"the page of another provider with its own {name}", beside, {
-            "after": other(legs=legs, more=more)}, says="" if name == "refresh" else "needs consent: .*belongs to")
-    # One agreement is enough, and what the page's provider names needs none.
+            "after": other(legs=legs, more=more)}, says="" if name == "refresh" else "requires your consent: .*belongs to")
+    # The user agrees only once, and hosts of the page's own provider need no agreement.
     extra = replace(beside, after=other(more='hosts: ["$H", "*.corp.example"]\n'), commands=((*add, "--yes"), login))
     yield Attack("descriptor", "a host of another provider as a server that gets its codes", replace(
         extra, descriptor=code(more='hosts: ["$H", "$E"]\n')), {"after": other("$E"), "commands": (add, login)},
-        says="needs consent")
+        says="requires your consent")
     google = code("https://accounts.google.com/o/oauth2/v2/auth", "storage.googleapis.com/bucket")
     google = google.replace("http://storage", "https://storage")
     yield Attack("descriptor", "a bucket at the hosts of a shipped provider", Scene(code(), edit=code()), {
-        "descriptor": google}, hides=(*SECRETS, "accounts.google.com/o"), says="needs consent")
+        "descriptor": google}, hides=(*SECRETS, "accounts.google.com/o"), says="requires your consent")
     yield Attack("descriptor", "the page of another provider that was added", beside, {
         "after": other("$E"), "commands": ((*add, "--yes"), login)}, says="its codes would go to")
     own = replace(beside, after=other(more="redirect: http://127.0.0.1/callback/other\n", page="http://$E/authorize", token="$E"),
@@ -390,10 +428,10 @@ def borrows_from_another():
     for path in ("./notes", "%2Fnotes", "%6eotes", "Notes", "notes;x", "x/../notes", "notes/x"):
         yield Attack("descriptor", f"the redirect of another provider as {path}", own, {
             "after": other(more=f"redirect: http://127.0.0.1/callback/{path}\n", page="http://$E/authorize", token="$E"),
-            "commands": (add, login)}, says="the redirect of")
+            "commands": (add, login)}, says="use the same redirect")
     yield Attack("descriptor", "an issuer that is on neither of its servers", Scene(
         code("https://login.notes.example/authorize", "$H", issuer % "$H"), login=("providers", "notes")), {
-        "descriptor": code("https://login.notes.example/authorize", "$H", issuer % "$E")}, says="needs consent: its issuer")
+        "descriptor": code("https://login.notes.example/authorize", "$H", issuer % "$E")}, says="requires your consent: its issuer")
 
     page = {"device_code": "d", "user_code": "AAAA-BBBB", "expires_in": 60, "interval": 1}
     shown = (*SECRETS, "enter-it-here", "login/device")
@@ -432,7 +470,7 @@ def takes_a_scheme():
     open_state = Scene(code(more='state: optional\nredirect: "{r}"\nvariables: { r: { default: "http://127.0.0.1/cb" } }\n'))
 
     def hands_over(server, request):
-        """What any page does that opens an address of the scheme."""
+        """Opens an address with the scheme, as any page can."""
         for path in glob.glob(server.fill("$W/.local/share/applications/credmgr-login-*.desktop")):
             words = shlex.split(re.search("Exec=(.*) %u", text_of(path))[1])
             subprocess.run([*words, f"vscode://x/y?code={CODE}"], timeout=TIMEOUT, capture_output=True, check=False)
@@ -440,12 +478,12 @@ def takes_a_scheme():
 
     yield Attack("web page", "an answer without a state at a scheme", open_state, {
         "answers": {"/authorize": hands_over}, "login": (*LOGIN, "--set", "r=vscode://x/y", "--timeout", "3s")},
-        says="without a state")
+        says="without .state.")
     yield Attack("web page", "an answer without a state at a scheme of the registration", open_state, {
-        "options": (*SECRET_FILE, "--set", "r=vscode://x/y"), "answers": {"/authorize": hands_over}}, says="without a state")
+        "options": (*SECRET_FILE, "--set", "r=vscode://x/y"), "answers": {"/authorize": hands_over}}, says="without .state.")
 
     def posted(origin):
-        """What a page does that sends the browser to the redirect with a form."""
+        """Sends the browser to the redirect with a form, as a page can."""
         def page(server, request):
             back = urllib.parse.urlsplit(dict(request.query)["redirect_uri"])
             connection = http.client.HTTPConnection(back.netloc, timeout=TIMEOUT)
@@ -497,7 +535,7 @@ def weakens_the_proof():
         "after": edited('issuer: "http://$E"\n')}, (DONE, USAGE))
 
 
-# Another user of this machine, and whoever looks over a shoulder.
+# Another user of this machine, and anyone who watches the screen.
 def writes_files():
     git = code(more='git: { hosts: ["$H"], username: x }\ndocker: { hosts: ["$H"] }\n')
     question = "protocol=http\nhost=%s\n\n"
@@ -531,7 +569,7 @@ def writes_files():
 
     read = Scene(code(), after=rules, commands=(("refresh", "notes"), ("token", "notes")), shows=ACCESS)
     changes = [("that others can write", lambda path: os.chmod(path, 0o777))]
-    # Only the superuser gives files away; in a container without all users, `nobody` stands for those outside.
+    # Only the superuser can change owners. In a container with fewer users, `nobody` represents those outside.
     if text_of("/proc/self/uid_map").split() == ["0", "0", "4294967295"] and os.geteuid() == 0:
         changes += [("of another user", lambda path: os.chown(path, 12345, 12345)),
                     ("of nobody", lambda path: os.chown(path, 65534, 65534)), ("behind a link of another user", linked)]
@@ -542,7 +580,7 @@ def writes_files():
 
 def reads_what_was_typed():
     added = Scene(code())
-    # How an option may be written, and which are secrets: SecretOptionTests.
+    # SecretOptionTests checks all forms of options, and which options are secret.
     for words in (
         "add-provider $W/notes.yaml --replace --client-id client --client-secret $T",
         "add-provider $W/notes.yaml --replace --client-id client --client-secret-file $T",
@@ -582,7 +620,7 @@ def keeps_tokens_of_git():
         test.file("store", "")
 
     def approved(test, host):
-        """What git does behind a clone: it asks, and tells all helpers what worked."""
+        """Acts like git after a clone: requests a credential and reports success to all helpers."""
         told = subprocess.run(["git", "credential", "fill"], input=test.fill(f"protocol=http\nhost={host}\n\n"), text=True,
                               env=test.environment, capture_output=True, check=True).stdout
         subprocess.run(["git", "credential", "approve"], input=told, text=True, env=test.environment, check=True)
@@ -606,7 +644,7 @@ def keeps_tokens_of_git():
 
     def warned(test, _):
         outcome = test.run_program("doctor")
-        test.assertRegex(outcome.out, r"problem +git +git tells the helper .store")
+        test.assertRegex(outcome.out, r"problem +git +git gives the helper .store")
         test.assertIn("git-setup", outcome.out)
 
     def without_order(test):
@@ -615,7 +653,7 @@ def keeps_tokens_of_git():
         test.file("store", "")
 
     def another(version, after):
-        """From 2.46 on, answers are `ephemeral`, and no helper but git's cache knows that. Before 2.26, there are no scopes."""
+        """Installs a git that claims a version: git knows `ephemeral` since 2.46 and has scopes since 2.26."""
         def also(test):
             os.makedirs(os.path.join(test.folder, "bin"), exist_ok=True)
             old = 'case "$*" in *--show-scope*|*--fixed-value*) exit 129;; esac\n' if version < "2.3" else ""
@@ -625,7 +663,7 @@ def keeps_tokens_of_git():
         return also
 
     def answered(test, _):
-        """What it writes to the helpers behind credmgr, which are none."""
+        """Checks that the answer is `ephemeral` and that no other helper stores it."""
         knows = "capability[]=authtype\ncapability[]=state\nprotocol=http\nhost=$H\n\n"
         told = test.run_program("git-credential", "get", stdin=test.fill(knows)).out
         test.assertIn("ephemeral=1", told)
@@ -651,7 +689,7 @@ def keeps_tokens_of_git():
         "then": lambda test, _: test.assertFalse(os.path.exists(os.path.join(test.folder, "keys")))}, (DONE,), says="")
 
 
-# A server that is asked for something, or asks.
+# A server that gets requests, or sends them.
 def asks_for_a_token():
     api = Scene(code(more='hosts: ["$H"]\n'), commands=(("request", "notes", "http://$H/api"),))
     yield Attack("asking server", "a request that is redirected to another host", api, {
@@ -708,6 +746,7 @@ ATTACKS = [attack for rows in (
     answers_badly,
     speaks_to_a_shell,
     takes_secrets_to_a_page,
+    shows_secrets,
     redirects_elsewhere,
     widens_what_was_agreed,
     weakens_what_was_agreed,
@@ -727,12 +766,12 @@ ATTACKS = [attack for rows in (
 
 
 class Attacks(ProgramTest):
-    # The rules for accounts name them, in a file for people.
+    # A readable file with account rules contains their names.
     accounts = ()
     controlled = set()
 
     def browser(self):
-        """The ordinary one, after what it was given was written down: that is what other users can read of it."""
+        """Uses the ordinary browser, but first records its arguments, which other users can read."""
         ordinary = super().browser()
         script = f"#!/bin/sh\necho \"$1\" >>'{self.folder}/addresses'\nexec '{ordinary}' \"$1\"\n"
         return self.file("noting-browser", script, 0o700)
@@ -743,7 +782,7 @@ class Attacks(ProgramTest):
         return text_of(path).splitlines() if os.path.exists(path) else []
 
     def fill(self, text):
-        """`$H` and the like in a text of the table."""
+        """Fills in `$H` and the other names in a text of the table."""
         if self.mock.tls:
             text = text.replace("http://$H", "https://$H")
         for sign, value in (("$H", f"127.0.0.1:{self.mock.port}"), ("$E", f"127.0.0.1:{self.evil.port}"), ("$W", self.folder),
@@ -757,7 +796,7 @@ class Attacks(ProgramTest):
         return outcome
 
     def play(self, scene):
-        """Returns how the last step ended, and whether something else had to be there first is up to the scene."""
+        """Runs a scene; returns the outcome of its last step."""
         self.said = ""
         with contextlib.suppress(FileNotFoundError):
             os.remove(os.path.join(self.folder, "addresses"))
@@ -770,7 +809,7 @@ class Attacks(ProgramTest):
         self.mock.tls = scene.tls
         self.serve(self.mock)
         self.serve(self.evil)
-        # A test of a hand-out prints what is asked for; that it goes nowhere else is looked at below.
+        # A test that gets a token prints it; the check below shows that it goes nowhere else.
         self.evil.secrets.clear()
         self.environment.update({name: self.fill(value) for name, value in scene.environment.items()})
         self.file("client-secret", CLIENT_SECRET + "\n")
@@ -795,7 +834,7 @@ class Attacks(ProgramTest):
         return outcome
 
     def run_attack(self, attack):
-        # Rows that follow each other often have the same one.
+        # Consecutive rows often have the same control.
         if id(attack.control) not in self.controlled:
             outcome = self.play(attack.control)
             self.assertEqual(outcome.status, DONE, f"the control does not work:\n{outcome.out}\n{outcome.err}")
@@ -816,7 +855,7 @@ class Attacks(ProgramTest):
 
 
 for row in ATTACKS:
-    # Some differ in a punctuation mark alone.
+    # Some names differ only in punctuation.
     name = next(name for number in range(1, 99) if not hasattr(Attacks, name := row.name + f"_{number}" * (number > 1)))
     setattr(Attacks, name, lambda self, row=row: self.run_attack(row))
 

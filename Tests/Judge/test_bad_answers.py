@@ -1,4 +1,4 @@
-"""What a provider, or whoever stands in its place, should not answer: a clear error, and nothing is lost."""
+"""Wrong answers of a provider or an impostor cause a clear error, and nothing is lost."""
 
 import signal
 import urllib.parse

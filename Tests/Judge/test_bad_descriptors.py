@@ -1,4 +1,4 @@
-"""Descriptors that somebody wrote to do harm: refused with a place, or asked about; and nothing of them is kept or sent."""
+"""Harmful descriptors are refused with a place, or require consent; credmgr stores and sends nothing of them."""
 
 import os
 import re
@@ -24,7 +24,7 @@ def bomb():
     return "\n".join(lines) + "\n" + HEAD
 
 
-# The text, the line that is named, and a word of the sentence; each kind of fault is in FindingTests.
+# The text, the reported line, and a word of the message; FindingTests has each kind of fault.
 REFUSED_TEXTS = {
     "an alias bomb": (bomb(), None, "values"),
     "an alias within itself": ("a: &a [*a]\n" + HEAD, 1, ""),
@@ -39,8 +39,8 @@ REFUSED_TEXTS = {
     "CR and LF in a header": (HEAD + "    headers: { X-A: \"a\\r\\nHost: evil.example\" }\n", 7, "cannot be set"),
     "CR and LF in a URL": (HEAD.replace("/token", "/token\\r\\nX: y").replace(
         "https://good.example/token\\r\\nX: y", "\"https://good.example/token\\r\\nX: y\""), 6, "URL"),
-    "http": (HEAD.replace("https://good.example/token", "http://good.example/token"), 6, "not https"),
-    "link-local": (HEAD.replace("https://good.example/token", "http://169.254.169.254/latest"), 6, "not https"),
+    "http": (HEAD.replace("https://good.example/token", "http://good.example/token"), 6, "must use https"),
+    "link-local": (HEAD.replace("https://good.example/token", "http://169.254.169.254/latest"), 6, "must use https"),
     "a file": (HEAD.replace("https://good.example/token", "file:///etc/passwd"), 6, ""),
     "a script": (HEAD.replace("https://good.example/authorize", "javascript:alert(1)"), 4, ""),
     "a state in the page's address": (HEAD.replace("/authorize", "/authorize?state=x"), 4, "protects the login"),
@@ -111,7 +111,7 @@ class Refused(ProgramTest):
                       "evil.example:1/", "evil.example%2F", "a b", "a\r\nHost: x", "\u0435vil", "..", ""):
             with self.subTest(value):
                 outcome = self.timed("add-provider", path, "--client-id", "c", "--set", "x=" + value)
-                if outcome.status == 0:  # what can only be seen when it is filled in
+                if outcome.status == 0:  # this fault appears only when the template is filled in
                     outcome = self.timed("login", "evil", "--timeout", "1s")
                     self.new_home()
                 self.assertEqual(outcome.status, USAGE, outcome.err)
@@ -135,7 +135,7 @@ class Refused(ProgramTest):
 
 
 class AtWork(ProgramTest):
-    """What shows only when it is used."""
+    """Faults that appear only in use."""
 
     def provider(self, service, text):
         path = self.file("evil.yaml", text.replace("$", service.base))
@@ -174,7 +174,7 @@ hosts: [HOST]
                     outcome = self.run_program("login", provider, "--account", ADA)
                     if path == "/token":
                         self.assertEqual(outcome.status, REFUSED, outcome.err)
-                    self.assertIn("is not followed", outcome.err)
+                    self.assertIn("does not send secrets", outcome.err)
         self.assertEqual(other.exchanges, [])
 
     def test_an_api_that_sends_the_token_elsewhere(self):
@@ -216,10 +216,10 @@ hosts: [HOST]
             with self.subTest(arguments):
                 outcome = self.credmgr(*arguments, status=USAGE)
                 self.assertIn(f'"{authority}" ({place})', re.sub(r"\s+", " ", outcome.err))
-        # Nobody is there to be asked.
+        # No user is present to ask.
         outcome = self.credmgr("add-provider", "evil", "--replace", status=USAGE)
         self.assertIn(place, outcome.err)
-        # A copy elsewhere is named where it lies.
+        # The message names the place of a copy elsewhere.
         copy = self.file("copy.yaml", changed)
         outcome = self.credmgr("add-provider", copy, "--replace", status=USAGE)
         self.assertIn(f"{copy}:5:10", outcome.err)
@@ -231,7 +231,7 @@ hosts: [HOST]
             terminal.wait_for(r"\[y/N\]")
             terminal.type(answer + "\n")
             self.assertEqual(terminal.end(), status, terminal.seen)
-        # From here on it is agreed to.
+        # From here on, the user has agreed.
         self.credmgr("login", "evil", "--account", "other")
         self.assertEqual(len(other.requests("/token")), 1)
-        self.assertEqual(self.credmgr("check", path).out, "")
+        self.assertNotIn("error", self.credmgr("check", path).out)

@@ -1,4 +1,4 @@
-"""A vault that is not as it should be: a sentence, exit 6, nothing asked of a provider, nothing changed, and nothing hangs."""
+"""A bad vault causes an error message and exit 6, without requests to a provider, changes, or hanging."""
 
 import contextlib
 import hashlib
@@ -14,7 +14,7 @@ NOBODY = 65534
 
 
 class BadInput(ProgramTest):
-    """Two accounts, of which the first is the default one."""
+    """Uses two accounts, the first of which is the default."""
 
     def setUp(self):
         super().setUp()
@@ -57,7 +57,7 @@ class BadInput(ProgramTest):
         return done
 
     def everything(self):
-        """All that is in the home, as it is."""
+        """Returns the complete content of the home."""
         found = {}
         for folder, folders, files in os.walk(self.home):
             for name in (*folders, *files):
@@ -112,7 +112,7 @@ class BadInput(ProgramTest):
         for name, token in self.tokens.items():
             self.assertEqual(self.credmgr("token", self.provider, "--account", name).line, token)
 
-    # What can be in the place of a file or a folder.
+    # What a file or directory may be replaced with.
     def linked(self, path):
         os.rename(path, path + ".moved")
         os.symlink(path + ".moved", path)
@@ -207,7 +207,7 @@ class BadInput(ProgramTest):
         return [lookup for (lookup,) in self.sql(("SELECT lookup FROM record WHERE kind=1 ORDER BY lookup",))[0]]
 
     def test_a_damaged_record_takes_no_other_along(self):
-        """Altered or dropped: the other account is there, and nobody gets it for this one."""
+        """If one record is altered or removed, the other account still works and does not replace it."""
         for change in ("UPDATE record SET sealed=zeroblob(length(sealed)) WHERE lookup=?", "DELETE FROM record WHERE lookup=?"):
             for row in self.rows():
                 self.restore()
@@ -221,7 +221,7 @@ class BadInput(ProgramTest):
                     self.assertEqual(outcomes[there].stdout.strip(), self.tokens[there])
                     self.assertEqual(outcomes[name].returncode, LOCKED)
                     self.assertIn(f'the credential of "{name}" at "{self.provider}" is damaged', outcomes[name].stderr)
-                    # Without a name it is the default account's or nobody's.
+                    # Without a name, the command uses the default account or none.
                     outcome = self.run_in_time("token", self.provider)
                     self.assertEqual((outcome.returncode, outcome.stdout.strip()),
                                      (LOCKED, "") if name == ADA else (DONE, self.tokens[ADA]))
@@ -231,13 +231,13 @@ class BadInput(ProgramTest):
                         self.assertIn(name, outcome.stdout + outcome.stderr)
                         self.assertTrue(arguments[0] == "vault" or there in outcome.stdout, outcome.stdout)
                     self.assertEqual(self.run_in_time("use", self.provider, there).returncode, DONE)
-                    # The hint mends it.
+                    # Following the hint repairs it.
                     self.assertIn(f"credmgr login {self.provider} --account {name}", outcome.stderr)
                     self.credmgr("login", self.provider, "--account", name)
                     self.credmgr("vault", "verify")
 
     def test_no_choice_is_made_for_a_choice_that_is_gone(self):
-        """Without the selection, and with one account damaged, the other one is not the only one."""
+        """Without the selection, and with one account damaged, the other one does not become the only one."""
         for row in self.rows():
             self.restore()
             self.sql(("DELETE FROM record WHERE kind=3",), ("UPDATE record SET sealed=zeroblob(200) WHERE lookup=?", (row,)))
@@ -246,7 +246,7 @@ class BadInput(ProgramTest):
             self.assertEqual(outcome.stdout, "")
 
     def test_a_damaged_header_and_a_damaged_index(self):
-        """What can be read is read; what would have to trust them is refused, before a provider is asked."""
+        """credmgr reads what it can, but refuses operations that depend on the damage before contacting a provider."""
         for change in ("UPDATE header SET sealed=zeroblob(length(sealed))", "UPDATE bucket SET sealed=zeroblob(60)",
                        "DELETE FROM bucket"):
             with self.subTest(change):
@@ -269,7 +269,7 @@ class BadInput(ProgramTest):
 
 @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "only root can become somebody else")
 class NoRights(ProgramTest):
-    """Folders in which somebody may not write or look: a sentence, a hint, and exit 6."""
+    """Unreadable or read-only directories cause an error message, a hint, and exit 6."""
 
     def setUp(self):
         super().setUp()
@@ -299,11 +299,11 @@ class NoRights(ProgramTest):
         for environment in ({"HOME": locked}, {"CREDMGR_HOME": locked + "/own"}, {"HOME": locked + "/deep/below"},
                             {"CREDMGR_HOME": "/proc/nowhere"}):
             with self.subTest(**environment):
-                self.refused(self.add_provider(**environment), "cannot be made")
+                self.refused(self.add_provider(**environment), "cannot create directory")
         file = self.file("a-file", "")
         os.chmod(file, 0o644)
-        self.refused(self.add_provider(CREDMGR_HOME=file), "is not a folder")
-        self.refused(self.add_provider(CREDMGR_HOME=file + "/below"), "is not a folder")
+        self.refused(self.add_provider(CREDMGR_HOME=file), "is not a directory")
+        self.refused(self.add_provider(CREDMGR_HOME=file + "/below"), "is not a directory")
         os.chmod(locked, 0o700)
         self.refused(self.add_provider(CREDMGR_HOME=locked), "permission denied|cannot be made|belongs to another user")
         self.assertIn("permission denied", self.as_nobody("token", "x", CREDMGR_HOME=locked).stderr)
@@ -326,4 +326,4 @@ class NoRights(ProgramTest):
                           ("login", "oauth2-public", "--account", "default", "--no-browser")):
             with self.subTest(arguments):
                 self.refused(self.as_nobody(*arguments, stdin="another", CREDMGR_HOME=home),
-                             "cannot be written|cannot be made|cannot be used")
+                             "cannot (write|create|use)")

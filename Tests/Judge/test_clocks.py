@@ -1,4 +1,4 @@
-"""A clock that somebody sets forward or back by a day costs one refresh each time, and no expired token for long."""
+"""Setting the clock a day forward or back costs one refresh each time, and no expired token stays in use."""
 
 import json
 import os
@@ -10,12 +10,12 @@ from oauth2_server import OAuth2Server
 from program import ADA, BINARY, DONE, ProgramTest
 from service import json_response
 FAKETIME = "/usr/bin/faketime"
-# A clock can be put before the system's in a dynamic program only, which this one always is.
+# A fake clock works only in a dynamically linked program, which this one always is.
 ONLINE = os.path.join(os.path.dirname(BINARY), "credmgr-online")
 
 
 class MomentServer(OAuth2Server):
-    """Says when a token ends, and not for how long it lives."""
+    """Returns when a token expires, but not its lifetime."""
 
     def token(self, request):
         response = super().token(request)
@@ -32,7 +32,7 @@ class Clocks(ProgramTest):
         return self.credmgr(*command, *arguments, binary=FAKETIME if change else ONLINE)
 
     def follow(self, service):
-        """Forward, back to the truth, back, and to the truth again, each with many calls."""
+        """Moves the clock forward, to the true time, back, and to the true time again, with many calls each."""
         provider = self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
         self.credmgr("login", provider, "--account", ADA)
         for number, change in enumerate(("", "+1d", "", "-1d", ""), start=0):
@@ -48,7 +48,7 @@ class Clocks(ProgramTest):
         self.follow(self.serve(MomentServer()))
 
     def test_a_clock_that_is_always_wrong(self):
-        """By the provider's own figures a token lives for an hour, whatever the clock says."""
+        """By the provider's own numbers, a token is valid for an hour, whatever the clock says."""
         for day in (86_400, -86_400):
             with self.subTest(day):
                 self.new_home()
@@ -57,7 +57,7 @@ class Clocks(ProgramTest):
                 self.at(f"{day:+}", "login", provider, "--account", ADA)
                 first = self.at(f"{day:+}", "token", provider).line
                 self.assertEqual(service.counts["token:refresh_token"], 0)
-                # An hour and a second later by the same clock.
+                # An hour and a second later on the same clock.
                 self.assertNotEqual(self.at(f"{day + 3601:+}", "token", provider).line, first)
                 self.assertEqual(service.counts["token:refresh_token"], 1)
 

@@ -1,4 +1,4 @@
-"""Tab in real shells."""
+"""Pressing Tab in real shells."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ SHELLS = {
     "fish": (["fish", "--no-config", "-i"], "credmgr completion fish | source"),
 }
 
-# What is typed before Tab, and the arguments that a command gets then.
+# The text before Tab, and the resulting arguments of the command.
 WORDS = {
     "a command": ("add-p", "add-provider"),
     "an option": ("login x --no-b", "login", "x", "--no-browser"),
@@ -35,7 +35,7 @@ class Completion(ProgramTest):
         self.file("notes.txt", "")
 
     def test_words(self):
-        # In the place of credmgr, once the words are there, stands a program that shows its arguments.
+        # After completion, a program that prints its arguments replaces credmgr.
         path = os.path.join(self.folder, "shown")
         shower = self.file("shower", f"#!/bin/sh\nprintf '<%s>' \"$@\" >'{path}'\n", 0o700)
         for shell, (command, setup) in SHELLS.items():
@@ -50,7 +50,7 @@ class Completion(ProgramTest):
                     with self.subTest(name):
                         terminal.seen = ""
                         terminal.type(f"credmgr {typed}\t")
-                        # The line stands in the shell's editor; its beginning is turned into the other program there.
+                        # The shell's editor still holds the line, so this replaces the program at its start.
                         terminal.type("\x01" + shower + " \x05; echo do''ne\n")
                         terminal.wait_for(r"(?<!'')done")
                         with open(path, encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""What curl, scripts and other programs get: the lines of the README and of docs/recipes.md, long bodies, `exec`."""
+"""Other programs that use tokens: the lines of the README and of docs/recipes.md, long bodies, and `exec`."""
 
 import base64
 import hashlib
@@ -21,14 +21,14 @@ CURL = shutil.which("curl")
 
 
 class API(Service):
-    """Answers everything with a list of one repository; what came is in `exchanges`."""
+    """Answers everything with a list of one repository, and records requests in `exchanges`."""
 
     def handle(self, request):
         return json_response([{"full_name": "ada/notes"}])
 
 
 class Documentation(ProgramTest):
-    """Commands as they are printed, with real programs; only the hosts' names lead to this machine."""
+    """Runs the documented commands with real programs; only the host names lead to this machine."""
 
     def setUp(self):
         super().setUp()
@@ -90,21 +90,21 @@ class Documentation(ProgramTest):
         pip = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "pip")
         script = self.recipes()["pip"].replace("pypi.example.org", f"127.0.0.1:{self.api.port}")
         script = script.replace("pip install", f"{pip} install --no-input")
-        # There is no such package: what counts is what the index was asked with.
+        # The package does not exist: only the request to the index matters.
         self.run_program("-c", script, binary="/bin/bash")
         self.assertEqual(self.last().path, "/simple/notes/")
         self.assertEqual(base64.b64decode(self.last().headers["Authorization"].split()[1]).decode(),
                          "oauth2:the-token-of-forge")
 
     def test_recipe_npm(self):
-        # npm itself fills ${…} in; what counts is that the file has no token and the environment has it.
+        # npm itself expands ${…}: the file must not contain the token, but the environment must.
         out = self.bash(self.recipes()["npm"].replace("npm ci", "sh -c 'cat .npmrc; echo $FORGE_TOKEN'"))
         self.assertIn("_authToken=${FORGE_TOKEN}", out)
         self.assertIn("\nthe-token-of-forge", out)
         self.assertNotIn("the-token", text_of(os.path.join(self.folder, ".npmrc")))
 
     def test_recipe_a_program_that_reads_a_variable(self):
-        # Programs of these names say what they were given.
+        # Programs with these names print what they receive.
         for name, variable in (("gh", "GH_TOKEN"), ("make", "DEPLOY_TOKEN")):
             self.file(name, f'#!/bin/sh\necho {name} "$@" "${variable}" "$GITHUB_TOKEN"\n', 0o700)
         self.environment["PATH"] = self.folder + ":" + self.environment["PATH"]
@@ -119,7 +119,7 @@ class Documentation(ProgramTest):
 
 
 class Blob(Service):
-    """Takes and gives bodies of any length, and counts them without keeping them."""
+    """Receives and sends bodies of any length, and counts them without storing them."""
 
     def __init__(self, accepts):
         super().__init__()
@@ -148,7 +148,7 @@ class Blob(Service):
             handler.send_header("Content-Type", "application/x-blob")
             handler.send_header("Content-Length", str(length))
             handler.end_headers()
-            # With `cut`, the length is a promise that is not kept.
+            # With `cut`, the server sends less than the length it announced.
             while length > 0:
                 piece = bytes(min(length, 1 << 20))
                 try:
@@ -170,8 +170,8 @@ class Blob(Service):
 
 class Bodies(ProgramTest):
     LENGTH = 200_000_000
-    # What a body may add to the memory of the program: libcurl's buffers of some 100 KB, and pieces of 64 KB. Held as a
-    # whole, it would add 200 MB.
+    # How much memory a body may add: libcurl's buffers of some 100 KB, and parts of 64 KB. A complete body in memory
+    # would add 200 MB.
     ROOM = 16_000
 
     def setUp(self):
@@ -189,7 +189,7 @@ class Bodies(ProgramTest):
                 file.write(piece)
 
     def request(self, *arguments, stdin=subprocess.DEVNULL, status=0):
-        """Returns the greatest memory of the program in kilobytes, and what it wrote, counted."""
+        """Returns the program's maximum memory in kilobytes, and the length of its output."""
         errors = open(os.path.join(self.folder, "errors"), "w+", encoding="utf-8")
         process = subprocess.Popen([BINARY, "request", "oauth2-api", *arguments], stdin=stdin, stdout=subprocess.PIPE,
                                    stderr=errors, env={**self.environment, "TMPDIR": self.folder})
@@ -243,7 +243,7 @@ class Bodies(ProgramTest):
 
 
     def test_progress_is_shown_to_a_person(self):
-        """On the terminal of standard error, after a second, and gone at the end."""
+        """The progress appears on a terminal's standard error after a second, and disappears at the end."""
         self.blob.pause = 0.4
         terminal, inner = os.openpty()
         process = subprocess.Popen([BINARY, "request", "oauth2-api", f"{self.blob.base}/4000000"], stderr=inner,
@@ -253,7 +253,7 @@ class Bodies(ProgramTest):
         try:
             while piece := os.read(terminal, 1 << 12):
                 shown += piece
-        except OSError:  # the other end is closed
+        except OSError:  # the other side closed the connection
             pass
         os.close(terminal)
         self.assertEqual(process.wait(TIMEOUT), 0)
@@ -264,7 +264,7 @@ class Bodies(ProgramTest):
 
 
 class Exec(ProgramTest):
-    """The command is in credmgr's place: its process, its signals, its status."""
+    """The command replaces credmgr: it has its process, its signals and its status."""
 
     def setUp(self):
         super().setUp()

@@ -1,4 +1,4 @@
-"""Providers that are added by the address of their issuer, clients that are registered, metadata that nobody should believe."""
+"""Providers added by their issuer's address, registered clients, and metadata that credmgr must not trust."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from tls import Authority
 
 class DiscoveryTest(ProgramTest):
     def descriptor(self, name):
-        """What was kept, as a YAML reader that is not ours reads it."""
+        """Returns the stored descriptor as another YAML parser reads it."""
         path = os.path.join(self.environment["CREDMGR_HOME"], "config/providers", name + ".yaml")
         with open(path, encoding="utf-8") as file:
             return yaml.safe_load(file)
@@ -26,7 +26,7 @@ class DiscoveryTest(ProgramTest):
         self.assertEqual(os.listdir(folder) if os.path.isdir(folder) else [], [])
 
     def at_terminal(self, answer, *arguments):
-        """Answers the question of the program; returns the exit status and what the terminal showed."""
+        """Answers the program's prompt; returns the exit status and the terminal's output."""
         with tempfile.TemporaryFile() as output:
             person = self.terminal(*arguments, stdout=output, columns=0)
             person.wait_for(r"\[y/N\]")
@@ -101,7 +101,7 @@ class Discovery(DiscoveryTest):
         refused = self.credmgr("add-provider", service.issuer, "--as", "found", "--yes", status=REFUSED)
         self.assertIn("registration", refused.err)
         self.assert_nothing_kept()
-        # From a file, and from standard input, which goes from one program to the other.
+        # From a file, and from standard input, which one program passes to the other.
         self.credmgr("add-provider", service.issuer, "--as", "found", "--yes", "--initial-access-token-file", "-",
                      stdin=service.initial_access_token + "\n")
         text = text_of(os.path.join(self.environment["CREDMGR_HOME"], "config/providers/found.yaml"))
@@ -113,7 +113,7 @@ class Discovery(DiscoveryTest):
         self.assertEqual(service.counts["registered"], 4)
 
     def secret_of_ones_own(self, service):
-        """A descriptor of which a variable is a secret, whose client has to be registered."""
+        """Returns a descriptor with a secret variable, whose client must be registered."""
         return self.file("own.yaml", f"""
 provider: own
 grant: [client_credentials, authorization_code]
@@ -174,7 +174,7 @@ hosts: [{service.base.removeprefix("http://")}]
                 service = self.serve(DiscoveryServer(prefix=prefix, place=place))
                 self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
                 self.assertEqual(self.descriptor("found")["issuer"], service.issuer)
-                # The address of the metadata is as good.
+                # The address of the metadata works as well.
                 self.new_home()
                 self.credmgr("add-provider", service.base + place, "--as", "found", "--yes")
 
@@ -202,7 +202,7 @@ hosts: [{service.base.removeprefix("http://")}]
 
         service = self.serve(DiscoveryServer(change=elsewhere))
         outcome = self.credmgr("add-provider", service.issuer, "--as", "found", status=USAGE)
-        self.assertRegex(outcome.err, r"token_endpoint is on another host.*tokens\.example")
+        self.assertRegex(outcome.err, r"token_endpoint is on a different host.*tokens\.example")
 
     def test_a_second_time(self):
         service = self.serve(DiscoveryServer())
@@ -216,7 +216,7 @@ hosts: [{service.base.removeprefix("http://")}]
 
 
 class OverTLS(DiscoveryTest):
-    """An issuer as there are in the world: https, with a certificate of an authority that is trusted, and OpenID Connect."""
+    """A realistic issuer: https with a trusted authority's certificate, and OpenID Connect."""
 
     def setUp(self):
         super().setUp()
@@ -230,7 +230,7 @@ class OverTLS(DiscoveryTest):
         service = self.issuer(**options)
         status, shown = self.at_terminal("y", "add-provider", service.issuer, "--as", "found")
         self.assertEqual(status, 0, shown)
-        # What is kept was shown before, to the letter.
+        # The stored descriptor equals the one that was shown.
         before, _, after = shown.replace("\r\n", "\n").partition("[y/N]")
         path = os.path.join(self.environment["CREDMGR_HOME"], "config/providers/found.yaml")
         with open(path, encoding="utf-8") as file:
@@ -280,10 +280,10 @@ class OverTLS(DiscoveryTest):
         self.assertIn("certificate", outcome.err)
         self.assert_nothing_kept()
         self.assertEqual(service.exchanges, [])
-        # Nor one for another name.
+        # A certificate for another name is refused as well.
         elsewhere = service.issuer.replace("127.0.0.1", "127.0.0.2")
         self.credmgr("add-provider", elsewhere, "--yes", status=UNREACHABLE)
-        # Nor does a token go there.
+        # The other host gets no token, either.
         self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
         self.credmgr("login", "found")
         asked = len(service.exchanges)
@@ -306,7 +306,7 @@ class OverTLS(DiscoveryTest):
 
 
 class Removal(DiscoveryTest):
-    """What add-provider did, and remove-provider undoes."""
+    """remove-provider undoes what add-provider did."""
 
     def added(self, **options):
         service = self.serve(DiscoveryServer(**options))
@@ -317,7 +317,7 @@ class Removal(DiscoveryTest):
     def assert_gone(self):
         self.assert_nothing_kept()
         self.credmgr("providers", "found", status=USAGE)
-        # And it can be added again.
+        # The provider can be added again.
         self.credmgr("token", "found", status=USAGE)
 
     def test_the_client_is_deleted_where_it_was_registered(self):
@@ -338,13 +338,13 @@ class Removal(DiscoveryTest):
 
     def test_a_provider_that_deletes_none(self):
         service = self.added(manages=False)
-        self.assertIn("stays registered", self.credmgr("remove-provider", "found").err)
+        self.assertIn("is still registered", self.credmgr("remove-provider", "found").err)
         self.assertIn(self.registered[0], service.clients)
         self.assert_gone()
 
     def test_a_client_that_is_left_there(self):
         service = self.added()
-        self.assertIn("stays registered", self.credmgr("remove-provider", "found", "--keep-remote").err)
+        self.assertIn("is still registered", self.credmgr("remove-provider", "found", "--keep-remote").err)
         self.assertEqual(service.counts["deleted"], 0)
         self.assert_gone()
 
@@ -368,7 +368,7 @@ class Removal(DiscoveryTest):
             "registration_client_uri": f"{other.base}/register/{client.identifier}"}
         self.serve(service)
         self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
-        self.assertIn("stays registered", self.credmgr("remove-provider", "found").err)
+        self.assertIn("is still registered", self.credmgr("remove-provider", "found").err)
         self.assertEqual(other.exchanges, [])
 
 
@@ -378,7 +378,7 @@ def put(name, value):
     return change
 
 
-# Metadata that a hostile or a broken server would serve, with a word of the sentence that refuses it.
+# Metadata that a hostile or broken server could send, with a word of the error message.
 HOSTILE = {
     "another issuer": (put("issuer", "https://login.example"), "issuer"),
     "no issuer": (lambda m: m.pop("issuer") and None, "issuer"),
@@ -387,23 +387,23 @@ HOSTILE = {
     "link-local": (put("token_endpoint", "https://169.254.169.254/latest"), "this machine or its network"),
     "a private network": (put("registration_endpoint", "https://10.0.0.1/"), "this machine or its network"),
     "the same as IPv6": (put("token_endpoint", "https://[0:0:0:0:0:ffff:10.0.0.1]/"), "this machine or its network"),
-    "braces in the host": (put("token_endpoint", "https://{x}.example/"), "no URL"),
-    "braces in the path": (put("token_endpoint", "https://a.example/{client_secret}"), "no URL"),
-    "a line break": (put("token_endpoint", "https://a.example/\r\nprovider: evil"), "no URL"),
-    "a user": (put("token_endpoint", "https://a:b@a.example/"), "no URL"),
-    "a fragment": (put("token_endpoint", "https://a.example/#x"), "no URL"),
-    "a number": (put("token_endpoint", 5), "cannot be read"),
+    "braces in the host": (put("token_endpoint", "https://{x}.example/"), "endpoint URL"),
+    "braces in the path": (put("token_endpoint", "https://a.example/{client_secret}"), "endpoint URL"),
+    "a line break": (put("token_endpoint", "https://a.example/\r\nprovider: evil"), "endpoint URL"),
+    "a user": (put("token_endpoint", "https://a:b@a.example/"), "endpoint URL"),
+    "a fragment": (put("token_endpoint", "https://a.example/#x"), "endpoint URL"),
+    "a number": (put("token_endpoint", 5), "invalid \""),
     "a script": (put("authorization_endpoint", "javascript:alert(1)"), "not https"),
-    "YAML in a scope": (put("scopes_supported", ["read\nhosts: [evil.example]"]), "cannot be read"),
-    "a terminal's escapes in a scope": (put("scopes_supported", ["\x1b[2J"]), "cannot be read"),
+    "YAML in a scope": (put("scopes_supported", ["read\nhosts: [evil.example]"]), "invalid \""),
+    "a terminal's escapes in a scope": (put("scopes_supported", ["\x1b[2J"]), "invalid \""),
     "unknown clients": (put("token_endpoint_auth_methods_supported", ["tls_client_auth"]), "tls_client_auth"),
     "unknown grants": (lambda m: (put("grant_types_supported", ["password"])(m), m.pop("device_authorization_endpoint"))
                        and None, "password"),
     "no token endpoint": (lambda m: m.pop("token_endpoint") and None, "token_endpoint"),
     "state set": (put("authorization_endpoint", "https://a.example/?state=x"), "protects the login"),
-    "no JSON": (lambda _: "{", "no JSON"),
-    "a list": (lambda _: "[]", "no JSON"),
-    "deep JSON": (lambda _: "[" * 100_000, "no JSON"),
+    "no JSON": (lambda _: "{", "not a JSON"),
+    "a list": (lambda _: "[]", "not a JSON"),
+    "deep JSON": (lambda _: "[" * 100_000, "not a JSON"),
     "ten megabytes": (lambda _: Response(200, b" " * (10 << 20), [("Content-Type", "application/json")]), "1 MiB"),
 }
 

@@ -1,4 +1,4 @@
-"""docker's credential helper: the protocol as docker's own library speaks it, and the real client against a registry."""
+"""docker's credential helper: the protocol of docker's own library, and the real client with a registry."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class Docker(ProgramTest):
         self.program = os.path.join(programs, "docker-credential-credmgr")
 
     def helper(self, action, text="", status=DONE):
-        """Runs the helper as docker does; an error is what it wrote to standard output."""
+        """Runs the helper as docker does; an error is its standard output."""
         outcome = self.run_program(action, stdin=text, binary=self.program)
         self.assertEqual(outcome.status, status, outcome.out + outcome.err)
         return outcome.out.strip()
@@ -124,7 +124,7 @@ class Provider(Docker):
                         f"evil.example/{self.address}", f"127.0.0.1:{self.service.port}"):
             self.assertEqual(self.helper("get", address, UNEXPECTED), NOT_FOUND, address)
         for address in (f"https://evil.example/?{self.address}", f"https://evil.example#{self.address}"):
-            self.assertIn("has no user name, query or fragment", self.helper("get", address, UNEXPECTED), address)
+            self.assertIn("must not contain a user name, query or fragment", self.helper("get", address, UNEXPECTED), address)
 
     def test_erase_logs_nobody_out(self):
         self.ready()
@@ -135,7 +135,7 @@ class Provider(Docker):
 
 @unittest.skipUnless(DOCKER, "there is no docker here")
 class RealClient(Docker):
-    """Needs no engine: where there is none, the client talks to the registry itself."""
+    """Requires no engine: without one, the client itself contacts the registry."""
 
     def docker(self, *arguments, stdin="", status=0):
         outcome = self.run_program(
@@ -152,7 +152,7 @@ class RealClient(Docker):
             json.dump(values, file)
 
     def is_served(self):
-        """Whether the registry gives the client the image's list; what the client makes of it is its own affair."""
+        """Whether the registry sends the image's list to the client, whatever the client does with it."""
         before = self.registry.counts["served"]
         self.docker("manifest", "inspect", "--insecure", f"{self.address}/team/demo:latest", status=None)
         return self.registry.counts["served"] > before

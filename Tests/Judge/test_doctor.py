@@ -1,4 +1,4 @@
-"""`credmgr doctor`: set-ups that are broken on purpose, each finding mended by following its hint literally."""
+"""`credmgr doctor` finds each deliberate fault, and following its hints literally repairs it."""
 
 import hashlib
 import http.server
@@ -18,7 +18,7 @@ from program import (
 
 ADA = ProgramTest.accounts[0]
 FAKETIME = "/usr/bin/faketime"
-# A clock can be put before the system's in a dynamic program only, which this one always is.
+# A fake clock works only in a dynamically linked program, which this one always is.
 ONLINE = os.path.join(os.path.dirname(BINARY), "credmgr-online")
 PASSPHRASE = "correct horse battery"
 CHECKS = {"home", "vault", "accounts", "clock", "browser", "keyring", "programs", "git", "docker", "descriptors", "hosts",
@@ -33,12 +33,12 @@ class Doctor(ProgramTest):
 
     def setUp(self):
         super().setUp()
-        # What this machine has is not what is judged.
+        # The tests must not depend on this machine's configuration.
         self.environment["SSL_CERT_FILE"] = self.file("roots.pem", "-----BEGIN CERTIFICATE-----\n")
         self.environment["DOCKER_CONFIG"] = os.path.join(self.folder, "docker")
         self.programs = os.path.join(self.folder, "bin")
         os.mkdir(self.programs)
-        # Nobody here is asked who they are.
+        # This sudo does not ask for a password.
         self.program("sudo", 'exec "$@"')
         self.environment["PATH"] = self.programs + ":" + self.environment["PATH"]
         self.environment.update(W=self.folder, H=self.homes[-1], B=self.binary)
@@ -65,7 +65,7 @@ class Doctor(ProgramTest):
         return found
 
     def shell(self, script, *arguments, environment=None):
-        """What the doctor finds, and its exit status, in a shell that did something before."""
+        """Returns the doctor's findings and exit status in a shell that first runs some commands."""
         ended = subprocess.run(
             ["bash", "-c", "\n".join(["set -e", script, "set +e", " ".join(["credmgr", "doctor", "--json", *arguments])])],
             env={**self.environment, **(environment or {})}, cwd=self.folder, check=False, stdin=subprocess.DEVNULL,
@@ -85,7 +85,7 @@ class Doctor(ProgramTest):
         return chosen
 
     def mended(self, finding, *arguments, environment=None, exports=""):
-        """Does what the hints say in a shell, in which the next doctor does not find the same any more."""
+        """Follows the hints in a shell, after which the doctor must not find the same again."""
         commands = [match.group(1) for hint in finding["hints"] if (match := re.search(r'run "([^"]*)"', hint))]
         commands = [command for command in commands if not command.startswith(("credmgr check", "credmgr providers"))]
         self.assertTrue(commands, finding)
@@ -100,7 +100,7 @@ class Doctor(ProgramTest):
         os.chmod(path, 0o755)
 
     def everything(self):
-        """Every file below the folder, with what is in it and when it was changed."""
+        """Returns every file below the directory, with its content and time of change."""
         seen = {}
         for folder, folders, names in os.walk(self.folder):
             for path in (os.path.join(folder, name) for name in folders + names):
@@ -113,10 +113,10 @@ class Doctor(ProgramTest):
         return seen
 
 
-# Each set-up is broken by a script, what the doctor says is done word by word, and the doctor comes again: nothing is
-# wrong in that check any more. A row: the name of the test; the check; what its one finding says; what breaks it; what a
-# shell is given (`export`); further, whether somebody is logged in (`ready`), the status and the state.
-# $W is the folder of the test, $H the home, $B the program.
+# Each row breaks a setup with a script, follows the doctor's hints literally, and runs the doctor again, which must
+# find no fault in that check. A row has: the name of the test; the check; the text of its one finding; the script;
+# commands for the shell (`export`); and whether an account exists (`ready`), the status and the state. $W is the
+# directory of the test, $H the home, $B the program.
 OURS = r"[credential]\n\thelper = '$B' git-credential\n"
 HOST = r'[credential "https://127.0.0.1:4433"]\n'
 RULE = r"rules:\n  - account: ada\n    provider: %s\n    for: https://github.com/acme\n"
@@ -133,18 +133,18 @@ def git(text):
 
 
 BROKEN = [
-    ("home_is_relative", "home", "not an absolute path", "", "export CREDMGR_HOME=box", {}),
-    ("home_is_below_a_tilde", "home", "not an absolute path", "", "export CREDMGR_HOME='~/box'", {}),
-    ("home_is_a_tilde", "home", "not an absolute path", "", "export CREDMGR_HOME='~'", {}),
-    ("home_is_a_file", "home", "is not a folder", "touch $W/file", "export CREDMGR_HOME=$W/file", {}),
-    ("vault_is_open", "home", "open to other users", "chmod 755 $H/vault", "", READY),
+    ("home_is_relative", "home", "an absolute path", "", "export CREDMGR_HOME=box", {}),
+    ("home_is_below_a_tilde", "home", "an absolute path", "", "export CREDMGR_HOME='~/box'", {}),
+    ("home_is_a_tilde", "home", "an absolute path", "", "export CREDMGR_HOME='~'", {}),
+    ("home_is_a_file", "home", "is not a directory", "touch $W/file", "export CREDMGR_HOME=$W/file", {}),
+    ("vault_is_open", "home", "other users can read", "chmod 755 $H/vault", "", READY),
     ("descriptor_is_open", "home", "git-host.yaml", "chmod 666 $H/config/providers/git-host.yaml", "", READY),
     ("vault_is_a_link", "home", "symbolic link", "mv $H/vault $W/elsewhere; ln -s $W/elsewhere $H/vault", "", READY),
     ("vault_file_is_a_link", "home", "symbolic link",
      "mkdir $W/elsewhere; rm $H/vault/vault.db; ln -s $W/elsewhere $H/vault/vault.db", "", READY),
-    ("vault_is_a_file", "home", "is not a folder", "mkdir -m 700 $H; touch $H/vault", "", {}),
-    ("providers_are_a_file", "home", "is not a folder", "mkdir -p -m 700 $H/config; touch $H/config/providers", "", {}),
-    ("folder_above_is_open", "home", "written by other users", "chmod 777 $W", "", {}),
+    ("vault_is_a_file", "home", "is not a directory", "mkdir -m 700 $H; touch $H/vault", "", {}),
+    ("providers_are_a_file", "home", "is not a directory", "mkdir -p -m 700 $H/config; touch $H/config/providers", "", {}),
+    ("folder_above_is_open", "home", "other users can change", "chmod 777 $W", "", {}),
     ("key_file_is_gone", "vault", "key file", "rm $H/vault/vault.key", "", {**READY, "status": LOCKED}),
     ("vault_is_empty", "vault", "vault.db", put("", "$H/vault/vault.db") + "; chmod -R go= $H", "", {"status": LOCKED}),
     ("vault_is_none", "vault", "vault.db", put("none", "$H/vault/vault.db") + "; chmod -R go= $H", "", {"status": LOCKED}),
@@ -152,9 +152,9 @@ BROKEN = [
      {"status": LOCKED}),
     ("log_is_a_folder", "vault", "vault.log", "rm -f $H/vault/vault.log; mkdir -m 700 $H/vault/vault.log", "", {**READY, "status": LOCKED}),
     ("passphrase_is_nowhere", "vault", "does not exist", "", UNREAD + "/nowhere", READY),
-    ("passphrase_is_empty", "vault", "no passphrase", "touch $W/empty", UNREAD + "$W/empty", READY),
-    ("passphrase_is_a_line", "vault", "no passphrase", r"printf '\r\n' >$W/line", UNREAD + "$W/line", READY),
-    ("passphrase_is_a_folder", "vault", "ordinary file", "", UNREAD + "$W", READY),
+    ("passphrase_is_empty", "vault", "which is empty", "touch $W/empty", UNREAD + "$W/empty", READY),
+    ("passphrase_is_a_line", "vault", "which is empty", r"printf '\r\n' >$W/line", UNREAD + "$W/line", READY),
+    ("passphrase_is_a_folder", "vault", "regular file", "", UNREAD + "$W", READY),
     ("passphrase_is_open", "vault", "can read the passphrase", "chmod 755 $W; echo hidden-word >$W/p; chmod 644 $W/p",
      UNREAD + "$W/p", {**READY, "status": DONE, "state": "note"}),
     ("account_of_nobody", "accounts", "nobody", "", "export CREDMGR_ACCOUNT=nobody", READY),
@@ -164,8 +164,8 @@ BROKEN = [
         "$W/.local/share/applications/credmgr-login-x1.desktop"), "", {}),
     ("git_does_not_ask", "git", "does not ask", "", "", {**READY, "status": DONE, "state": "note"}),
     ("git_config_has_a_mistake", "git", "bad config line 3", git(r"[user]\n\tname = Ada\nnonsense here\n"), "", {}),
-    ("git_config_is_nowhere", "git", "no folder", "", "export GIT_CONFIG_GLOBAL=$W/nowhere/config", {}),
-    ("git_config_is_a_folder", "git", "ordinary file", "mkdir $W/.gitconfig", "unset GIT_CONFIG_GLOBAL", {}),
+    ("git_config_is_nowhere", "git", "not found", "", "export GIT_CONFIG_GLOBAL=$W/nowhere/config", {}),
+    ("git_config_is_a_folder", "git", "regular file", "mkdir $W/.gitconfig", "unset GIT_CONFIG_GLOBAL", {}),
     ("git_config_is_a_link", "git", "link", "ln -s $W/nowhere/config $W/.gitconfig", "unset GIT_CONFIG_GLOBAL", {}),
     ("git_asks_another_first", "git", "store --file=x", git(r"[credential]\n\thelper = store --file=x\n" + OURS), "", READY),
     ("git_tells_another", "git", "store --file=x", git(OURS + r"[credential]\n\thelper = store --file=x\n"), "", READY),
@@ -175,8 +175,8 @@ BROKEN = [
      git(OURS) + "; cd $W; git init -q; git config --local credential.helper 'store --file=x'", "", READY),
     ("git_runs_a_shell_first", "git", "…",
      git(r'[credential]\n\thelper = "!f() { echo password=hidden-word; }; f"\n' + OURS), "", READY),
-    ("git_sends_ours_away", "git", "sends it away", git(OURS + r"[credential]\n\thelper =\n"), "", READY),
-    ("git_asks_nobody_for_a_host", "git", "git asks nobody", git(OURS + HOST + r"\thelper =\n"), "", READY),
+    ("git_sends_ours_away", "git", "disables it", git(OURS + r"[credential]\n\thelper =\n"), "", READY),
+    ("git_asks_nobody_for_a_host", "git", "git asks no helper", git(OURS + HOST + r"\thelper =\n"), "", READY),
     ("git_asks_another_for_a_host", "git", "store", git(OURS + HOST + r"\thelper =\n\thelper = store\n"), "", READY),
     ("git_asks_another_for_a_host_without_tls", "git", "store",
      git(OURS + HOST.replace("https", "http") + r"\thelper =\n\thelper = store\n"), "", READY),
@@ -184,7 +184,7 @@ BROKEN = [
      + r"[credential]\n\thelper = a b\n"), "", READY),
     ("git_names_what_is_gone", "git", "/nowhere/credmgr", git(r"[credential]\n\thelper = /nowhere/credmgr git-credential\n"),
      "", {}),
-    ("git_is_told_on_the_command_line", "git", "sends it away", git(OURS), "export GIT_CONFIG_COUNT=1 "
+    ("git_is_told_on_the_command_line", "git", "disables it", git(OURS), "export GIT_CONFIG_COUNT=1 "
      "GIT_CONFIG_KEY_0=credential.helper GIT_CONFIG_VALUE_0=", READY),
     ("docker_misses_our_program", "docker", "docker-credential-credmgr", put('{"credsStore": "credmgr"}',
      "$DOCKER_CONFIG/config.json"), "", {}),
@@ -192,38 +192,38 @@ BROKEN = [
      + put('{"credHelpers": {"registry.example": "nosuch"}}', "$DOCKER_CONFIG/config.json"), "", {}),
     ("docker_misses_its_store", "docker", "docker-credential-nosuch", "ln -s $B $W/bin/docker-credential-credmgr; "
      + put('{"credsStore": "nosuch"}', "$DOCKER_CONFIG/config.json"), "", {}),
-    ("docker_config_is_no_json", "docker", "no JSON", put("{", "$DOCKER_CONFIG/config.json"), "", {}),
-    ("docker_config_is_a_folder", "docker", "ordinary file", "mkdir -p $DOCKER_CONFIG/config.json", "", {}),
+    ("docker_config_is_no_json", "docker", "not a JSON", put("{", "$DOCKER_CONFIG/config.json"), "", {}),
+    ("docker_config_is_a_folder", "docker", "regular file", "mkdir -p $DOCKER_CONFIG/config.json", "", {}),
     ("docker_config_is_a_link", "docker", "link", "mkdir $DOCKER_CONFIG; ln -s /nowhere/x $DOCKER_CONFIG/config.json", "", {}),
     ("descriptor_extends_nothing", "descriptors", "no-such-base", put(r"provider: broken\nextends: no-such-base\n",
      "$H/config/providers/broken.yaml"), "", {}),
     ("mistake_in_what_others_extend", "descriptors", ':3:1: unknown key "endpointz"',
      put(r"provider: github\nextends: github\nendpointz: {}\n", "$H/config/providers/github.yaml"), "", {}),
     ("base_without_keys", "descriptors", "is missing", put(r"provider: github\n", "$H/config/providers/github.yaml"), "", {}),
-    ("base_is_no_yaml", "descriptors", "not YAML", put(r"provider: [\n", "$H/config/providers/github.yaml"), "", {}),
-    ("descriptor_hides_a_shipped_one", "descriptors", "stands in the place", put(
+    ("base_is_no_yaml", "descriptors", "invalid YAML", put(r"provider: [\n", "$H/config/providers/github.yaml"), "", {}),
+    ("descriptor_hides_a_shipped_one", "descriptors", "replaces the built-in", put(
         r"provider: github\ngrant: client_credentials\nendpoints: { token: https://a.example/t }\n",
         "$H/config/providers/github.yaml"), "", {"status": DONE, "state": "note"}),
-    ("descriptor_is_gone", "descriptors", "is gone", "rm $H/config/providers/git-host.yaml", "", READY),
-    ("descriptor_that_nobody_uses_is_gone", "descriptors", "is gone", "credmgr logout git-host --keep-remote 2>$W/said; "
+    ("descriptor_is_gone", "descriptors", "is missing", "rm $H/config/providers/git-host.yaml", "", READY),
+    ("descriptor_that_nobody_uses_is_gone", "descriptors", "is missing", "credmgr logout git-host --keep-remote 2>$W/said; "
      "rm $H/config/providers/git-host.yaml", "", READY),
     ("descriptor_has_a_variable_less", "descriptors", "other variables",
      "sed -i /git_port/d $H/config/providers/git-host.yaml", "", READY),
     ("rules_have_mistakes", "rules", "is missing", put(r"rulez: []\n", "$H/config/accounts.yaml"), "", {}),
     ("rule_for_a_mistyped_provider", "rules", 'line 3 of', put(RULE % "githb", "$H/config/accounts.yaml"), "", {}),
     ("rule_for_no_provider", "rules", "something-else", put(RULE % "something-else", "$H/config/accounts.yaml"), "", {}),
-    ("rule_for_another_host", "rules", "never counts for git",
+    ("rule_for_another_host", "rules", "never applies to git",
      put(RULE.replace("ada", ADA) % "git-host", "$H/config/accounts.yaml"), "", READY),
     ("certificates_are_nowhere", "certificates", "cannot be read", "", "export SSL_CERT_FILE=/nowhere", {}),
     ("certificates_are_none", "certificates", "no certificate", "touch $W/none", "export SSL_CERT_FILE=$W/none", {}),
-    ("certificates_are_no_folder", "certificates", "no folder", "", "unset SSL_CERT_FILE; export SSL_CERT_DIR=/nowhere", {}),
+    ("certificates_are_no_folder", "certificates", "not a directory", "", "unset SSL_CERT_FILE; export SSL_CERT_DIR=/nowhere", {}),
 ]
 for number, proxy in enumerate(("gopher://proxy.example", "http://proxy.example:99999", "http://proxy.example:",
                                 "http://:3128", "http://[::1]x", "no proxy")):
-    BROKEN.append((f"proxy_is_none_{number}", "proxy", "no proxy that is known", "", f"export all_proxy='{proxy}'", {}))
+    BROKEN.append((f"proxy_is_none_{number}", "proxy", "not a supported proxy", "", f"export all_proxy='{proxy}'", {}))
 for number, display in enumerate(("DISPLAY=:4711", "DISPLAY=unix:4711.0", "DISPLAY=garbage",
                                   "WAYLAND_DISPLAY=wayland-4711 XDG_RUNTIME_DIR=$W")):
-    BROKEN.append((f"display_is_not_there_{number}", "browser", "no such display", "ln -s $B $W/bin/xdg-open",
+    BROKEN.append((f"display_is_not_there_{number}", "browser", "does not exist", "ln -s $B $W/bin/xdg-open",
                    f"unset BROWSER; export {display}", {}))
 
 WELL = [
@@ -282,7 +282,7 @@ class Whole(Doctor):
         before = self.everything()
         outcome = self.credmgr("doctor")
         self.assertEqual(before, self.everything())
-        self.assertEqual(outcome.err, "credmgr: all is well\n")
+        self.assertEqual(outcome.err, "credmgr: no problems found\n")
         self.assertNotIn("\x1b", outcome.out)
         for check in ("home", "vault", "accounts", "git", "descriptors", "certificates"):
             self.assertRegex(outcome.out, rf"(?m)^ok +{check} ")
@@ -297,7 +297,7 @@ class Whole(Doctor):
             for line in terminal.seen.splitlines():
                 if " run \"" not in line:
                     shown = re.sub(r"\x1b\[[0-9;]*m", "", line)
-                    # A path is one word, and is not broken.
+                    # A path is one word and is not wrapped.
                     self.assertTrue(len(shown) <= 80 or max(map(len, shown.split())) > 40, shown)
 
     def test_git_setup_says_the_same(self):
@@ -369,7 +369,7 @@ class Whole(Doctor):
         def missing():
             return [(finding["state"], finding["sentence"]) for finding in self.findings(run("doctor", "--json").stdout)
                     if finding["check"] == "programs" and finding["hints"]]
-        self.assertEqual(missing(), [("problem", f'there are no shipped descriptors in "{os.path.dirname(descriptor)}"')])
+        self.assertEqual(missing(), [("problem", f'no built-in descriptors found in "{os.path.dirname(descriptor)}"')])
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write("provider: notes\ngrant: client_credentials\nendpoints: { token: https://a.example/t }\n")
         self.assertEqual(missing(), [])
@@ -379,7 +379,7 @@ class Whole(Doctor):
 
 
 class OtherUsers(Doctor):
-    """Homes that are not this user's, or on which nothing can be written."""
+    """Homes that belong to another user or are read-only."""
 
     def setUp(self):
         super().setUp()
@@ -392,7 +392,7 @@ class OtherUsers(Doctor):
                 os.lchown(os.path.join(place, name), 4242, 4242)
 
     def as_stranger(self, script, **environment):
-        """A shell of a user whom the machine does not know."""
+        """Returns a shell of a user that the machine does not know."""
         shown = {"PATH": self.environment["PATH"], "SSL_CERT_FILE": self.environment["SSL_CERT_FILE"], **environment}
         command = ["setpriv", "--reuid=4242", "--regid=4242", "--clear-groups", "bash", "-c", script]
         ended = subprocess.run(command, env=shown, cwd="/", check=False, stdin=subprocess.DEVNULL,
@@ -427,7 +427,7 @@ class OtherUsers(Doctor):
                             {"HOME": own, "CREDMGR_HOME": closed}):
             found, problems = self.problems_of_stranger(**environment)
             self.assertEqual([finding["check"] for finding in problems], ["home"], environment)
-            # What needs no home was looked at.
+            # The checks that need no home still ran.
             for check in ("programs", "certificates", "proxy", "git", "docker", "clock"):
                 self.assertIn(check, [finding["check"] for finding in found])
             command = re.search(r'run "([^"]*)"', problems[0]["hints"][0]).group(1)
@@ -459,7 +459,7 @@ class OtherUsers(Doctor):
                                  [("home", [f'run "chmod u+rwX {folder}"'])], (folder, oct(mode)))
                 if mode != 0o300:
                     ended = self.as_stranger("credmgr providers gitlab 2>&1 | head -4 | jq -Rs .", HOME=own)
-                    self.assertIn(f'error: "{folder}" cannot be used: permission denied', ended)
+                    self.assertIn(f'error: cannot use "{folder}": permission denied', ended)
                     self.assertIn(f'hint: run "chmod u+rwX {folder}"', ended)
                 self.assertEqual(self.problems_of_stranger(f"chmod u+rwX {folder}", HOME=own)[1], [])
 
@@ -472,7 +472,7 @@ class OtherUsers(Doctor):
         os.chmod(file, 0o400)
         _, problems = self.problems_of_stranger(CREDMGR_HOME=self.homes[-1], HOME=self.folder)
         self.assertEqual([(finding["sentence"], finding["hints"]) for finding in problems], [
-            (f'"{file}" cannot be used: permission denied', [f'run "chmod u+rwX {file}"'])])
+            (f'cannot use "{file}": permission denied', [f'run "chmod u+rwX {file}"'])])
 
     @unittest.skipUnless(subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0,
                          "nothing can be mounted here")
@@ -503,7 +503,7 @@ class Vault(Doctor):
         right, wrong = self.passphrase("passphrase", PASSPHRASE), self.passphrase("wrong", "another")
         self.credmgr("vault", "protect", "passphrase", environment=right)
         os.remove(self.home("vault", "vault.key"))
-        # The key file is made anew, and then taken away on purpose.
+        # The key file was made again, and is then removed on purpose.
         self.mended(self.problems("vault", status=LOCKED, environment=right)[0], environment=right)
         self.assertEqual(self.credmgr("token", self.provider).line, self.token)
         self.credmgr("vault", "protect", "key-file", "--remove", environment=right)
@@ -533,7 +533,7 @@ class Vault(Doctor):
     def test_a_clock_that_is_behind(self):
         self.ready()
         self.assertEqual([check for check, _, _ in self.at("-1d", status=USAGE)], ["clock"])
-        # One cause is told once, by what it is known best.
+        # Each cause is reported once, by the most specific check.
         (check, sentence, _), = self.at("-1h", self.provider, status=USAGE)
         self.assertEqual((check, "127.0.0.1" in sentence), ("clock", True))
 
@@ -550,7 +550,7 @@ class Vault(Doctor):
                           for provider in (self.provider, "oauth2-implicit")])])
 
     def damaged(self, places):
-        """What is wrong after a byte was changed, for each place; nothing where the byte carries no record."""
+        """Returns the findings after changing one byte, for each place; empty if the byte belongs to no record."""
         path, kept = self.home("vault", "vault.db"), os.path.join(self.folder, "kept")
         shutil.copytree(self.home("vault"), kept)
         for place in places:
@@ -571,20 +571,20 @@ class Vault(Doctor):
 
     def test_a_vault_of_which_any_byte_is_another(self):
         self.ready()
-        # What is exported is under a passphrase.
+        # The export is protected by a passphrase.
         self.environment.update(self.passphrase("passphrase", PASSPHRASE))
         with open(self.home("vault", "vault.db"), "rb") as file:
             whole = file.read()
         rescued = 0
-        # The end of a page is where its rows begin.
+        # A page's rows start at its end.
         for finding in self.damaged([*range(200, len(whole), len(whole) // 24), *range(4096 - 60, len(whole), 4096)]):
             hints = " ".join(finding["hints"])
             self.assertIn('run "', hints)
-            # A login needs a person, and a client its identifier.
+            # A login requires a user, and a client its identifier.
             if "credmgr login" not in hints and "--client-id" not in hints and " ACCOUNT" not in hints:
                 works = self.run_program("token", self.provider).status == DONE
                 self.mended(finding)
-                # Nobody who could do something before is to log in anew.
+                # A user whose token worked before must not have to log in again.
                 if works or "vault export" in hints:
                     self.assertEqual(self.credmgr("token", self.provider).line, self.token)
             rescued += "vault export" in hints
@@ -595,7 +595,7 @@ class Vault(Doctor):
         self.environment.update(self.passphrase("passphrase", PASSPHRASE))
         with open(self.home("vault", "vault.db"), "rb") as file:
             whole = file.read()
-        # The bytes of a page's fragments (sqlite.org/fileformat.html, 1.6).
+        # The counter of fragmented bytes in a page (sqlite.org/fileformat.html, 1.6).
         page = next(place for place in range(0, len(whole), 4096) if whole[place] == 0x0a)
         for finding in self.damaged([page + 7]):
             self.credmgr("token", self.provider)
@@ -639,7 +639,7 @@ class Network(Doctor):
         self.assertIn("answers", found[0]["sentence"])
         provider = self.provider_at(self.serve_at("Sun, 06 Nov 1994 08:49:37 GMT"))
         self.assertIn("ahead of", self.problems("clock", provider, status=USAGE)[0]["sentence"])
-        # Without being asked nothing is sent.
+        # Without the option, nothing is sent.
         provider = self.provider_at(1)
         self.doctor()
         found = self.problems("network", "--reach", provider, status=UNREACHABLE)
@@ -650,7 +650,7 @@ class Network(Doctor):
         self.credmgr("add-provider", self.file("far.yaml", "provider: far\ngrant: client_credentials\n"
                      "client: { authentication: none }\nendpoints: { token: https://far.invalid/token }\n"),
                      "--client-id", "id")
-        # Without it there is no such host, so that this one cannot be followed to its end.
+        # Without the proxy, the host does not exist, so following this hint cannot succeed.
         found = self.problems("network", "far", status=UNREACHABLE, environment={
             "https_proxy": "http://127.0.0.1:1", "all_proxy": "nonsense"})
         self.assertIn('run "unset https_proxy all_proxy"', found[0]["hints"][0])

@@ -1,4 +1,4 @@
-"""git with credmgr as its credential helper, over smart HTTP, against a server that accepts one token."""
+"""git with credmgr as its credential helper, over smart HTTP, with a server that accepts one token."""
 
 import json
 import os
@@ -13,14 +13,14 @@ from oauth2_server import OAuth2Server
 from browser import Browser
 from program import ADA, BINARY, HERE, ProgramTest, brief, text_of
 
-# Another git than the system's, such as one that knows `capability[]=state` (2.46).
+# Another git than the system's, such as one that supports `capability[]=state` (2.46).
 GIT = os.environ.get("CREDMGR_GIT", "/usr/bin/git")
 VERSION = tuple(map(int, re.findall(r"\d+", subprocess.run(
     [GIT, "--version"], capture_output=True, text=True, check=True).stdout)[:2]))
 
 
 class GitTest(ProgramTest):
-    """A provider whose tokens a git server on loopback takes."""
+    """Uses a provider whose tokens a git server on loopback accepts."""
 
     def setUp(self):
         super().setUp()
@@ -64,7 +64,7 @@ class GitTest(ProgramTest):
         self.git("commit", "--quiet", "--message", text, cwd=self.work)
 
     def publish(self, url, text="one"):
-        """A first commit on the server."""
+        """Pushes a first commit to the server."""
         self.git("clone", "--quiet", url, self.work)
         self.commit(text)
         self.git("push", "--quiet", "origin", "HEAD:main", cwd=self.work)
@@ -99,7 +99,7 @@ class Git(GitTest):
     def test_a_token_that_the_server_refuses_is_replaced(self):
         self.ready()
         self.service.kill_access()
-        # A git before 2.46 gives up after a refusal; the next one gets another token.
+        # git before 2.46 gives up after a refusal; its next run gets another token.
         self.git("clone", "--quiet", self.url, self.work, status=0 if VERSION >= (2, 46) else 128)
         self.git("clone", "--quiet", self.url, self.work + "2")
         self.assertEqual(self.service.counts["granted:refresh_token"], 1)
@@ -154,7 +154,7 @@ class Git(GitTest):
         self.git("clone", "--quiet", "--recurse-submodules", whole, copy)
         self.assertTrue(os.path.exists(os.path.join(copy, "part", "file")))
 
-    # Who is asked.
+    # Prompting.
     def test_git_logs_in_where_nobody_is(self):
         self.ready(log_in=False)
         self.git("clone", "--quiet", self.url, self.work, environment={"GIT_TERMINAL_PROMPT": "1"})
@@ -163,7 +163,7 @@ class Git(GitTest):
         self.assertEqual(len(self.service.requests("/authorize", "GET")), 1)
 
     def test_a_login_at_a_terminal_without_a_desktop(self):
-        """The streams of a helper are git's; the person types at the terminal itself."""
+        """A helper's streams belong to git, so the user types at the terminal itself."""
         self.ready(log_in=False)
         environment = {**self.environment, "GIT_TERMINAL_PROMPT": "1"}
         del environment["BROWSER"]
@@ -176,18 +176,18 @@ class Git(GitTest):
         _, _, final = Browser(follows_loopback=False).open(address)
         person.type(final + "\n")
         self.assertEqual(person.end(), 0, person.seen)
-        self.assertEqual(person.seen.count("needs a login"), 1)
+        self.assertEqual(person.seen.count("requires a login"), 1)
 
     def test_several_gits_open_one_browser(self):
         self.ready(log_in=False)
-        # Nobody consents before the last of them has begun: whoever comes later wants a login of his own.
+        # All processes start before the consent, because a later one would start its own login.
         begun = os.path.join(self.folder, "begun")
-        slow = self.file("slow", f"#!/bin/sh\nuntil [ -e {begun} ]; do sleep 0.1; done\nsleep 3\n"
+        slow = self.file("slow", f"#!/bin/sh\nuntil [ -e {begun} ]; do sleep 0.1; done\n"
                          f'exec {self.environment["BROWSER"]} "$1"\n', 0o700)
         running = [self.start_git("clone", "--quiet", self.url, f"{self.work}-{number}",
                                   environment={"GIT_TERMINAL_PROMPT": "1", "BROWSER": slow}) for number in range(8)]
         for clone in running:
-            clone.wait_for("needs a login")
+            clone.wait_for("requires a login")
         self.file(begun, "")
         outcomes = [clone.end() for clone in running]
         self.assertEqual([outcome.err for outcome in outcomes if outcome.status], [])
@@ -221,7 +221,7 @@ class Git(GitTest):
 
     # Several accounts.
     def two_owners(self):
-        """Two accounts on one host, each of which may read what is its own. Their names stand in the configuration."""
+        """Adds two accounts on one host, each with its own repositories only, and names them in the configuration."""
         tokens = {}
 
         def permits(path, password):
@@ -261,7 +261,7 @@ class Git(GitTest):
         theirs = os.path.join(self.folder, "acme")
         os.mkdir(theirs)
         self.credmgr("use", self.provider, "acme", "--in", theirs)
-        # The clone is made from outside: its place counts.
+        # The command runs outside the clone, but rules for the clone's directory apply.
         self.git("clone", "--quiet", other, os.path.join(theirs, "tools"))
         self.git("fetch", "--quiet", cwd=os.path.join(theirs, "tools"))
         self.git("clone", "--quiet", self.url, self.work)

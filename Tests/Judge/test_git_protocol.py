@@ -1,4 +1,4 @@
-"""The protocol between git and its helpers (git-credential(1)), spoken to credmgr without git and with it."""
+"""The protocol between git and its helpers (git-credential(1)), with and without git."""
 
 import os
 import re
@@ -28,7 +28,7 @@ class ProtocolTest(ProgramTest):
         return answer
 
     def get(self, *lines, **options):
-        """User name and password of the answer; `None` for none."""
+        """Returns the user name and password of the answer; `None` if missing."""
         answer = self.ask("get", *lines, **options)
         if not answer:
             return None
@@ -41,7 +41,7 @@ class ProtocolTest(ProgramTest):
 
 
 class Protocol(ProtocolTest):
-    """What git's own tests of helpers ask for (t0303), and what they do not."""
+    """The requirements of git's own helper tests (t0303), and more."""
 
     # Hosts that no provider claims.
     def test_what_was_stored_comes_back_for_the_same_host_alone(self):
@@ -161,15 +161,14 @@ class Protocol(ProtocolTest):
         self.assertEqual((answer["authtype"], answer["credential"]), (["Bearer"], ["t-octo"]))
         answer = self.ask("get", "capability[]=authtype", *host, "wwwauth[]=Bearer realm=x", "wwwauth[]=Basic")
         self.assertEqual(answer["password"], ["t-octo"])
-        # Of a state that is not ours, or is of another token, nothing follows.
+        # A state that is not ours, or that belongs to another token, has no effect.
         for state in ("other.helper=1", "credmgr.given=0 forge octo", "credmgr.given=x", "credmgr.given=1 other octo"):
             self.assertEqual(self.get("capability[]=state", f"state[]={state}", *host), ("token-user", "t-octo"))
         self.get("capability[]=state", *(f"state[]={state}" for state in answer.get("state[]", [])), *host)
 
     def test_unknown_keys_and_operations(self):
         self.log_in("octo", "t-octo")
-        self.assertEqual(self.get("protocol=https", "quit=1", "colour=blue", "list[]=x", "url=https://evil.example",
-                                  "host=forge.example", "continue=1"), ("token-user", "t-octo"))
+        self.assertEqual(self.get("protocol=https", "quit=1", "colour=blue", "list[]=x", "host=forge.example", "continue=1"), ("token-user", "t-octo"))
         self.assertEqual(self.ask("frobnicate", "protocol=https", "host=forge.example"), {})
         self.assertEqual(self.run_program("git-credential", "capability").out,
                          "version 0\ncapability authtype\ncapability state\n")
@@ -190,9 +189,9 @@ class Protocol(ProtocolTest):
         for realm in ("Gitea", "GitHub", "Forgejo", "Atlassian Bitbucket"):
             outcome = self.run_program("git-credential", "get",
                                        stdin=f'protocol=https\nhost=git.example.org\nwwwauth[]=basic REALM="{realm}"\n\n')
-            self.assertIn(f'"git.example.org" says that it is {realm}, and', outcome.err)
+            self.assertIn(f'"git.example.org" reports that it is {realm}, but', outcome.err)
             self.assertIn("credmgr add-provider", outcome.err)
-        # Anybody can say it: it never leads to a token, nor over what is stored.
+        # Any server can claim a realm, so it never leads to a token or overrides stored logins.
         self.credmgr("add-provider", "gitlab", "--client-id", "client")
         self.credmgr("login", "gitlab", "--account", "octo", "--with-token", stdin="t-gitlab\n")
         outcome = self.run_program("git-credential", "get", stdin="\n".join(asked) + "\n\n")
@@ -205,7 +204,7 @@ class Protocol(ProtocolTest):
 
 
 class NewGit(ProtocolTest):
-    """What git from 2.46 on writes and reads, line by line (git-credential(1), INPUT/OUTPUT FORMAT)."""
+    """The input and output of git since 2.46, line by line (git-credential(1), INPUT/OUTPUT FORMAT)."""
 
     QUESTION = "capability[]=authtype\ncapability[]=state\nprotocol=http\nhost=127.0.0.1:4433\n"
     BEARER, BASIC = "wwwauth[]=Bearer realm=x\n", 'wwwauth[]=Basic realm="x"\n'
@@ -225,7 +224,7 @@ class NewGit(ProtocolTest):
         return next(line + "\n" for line in answer.splitlines() if line.startswith("state[]="))
 
     def answer(self, secret, state, more="continue=1\n"):
-        """What an answer has to be, to the byte."""
+        """Returns the exact expected answer."""
         return re.compile(re.escape(
             "capability[]=authtype\nephemeral=1\n" + secret + "password_expiry_utc=EXPIRY\ncapability[]=state\n"
             + f"state[]=credmgr.{state}=REVISION git-host {ADA}\n" + more
@@ -243,11 +242,11 @@ class NewGit(ProtocolTest):
         second = self.lines("get", self.BASIC, self.state(first))
         self.assertEqual(self.service.counts["granted:refresh_token"], 1)
         self.assertRegex(second, self.answer(self.password(), "given", more=""))
-        # What was of use is told to all helpers, and is nothing to keep.
+        # git reports success to all helpers, but the token must not be stored.
         self.assertEqual(self.lines("store", "ephemeral=1\n", self.password(), self.state(second)), "")
         self.assertRegex(self.lines("get"), self.answer(self.password(), "given"))
         self.assertEqual(self.service.counts["granted:refresh_token"], 1)
-        # The state says which account is meant.
+        # The state says which account to use.
         self.lines("erase", self.password(), self.state(second))
         self.lines("get")
         self.assertEqual(self.service.counts["granted:refresh_token"], 2)
@@ -261,7 +260,7 @@ class NewGit(ProtocolTest):
         self.assertRegex(self.lines("get", self.BEARER, self.BASIC), self.answer(self.password(), "given"))
 
     def test_a_password_that_was_sent_before_git_knew_the_scheme(self):
-        """`http.proactiveAuth=basic` at a server that takes Bearer alone."""
+        """`http.proactiveAuth=basic` with a server that accepts only Bearer."""
         for _ in range(2):
             first = self.lines("get")
             self.assertRegex(first, self.answer(self.password(), "given"))
@@ -285,7 +284,7 @@ class NewGit(ProtocolTest):
 
 
 class Attacks(ProtocolTest):
-    """Each against a host of a provider with an account, and against one that something is stored for."""
+    """Each attack targets a host of a provider with an account, and one with a stored login."""
 
     def setUp(self):
         super().setUp()
@@ -302,7 +301,7 @@ class Attacks(ProtocolTest):
             self.assertEqual(self.get("protocol=https", "host=example.com"), ("ada", "stored-1"), question)
 
     def test_cve_2020_5260_a_line_feed_in_a_value(self):
-        # https://evil.example?%0ahost=GOOD, as a git without the fix passes it on.
+        # https://evil.example?%0ahost=GOOD, as an unfixed git passes it on.
         self.assert_refused("protocol=https\nhost=evil.example?\nhost=GOOD\n\n")
         self.assert_refused("protocol=https\nhost=evil.example\nhost=GOOD\n\n")
         self.assert_refused("protocol=https\nhost=GOOD\nusername=x\nhost=evil.example\nprotocol=http\n\n")
@@ -338,7 +337,7 @@ class Attacks(ProtocolTest):
             outcome = self.run_program("git-credential", question[0], stdin="protocol=http\nhost=forge.example\n"
                                        + "".join(line + "\n" for line in question[1:]) + "\n")
             self.assertEqual(outcome.out, "")
-            self.assertIn("https alone", outcome.err)
+            self.assertIn("only over https", outcome.err)
         self.assertIsNone(self.get("protocol=http", "host=forge.example"))
         self.assertEqual(self.get("protocol=https", "host=forge.example"), ("token-user", "t-octo"))
 
@@ -348,7 +347,7 @@ class Attacks(ProtocolTest):
 
 
 class WithGit(GitTest):
-    """The same by `git credential`, with the helper found by its name."""
+    """The same through `git credential`, which finds the helper by its name."""
 
     def setUp(self):
         super().setUp()

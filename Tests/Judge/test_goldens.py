@@ -1,6 +1,5 @@
-"""The requests of the goldens beside the Swift tests, by what is not ours: oauthlib makes the signatures again (RFC 5849, 3.4),
-hashlib the challenges (RFC 7636, 4.2), PyJWT reads the assertions.
-"""
+"""Checks the Swift tests' recorded requests with other implementations: oauthlib makes the signatures again (RFC 5849,
+3.4), hashlib the challenges (RFC 7636, 4.2), and PyJWT reads the assertions."""
 
 import base64
 import glob
@@ -19,7 +18,7 @@ from program import ROOT, text_of
 
 GOLDENS = os.path.join(ROOT, "Tests/OAuthTests/Goldens")
 
-# What the goldens are made with.
+# The values used for the goldens.
 CLIENT_SECRET = "s:e c"
 TOKEN_SECRETS = {"oauth1: temporary_credentials": "", "oauth1: token": "temporary-secret"}
 DIGESTS = {"HMAC-SHA1": "sha1", "HMAC-SHA256": "sha256", "HMAC-SHA512": "sha512"}
@@ -108,7 +107,7 @@ class Goldens(unittest.TestCase):
                     scheme, _, value = request.headers.get("Authorization", "").partition(" ")
                     if scheme == "Basic":
                         user, _, password = base64.b64decode(value, validate=True).decode().partition(":")
-                        # RFC 6749, 2.3.1: both are form-encoded before.
+                        # RFC 6749, 2.3.1: both are form-encoded first.
                         self.assertEqual(urllib.parse.unquote_plus(user), "client-id")
                         self.assertEqual(urllib.parse.unquote_plus(password), CLIENT_SECRET)
                     for parameter, text in request.form:

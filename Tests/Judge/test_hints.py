@@ -1,4 +1,4 @@
-"""What a hint says to run is run, and the command that failed is run once more."""
+"""Runs the commands in a hint, then the failed command again."""
 
 import os
 import re
@@ -14,7 +14,7 @@ AS_NOBODY = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear
 
 
 class HintTest(ProgramTest):
-    """An account in a home, and a shell in which its parts are damaged."""
+    """Uses an account in a home, and a shell that damages parts of it."""
 
     def setUp(self):
         super().setUp()
@@ -34,7 +34,7 @@ class HintTest(ProgramTest):
 
 @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "only root can become somebody else")
 class Followed(HintTest):
-    """An ordinary user, whom permissions hinder."""
+    """Runs as an ordinary user, to whom permissions apply."""
 
     def setUp(self):
         super().setUp()
@@ -48,7 +48,7 @@ class Followed(HintTest):
         self.assertEqual(self.shell(self.begin, *AS_NOBODY).returncode, DONE)
 
     def followed(self, damage, command, status):
-        """The hints of a command, which works once they were followed one after the other."""
+        """Follows a command's hints one after the other, after which it works; returns them."""
         with self.subTest(damage=damage, command=command):
             self.renew()
             script, hints = damage, []
@@ -61,7 +61,7 @@ class Followed(HintTest):
                 found = re.search(r'hint: .*?run "([^"]*)"', ended.stderr)
                 self.assertIsNotNone(found, ended.stderr)
                 hints.append(found.group(1))
-                # What was damaged stays so, and variables are the shell's.
+                # The damage stays, and variables belong to the shell.
                 script = "\n".join(["set -e", *hints, "set +e"])
                 if not damage.startswith("export"):
                     continue
@@ -88,7 +88,7 @@ class Followed(HintTest):
                          ["unset CREDMGR_HOME"])
         link = "mv $H/box/vault/vault.db $H/elsewhere; ln -s $H/elsewhere $H/box/vault/vault.db"
         self.followed(link, f"credmgr token {PROVIDER}", LOCKED)
-        # A folder to which a link leads is nobody's vault.
+        # A linked directory must not be treated as the vault.
         link = "mv $H/box/vault/vault.db $H/kept; ln -s /usr $H/box/vault/vault.db"
         ended = self.shell(f"{link}\ncredmgr token {PROVIDER}", *AS_NOBODY)
         self.assertIn(f'run "rm {self.person}/box/vault/vault.db"\n', ended.stderr)
@@ -104,7 +104,7 @@ class Followed(HintTest):
 @unittest.skipUnless(subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0,
                      "nothing can be mounted here")
 class FullDisk(HintTest):
-    """No room for anything more."""
+    """A full disk."""
 
     def test_every_command_that_writes(self):
         os.mkdir(self.person, 0o700)
@@ -123,5 +123,5 @@ class FullDisk(HintTest):
             with self.subTest(command=command):
                 self.assertTrue(text.endswith(f"= {status}\n"), text)
                 self.assertRegex(text, r"is full|failed to write")
-                self.assertRegex(text, rf'hint: make room there, and run the command again; "df -h {self.person}\S*"')
+                self.assertRegex(text, rf'hint: free some space and run the command again; "df -h {self.person}\S*"')
                 self.assertNotRegex(text, r"df -h \S*\.(tmp|answer)")

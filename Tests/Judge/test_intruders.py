@@ -1,4 +1,4 @@
-"""Who else comes to a login while a browser is under way: other users of the machine, other pages, and shells."""
+"""Interference with a login in a browser: by other users of the machine, other pages, and shells."""
 
 import os
 import socket
@@ -17,7 +17,7 @@ NAVIGATION = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec
 
 
 def fetch(url, *arguments, fields=None, user=None):
-    """The status and the place of a redirect that a request of another program gets."""
+    """Returns the status and the target of a redirect for another program's request."""
     for name, value in (fields or {}).items():
         arguments += ("-H", f"{name}: {value}")
     done = subprocess.run(["curl", "-sg", "-o", "/dev/null", "-w", "%{http_code} %{redirect_url}", *arguments, url], user=user,
@@ -34,7 +34,7 @@ class Intruders(ProgramTest):
             "quiet-browser", f"#!/bin/sh\necho \"$@\" >'{self.seen}.new'; mv '{self.seen}.new' '{self.seen}'\n", 0o700)}
 
     def log_in(self, provider, *arguments):
-        """A login whose browser has only started; returns it, what the browser was opened with, and the printed address."""
+        """Starts a login and its browser; returns it, the browser's arguments, and the printed address."""
         if os.path.exists(self.seen):
             os.remove(self.seen)
         login = self.start("login", provider, *arguments, stdin=False, environment=self.quiet)
@@ -53,7 +53,7 @@ class Intruders(ProgramTest):
         return service
 
     def test_the_browser_is_led_once(self):
-        """All users see the arguments of a browser: nothing of the request is in them."""
+        """All users can see a browser's arguments, so they contain nothing of the request."""
         service, provider = self.provided()
         login, shown, address = self.log_in(provider)
         self.assertRegex(shown, r"^http://127\.0\.0\.1:\d+/start/[\w-]{43}$")
@@ -79,7 +79,7 @@ class Intruders(ProgramTest):
         login, shown, address = self.log_in(provider)
         self.assertEqual(fetch(shown, user=NOBODY), (403, ""))
         login.wait_for(rf"another user of this machine \(uid {NOBODY}\)")
-        # Even who knows the request cannot bring an answer, waiting or not.
+        # Another user who knows the request still cannot answer it, with or without waiting.
         state = urllib.parse.parse_qs(urllib.parse.urlsplit(address).query)["state"][0]
         answer = f"{self.redirect(address)}?code=forged&state={state}"
         self.assertEqual(fetch(answer, user=NOBODY)[0], 403)
@@ -91,7 +91,7 @@ class Intruders(ProgramTest):
         self.assertEqual(service.counts["token:authorization_code"], service.counts["granted:authorization_code"])
 
     def send_and_go(self, url):
-        """A request of another user who does not wait for the answer: the connection is nobody's afterwards."""
+        """Sends a request as another user who closes the connection without waiting for the answer."""
         parts = urllib.parse.urlsplit(url)
         child = os.fork()
         if child == 0:
@@ -130,7 +130,7 @@ class Intruders(ProgramTest):
             self.assertEqual(fetch(redirect, "-d", "code=forged", fields={**NAVIGATION, "Origin": origin})[0], 403)
         self.assertGreaterEqual(fetch(f"{redirect}?code=forged", fields={**NAVIGATION, "Sec-Fetch-Dest": "iframe"})[0], 400)
         self.assertIsNone(login.process.poll())
-        # A form of the provider's page is an answer.
+        # A form on the provider's page is a valid answer.
         own = {**NAVIGATION, "Origin": service.base}
         self.assertEqual(fetch(redirect, "-d", "error=access_denied", fields=own)[0], 200)
         self.assertEqual(login.end().status, REFUSED)
@@ -141,7 +141,7 @@ class Intruders(ProgramTest):
                 f"  authorization: \"{service.base}/authorize?ui=$(calc.exe)`x`|'\"\n"
                 f"  token: {service.base}/token\nclient: {{ authentication: none }}\n")
         self.credmgr("add-provider", self.file("shells.yaml", text), "--client-id", oauth2_server.PUBLIC_CLIENT)
-        # Where there is no port of ours, the command gets the address itself.
+        # Without a local port, the command gets the address itself.
         self.quiet["SSH_TTY"] = "/dev/pts/0"
         login, shown, address = self.log_in("shells")
         self.assertEqual(shown, address)
@@ -162,4 +162,4 @@ class Intruders(ProgramTest):
         self.assertGreater(len(ports), 1)
         self.optional_state()
         outcome = self.credmgr("login", "lax", "--paste", status=USAGE)
-        self.assertIn('leave "--paste" out', outcome.err)
+        self.assertIn('--no-browser', outcome.err)

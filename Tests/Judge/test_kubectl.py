@@ -1,4 +1,4 @@
-"""kubectl with credmgr as its exec credential plugin, over TLS, against a server that answers as a cluster does."""
+"""kubectl with credmgr as its exec credential plugin, over TLS, with a server that answers like a cluster."""
 
 import json
 import os
@@ -17,7 +17,7 @@ V1, V1BETA1 = "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v
 
 
 class Cluster(Service):
-    """Knows its version, and one pod."""
+    """Knows its version and one pod."""
 
     def __init__(self, accepts, tls):
         super().__init__(tls)
@@ -42,7 +42,7 @@ class Kubectl(ProgramTest):
         self.credmgr("login", "oauth2-public", "--account", ADA)
         user = {"apiVersion": version, "command": BINARY, "args": ["kubectl-credential", "oauth2-public"],
                 "interactiveMode": "Never", "provideClusterInfo": cluster_info}
-        # JSON is YAML.
+        # JSON is also YAML.
         self.environment["KUBECONFIG"] = self.file("kubeconfig", json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "judge",
             "clusters": [{"name": "judge", "cluster": {
@@ -62,7 +62,7 @@ class Kubectl(ProgramTest):
 @unittest.skipUnless(KUBECTL, "there is no kubectl here")
 class RealClient(Kubectl):
     def supports_v1(self):
-        """kubectl knows v1 since 1.22; Debian 12's is older."""
+        """Whether kubectl supports v1, which it does since 1.22; Debian 12's is older."""
         text = self.run_program("version", "--client", "--output=json", binary=KUBECTL).out
         return int(re.match(r"\d+", json.loads(text)["clientVersion"]["minor"]).group()) >= 22
 
@@ -85,11 +85,11 @@ class RealClient(Kubectl):
         self.assertEqual((self.cluster.counts["refused"], self.service.counts["granted:refresh_token"]), (0, 1))
 
     def test_a_token_that_the_cluster_refuses(self):
-        # kubectl asks for another one and does not try again with it; the next kubectl has a good one.
+        # kubectl gets another token but does not try again with it; the next kubectl uses a valid one.
         self.ready(V1BETA1)
         for count in (1, 2):
             self.service.kill_access()
-            # A kubectl that asks the cluster for its version first has the new token for what comes then.
+            # A kubectl that first requests the cluster's version uses the new token for the rest.
             outcome = self.run_program(
                 "--cache-dir", os.path.join(self.folder, "cache"), "get", "--raw", "/version", binary=KUBECTL)
             if outcome.status != 0:
@@ -146,7 +146,7 @@ class Protocol(Kubectl):
 
     def test_a_cluster_that_is_not_meant(self):
         self.ready()
-        # Each beside the cluster on this machine, which gets the token.
+        # Each of these, unlike the cluster on this machine, gets no token.
         for server in ("https://evil.example:6443", "http://u@10.0.0.1:8080", "10.0.0.1:8080", "http://127.1:80",
                        "http://010.0.0.1", "http://10.0.0.1:8080/\u00fc", "http://[fe80::1%25eth0]:80", "https://u@127.0.0.1"):
             outcome = self.ask(cluster={"server": server}, status=USAGE)

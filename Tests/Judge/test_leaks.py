@@ -1,8 +1,8 @@
-"""No secret leaves: not on standard error, not in a trace, a file, an argument or an environment.
+"""No secret reaches standard error, a trace, a file, an argument or an environment.
 
-Every command runs, with `--trace` and `--json`, against a provider that repeats all that it is sent under names that are
-harmless; once when it works, and once when it is refused. All that comes out, all files of the home and the arguments
-and environments of all programs that are executed on the way are searched for each secret in each form.
+Every command runs with `--trace` and `--json`, once successfully and once refused. The provider repeats everything it
+receives under harmless names. The test then searches all output, all files of the home, and the arguments and
+environments of all started programs for every secret in every form.
 """
 
 import os
@@ -36,11 +36,11 @@ class Leaks(ProgramTest):
                        "-xx", "-s", "1000000")
         self.environment["CREDMGR_PASSPHRASE_FILE"] = self.file("passphrase", PASSPHRASE)
 
-    # Whose standard output is a secret, and nobody's but the caller's.
+    # Commands whose standard output is a secret for the caller only.
     SHOWING = ("token", "header", "git-credential", "docker-credential", "kubectl-credential", "exec", "request")
 
     def runs(self, *arguments, stdin="", **options):
-        """Runs a command with a trace, and with JSON; keeps all that it says, and what it executes."""
+        """Runs a command with a trace and with JSON; records its output and the programs it starts."""
         outcomes = []
         for more in ("--trace", "--json"):
             end = arguments.index("--") if "--" in arguments else len(arguments)
@@ -53,7 +53,7 @@ class Leaks(ProgramTest):
         return outcomes
 
     def programs(self):
-        """The arguments and the environment of each program that was executed."""
+        """Returns the arguments and the environment of each started program."""
         for call in re.findall(r"execve\((.*)\)", text_of(self.executed)):
             _, arguments, environment = [
                 [bytes.fromhex(word.replace("\\x", "")) for word in re.findall(r'"([^"]*)"', part)]
@@ -61,7 +61,7 @@ class Leaks(ProgramTest):
             yield arguments, environment
 
     def requests(self, service, provider):
-        """Whatever sends a credential of the client or of the account."""
+        """Runs every command that sends a credential of the client or the account."""
         for command in ("token", "token --refresh", "refresh", f"header --url {service.base}/resource", "validate",
                         f"request {service.base}/resource --include"):
             name, *more = command.split()
@@ -87,16 +87,16 @@ class Leaks(ProgramTest):
         self.runs("check", os.path.join(DESCRIPTORS, "oauth2-post.yaml"))
 
     def search(self, service):
-        """Every secret in every form in every place."""
+        """Searches for every secret in every form in every place."""
         executed = list(self.programs())
-        # `exec` was asked to put these there.
+        # `exec` has to set these.
         asked = {word[6:].decode() for _, environment in executed for word in environment if word.startswith(b"TOKEN=")}
         self.assertLessEqual(len(asked), 4)
         secrets = (service.secrets | service.verifiers | {PASSPHRASE, PERSONAL_TOKEN, PASSWORD}) - asked
         forms = [(secret, kind, form) for secret in secrets for kind, form in disguises(secret.encode())]
         places = {text.encode(): " ".join(command) for command, text in self.outputs}
         for arguments, environment in executed:
-            # What the person typed into the command line is the person's.
+            # The user typed these arguments.
             typed = b"\0".join(arguments).replace(PASSWORD.encode(), b"")
             places |= {typed: f"the arguments {typed}", b"\0".join(environment): f"the environment of {typed}"}
         for secret, kind, form in forms:
@@ -118,7 +118,7 @@ class Leaks(ProgramTest):
             self.assertEqual(logins[0].status, DONE, logins[0].err)
         self.runs("login", provider, "--account", "by-hand", "--with-token", stdin=PERSONAL_TOKEN)
         self.everything(service, provider, basic)
-        # Refused, each of them, with all that was sent in the words of the refusal.
+        # The provider refuses each request and repeats its content in the message.
         service.refuses = True
         self.everything(service, provider, basic)
         for name in (provider, basic):
@@ -147,7 +147,7 @@ class Leaks(ProgramTest):
         self.assertTrue(any("error_description" in text and "…" in text for text in traces), "nothing was masked")
 
     def test_children_that_did_not_ask(self):
-        """A browser, and a command that asked for another provider's token."""
+        """A browser, and a command that requested another provider's token."""
         service = self.serve(EchoServer())
         provider = self.add("oauth2-post", service, oauth2_server.POST_CLIENT, oauth2_server.CLIENT_SECRET)
         self.credmgr("login", provider, "--account", "by-hand", "--with-token", stdin=PERSONAL_TOKEN)
@@ -168,11 +168,11 @@ class Leaks(ProgramTest):
 
 
 class Protection(ProgramTest):
-    """A process that waits, seen by another one of the same user."""
+    """A waiting process as seen by another process of the same user."""
 
     def test_no_core_dump_and_nobody_attaches(self):
         service = self.serve(EchoServer())
-        # Root may look into anything, so somebody else does.
+        # Root may inspect any process, so use another user.
         user = 65534 if os.geteuid() == 0 else os.geteuid()
         folder = tempfile.mkdtemp(prefix="credmgr-judge-")
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
@@ -202,7 +202,7 @@ class Protection(ProgramTest):
                 break
         limits = text_of(f"/proc/{process.pid}/limits")
         self.assertRegex(limits, r"(?m)^Max core file size +0 ")
-        # proc(5): the files of a process that is not dumpable belong to root.
+        # proc(5): root owns the files of a process that is not dumpable.
         self.assertEqual(os.stat(f"/proc/{process.pid}/environ").st_uid, 0)
         for name in ("environ", "mem", "maps", "fd"):
             read = subprocess.run(["ls" if name == "fd" else "cat", f"/proc/{process.pid}/{name}"],

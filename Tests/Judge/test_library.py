@@ -1,10 +1,11 @@
-"""The Swift library, from another package: the example is compiled against what was built, and run."""
+"""The Swift library in another package: the test compiles the example with the built modules and runs it."""
 
 import concurrent.futures
 import glob
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import unittest
@@ -23,7 +24,7 @@ MODULE_MAPS = [flag for path in glob.glob(os.path.join(ROOT, "Sources/C*/module.
 
 
 def modules(product):
-    """The Swift modules that the targets of a product need."""
+    """Returns the Swift modules that a product's targets need."""
     done = subprocess.run(["swift", "package", "--package-path", ROOT, "describe", "--type", "json"],
                           capture_output=True, text=True, timeout=300, check=True)
     package = json.loads(done.stdout)
@@ -38,7 +39,7 @@ def modules(product):
 
 
 def objects_of(module):
-    """The object files of today's sources; older ones may still be beside them. A C library has none."""
+    """Returns the object files of the current sources, without outdated ones. A C library has none."""
     table = f"{BUILT}/{module}.build/output-file-map.json"
     if not os.path.exists(table):
         return []
@@ -48,8 +49,8 @@ def objects_of(module):
 
 @unittest.skipUnless(SWIFT, "there is no Swift here")
 class Library(ProgramTest):
-    """`swift build --package-path Examples` would compile the whole library a second time, which takes a minute; so the
-    manifest is resolved, and the source compiled with the modules that are there."""
+    """`swift build --package-path Examples` would compile the whole library again for a minute. So the tests resolve
+    the manifest and compile the source with the existing modules."""
 
     def test_the_manifest_finds_the_product(self):
         done = subprocess.run(
@@ -59,7 +60,7 @@ class Library(ProgramTest):
         self.assertIn('"Credmgr"', done.stdout)
 
     def test_the_documentation(self):
-        """DocC builds the catalogue without a warning, and each public declaration has its documentation."""
+        """DocC builds the catalogue without warnings, and each public declaration has documentation."""
         graphs = os.path.join(self.folder, "graphs")
         os.mkdir(graphs)
         for command in (
@@ -76,16 +77,55 @@ class Library(ProgramTest):
         self.assertLessEqual(len(symbols), 40)
         self.assertEqual([symbol["names"]["title"] for symbol in symbols if "docComment" not in symbol], [])
 
-    def compiled(self, name):
-        program = os.path.join(self.folder, name)
+    def compiled(self, sources, *options):
+        program = os.path.join(self.folder, os.path.basename(sources))
         objects = [path for module in modules("Credmgr") for path in objects_of(module)]
         done = subprocess.run(
-            ["swiftc", "-parse-as-library", "-swift-version", "6", "-warnings-as-errors", "-I", f"{BUILT}/Modules", *MODULE_MAPS,
-             "-module-cache-path", os.path.join(self.folder, "modules"),
-             *glob.glob(os.path.join(ROOT, "Examples/Sources", name, "*.swift")), *objects,
+            ["swiftc", "-parse-as-library", "-swift-version", "6", "-warnings-as-errors", *options, "-I", f"{BUILT}/Modules",
+             *MODULE_MAPS, "-module-cache-path", os.path.join(self.folder, "modules"),
+             *glob.glob(os.path.join(ROOT, "Examples/Sources", sources, "*.swift")), *objects,
              *(f"-l{library}" for library in LIBRARIES), "-o", program], capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         return program
+
+    def test_a_package_with_the_common_names(self):
+        """A package may use our modules' names without the prefix, and our types' names."""
+        with open(os.path.join(ROOT, "Package.swift"), encoding="utf-8") as file:
+            names = sorted(set(re.findall(r'\.(?:target|systemLibrary)\(\s*name: "(\w+)"', file.read())) - {"Credmgr"})
+        self.assertIn("HTTP", names)
+        package = os.path.join(self.folder, "package")
+        types = ("HTTPRequest", "HTTPResponse", "HTTPFields", "Token", "Account", "JSONValue", "OAuthError", "Database", "Client")
+        for name in names:
+            os.makedirs(f"{package}/Sources/{name}")
+            with open(f"{package}/Sources/{name}/{name}.swift", "w", encoding="utf-8") as file:
+                file.write("".join(f"public struct {kind} {{ public init() {{}} }}\n" for kind in types))
+        os.makedirs(f"{package}/Sources/program")
+        with open(f"{package}/Sources/program/Program.swift", "w", encoding="utf-8") as file:
+            file.write("import Credmgr\n" + "".join(f"import {name}\n" for name in names) + f"""
+@main struct Program {{
+  static func main() {{
+    print(Credentials.self, [{", ".join(f"{name}.HTTPRequest()" for name in names)}] as [Any])
+  }}
+}}
+""")
+        manifest = ["// swift-tools-version: 6.0", "import PackageDescription", "let package = Package(", '  name: "common",',
+                    f'  dependencies: [.package(name: "credmgr", path: "{ROOT}")],', "  targets: ["]
+        manifest += [f'    .target(name: "{name}"),' for name in names]
+        manifest += ['    .executableTarget(name: "program", dependencies: [.product(name: "Credmgr", package: "credmgr")]),', "  ])"]
+        with open(f"{package}/Package.swift", "w", encoding="utf-8") as file:
+            file.write("\n".join(manifest) + "\n")
+
+        def succeed(*command):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=package)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+        # Resolves the complete graph, in which two targets must not share a name, and compiles one small target.
+        succeed("swift", "build", "--target", names[0])
+        for name in names:
+            succeed("swiftc", "-parse-as-library", "-module-name", name, "-emit-module", "-emit-object", "-o", f"{name}.o",
+                    f"Sources/{name}/{name}.swift")
+        self.compiled(f"{package}/Sources/program", "-I", package, *(f"{package}/{name}.o" for name in names))
+        self.assertIn("Credentials", self.run_program(binary=os.path.join(self.folder, "program")).out)
 
     def test_a_command_line_tool(self):
         program = self.compiled("repositories")
@@ -100,16 +140,16 @@ class Library(ProgramTest):
         out = example()
         self.assertRegex(out, r"^ada may [a-z, ]*read")
         self.assertRegex(out, r"(?m)^200 .*ada")
-        # Two tasks, one of which has to refresh: the access token alone is dead.
+        # Of two tasks, one must refresh, because only the access token was revoked.
         self.service.kill_access()
         self.assertRegex(example(), r"(?m)^200 .*ada")
         self.assertEqual(self.service.counts["granted:refresh_token"], 1)
-        # A host that the descriptor does not name gets nothing.
+        # A host that the descriptor does not name gets no token.
         self.assertIn("foreignHost", self.run_program("oauth2-public", "https://evil.example/", binary=program).out)
         self.assertIn("library for repositories", self.credmgr("log").out)
 
     def test_a_server_whose_tokens_rotate(self):
-        """A request waits for the refresh of its own account alone."""
+        """A request waits only for the refresh of its own account."""
         program = self.compiled("gateway")
         service = self.serve(OAuth2Server(refresh_delay=600))
         self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)

@@ -1,4 +1,4 @@
-"""An account that needs another login: one login repairs it, in one browser, whoever asks."""
+"""One login in one browser repairs an account, whichever program asks for it."""
 
 import os
 import signal
@@ -9,14 +9,14 @@ import oauth2_server
 from browser import TIMEOUT
 from git_server import GitServer
 from oauth2_server import OAuth2Server
-from program import ADA, BINARY, DESCRIPTORS, DONE, LOGIN_NEEDED, ProgramTest, brief, is_test_build
+from program import ADA, BINARY, DESCRIPTORS, DONE, LOGIN_NEEDED, USAGE, ProgramTest, brief, is_test_build
 
 PROCESSES = int(os.environ.get("CREDMGR_PROCESSES", 16))
 SOMEBODY = {"GIT_TERMINAL_PROMPT": "1"}
 
 
 def children(environment):
-    """The processes of credmgr that run with this home."""
+    """Returns the processes of credmgr with this home."""
     for number in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{number}/environ", "rb") as file:
@@ -47,11 +47,11 @@ class Again(ProgramTest):
         return outcome
 
     def kill_tokens(self):
-        """The provider ends everything; the token expires a little later."""
+        """Revokes everything at the provider; the token expires a little later."""
         self.service.revoke(self.service.tokens[-1], whole_family=True)
 
     def hinted(self, outcome):
-        """The login in the hint, as it is written there."""
+        """Returns the login command exactly as in the hint."""
         line = next(line for line in outcome.err.splitlines() if 'run "credmgr login' in line)
         return line.split('"')[1].split()[1:]
 
@@ -89,13 +89,13 @@ class Repair(Again):
         self.kill_tokens()
         self.credmgr("token", self.provider, "--refresh", status=LOGIN_NEEDED)
         outcome = self.credmgr("token", self.provider)
-        self.assertRegex(outcome.err, r"warning: the token .* not be refreshed: .*; run \"credmgr login")
+        self.assertRegex(outcome.err, r"warning: cannot refresh the .* token for .*; run \"credmgr login")
         self.assertIn("refused by the provider", self.credmgr("status").out)
         self.assertIn('"state": "refused"', self.credmgr("status", "--json").out)
         self.assertIn("refuses to refresh", self.run_program("doctor").out)
         self.later(601)
         self.credmgr("token", self.provider, status=LOGIN_NEEDED)
-        self.assertIn("a login is needed", self.credmgr("status").out)
+        self.assertIn("log in again", self.credmgr("status").out)
         self.assertIn("cannot be refreshed", self.run_program("doctor").out)
 
 
@@ -107,17 +107,17 @@ class Names(Again):
         for _ in range(2):
             self.assertEqual(self.get("username=oauth2\n").err, "")
         self.assertEqual(self.pages, 1)
-        # Of two accounts, a person has to say which.
+        # With two accounts, the user must choose one.
         self.credmgr("login", self.provider, "--account", "work")
         outcome = self.get("username=git\n", status=LOGIN_NEEDED)
         self.assertEqual(outcome.out, "quit=1\n")
-        self.assertIn('there is no account "git"', outcome.err)
+        self.assertIn('has no account "git"', outcome.err)
         self.credmgr("use", self.provider, "work", "--for", "http://127.0.0.1:8418")
         self.assertIn(self.credmgr("token", self.provider, "--account", "work").line, self.get("username=git\n").out)
         self.assertEqual(self.pages, 2)
 
     def test_a_login_of_somebody_else_than_the_url_asks_for(self):
-        """The user name goes with the token here, so it cannot be another one's."""
+        """The token is sent with the URL's user name, so the account cannot have another one."""
         with open(os.path.join(DESCRIPTORS, "git-host-named.yaml"), encoding="utf-8") as file:
             text = file.read().replace("git-host-named", "own")
         name = self.file("own.yaml", text.replace("username: judge", 'username: "{account}"'))
@@ -138,7 +138,7 @@ class Names(Again):
         self.credmgr("login", self.provider)
         outcome = self.get(status=LOGIN_NEEDED, CREDMGR_ACCOUNT="work")
         self.assertEqual(outcome.out, "quit=1\n")
-        self.assertIn('CREDMGR_ACCOUNT is "work"', outcome.err)
+        self.assertIn('CREDMGR_ACCOUNT names "work"', outcome.err)
         self.assertNotIn("export", outcome.err)
         other = self.add("git-host-named", self.service, oauth2_server.PUBLIC_CLIENT, git_port=8419)
         self.credmgr("login", other, "--account", "work")
@@ -147,6 +147,15 @@ class Names(Again):
         self.assertIn("password=", self.get(CREDMGR_ACCOUNT=f"{other}=work").out)
         self.get(status=LOGIN_NEEDED, CREDMGR_ACCOUNT=f"other=ada,{self.provider}=work")
         self.assertEqual(self.pages, 2)
+
+    def test_an_error_in_the_rules_ends_the_question(self):
+        self.ready()
+        self.credmgr("login", self.provider)
+        rules = os.path.join(self.environment["CREDMGR_HOME"], "config", "accounts.yaml")
+        self.file(rules, "rules: [\n")
+        outcome = self.get(status=USAGE)
+        self.assertEqual(outcome.out, "quit=1\n")
+        self.assertIn(rules, outcome.err)
 
     def test_a_dead_account_is_not_answered_with_another_users_password(self):
         self.ready(lifetime=brief())
@@ -177,7 +186,7 @@ class Together(Again):
                             stderr=subprocess.PIPE, text=True, env={**self.environment, **SOMEBODY, **environment})
 
                 first = helper(BROWSER=slow)
-                # These have looked, and found nobody logged in.
+                # These processes have already found no valid account.
                 late = [helper(CREDMGR_FAULT="git.login=stop") for _ in range(PROCESSES)]
                 self.wait_until(lambda: all(state(process.pid) == "T" for process in late))
                 self.file("begun-" + name, "")
@@ -190,6 +199,8 @@ class Together(Again):
                     self.errors.append(err)
                     self.assertEqual((process.returncode, ours), (DONE, out), err)
                 self.assertEqual(self.pages, 1)
+                # A late process sends nothing that the provider could refuse.
+                self.assertEqual(len(self.service.requests("/token")), 1)
 
     def test_a_login_ends_with_its_git(self):
         self.ready()
@@ -199,12 +210,12 @@ class Together(Again):
         git = self.start("-c", f"credential.helper=!'{BINARY}' git-credential", "clone", f"{served.base}/demo.git",
                          os.path.join(self.folder, "copy"), binary="/usr/bin/git", stdin=False,
                          environment={**SOMEBODY, "BROWSER": never})
-        git.wait_for("waiting for the consent|opening the browser")
+        git.wait_for("waiting for the browser|opening the browser")
         self.assertNotEqual(list(children(self.environment)), [])
-        # Without its group: an editor that gives up waiting does so.
+        # Kills only git and not its group, like an editor that gives up waiting.
         git.process.kill()
         self.wait_until(lambda: not list(children(self.environment)))
         git.end()
-        # Nothing holds the lock, and nothing is told of it.
+        # No process holds the lock, and nothing is reported.
         self.credmgr("login", "git-host", "--account", ADA)
         self.assertNotIn("interrupted", self.credmgr("status").err)

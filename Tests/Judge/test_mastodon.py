@@ -1,4 +1,4 @@
-"""The shipped descriptor of Mastodon, from the registration to the revocation, over TLS with an authority of our own."""
+"""The shipped descriptor of Mastodon, from registration to revocation, over TLS with our own authority."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ class MastodonTest(ProgramTest):
         super().setUp()
         self.authority = Authority(self.folder)
         self.environment["SSL_CERT_FILE"] = self.authority.certificate
-        # The redirect is registered with its port: one that the system gives to nobody who asks for any (ip(7)).
+        # The redirect is registered with its port, which the system never assigns automatically (ip(7)).
         self.redirect = None
         while self.redirect is None:
             with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", random.randrange(10_000, 30_000))) as server:
@@ -42,7 +42,7 @@ class WholeLife(MastodonTest):
         added = self.add_instance(service)
         self.assertEqual(added.out, "")
         self.assertIn(f'registered the client "application-1" at {service.base}/api/v1/apps', added.err)
-        # https://docs.joinmastodon.org/methods/apps/#create, and nothing that is not on that page.
+        # Exactly the fields on https://docs.joinmastodon.org/methods/apps/#create.
         self.assertEqual(service.registered, [
             {"client_name": "credmgr", "redirect_uris": self.redirect, "scopes": "read write push"}])
 
@@ -64,7 +64,7 @@ class WholeLife(MastodonTest):
         self.credmgr("logout", "mastodon")
         self.assertFalse(service.accepts(token))
         self.credmgr("token", "mastodon", status=LOGIN_NEEDED)
-        # The client is still there.
+        # The client still exists.
         self.credmgr("login", "mastodon")
         self.assertEqual(len(service.registered), 1)
 
@@ -88,7 +88,7 @@ class WholeLife(MastodonTest):
         tokens = {name: self.credmgr("token", name).line for name in ("home", "work")}
         self.assertTrue(first.accepts(tokens["home"]))
         self.assertTrue(second.accepts(tokens["work"]))
-        # The one's token is not for the other's host.
+        # One host's token must not go to the other.
         outcome = self.run_program("request", "home", second.base + "/api/v1/accounts/verify_credentials")
         self.assertNotEqual(outcome.status, 0)
         self.assertEqual(second.requests("/api/v1/accounts/verify_credentials")[1:], [])
@@ -98,7 +98,7 @@ class WholeLife(MastodonTest):
         self.add_instance(first)
         self.add_instance(first, "--replace")
         self.assertEqual(len(first.registered), 1)
-        # Nobody is logged in, and the old secret is not taken along.
+        # No account is left, and the old secret is not kept.
         self.add_instance(second, "--replace", status=2)
         self.add_instance(second, "--as", "other")
         self.assertEqual(len(second.registered), 1)

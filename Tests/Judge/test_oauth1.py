@@ -1,4 +1,4 @@
-"""OAuth 1.0a against oauthlib's server side: every signature is verified by oauthlib."""
+"""OAuth 1.0a with oauthlib's server: oauthlib verifies every signature."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from program import ADA, LOGIN_NEEDED, REFUSED, ProgramTest, brief
 
 
 def rsa_key():
-    """A public and a private key, as PEM."""
+    """Returns a public and a private key as PEM."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
@@ -33,7 +33,7 @@ class OAuth1(ProgramTest):
         return provider
 
     def expect_signed(self, service, provider, *more):
-        """Signed requests: with a query that needs sorting and encoding, and with a form body."""
+        """Sends signed requests: with a query that must be sorted and encoded, and with a form body."""
         before = service.counts["resource"]
         url = service.base + "/api/items?b5=%3D%253D&a3=a&c%40=&a2=r%20b&a3=2+q&z=%C3%BC"
         answer = json.loads(self.credmgr("request", provider, url, *more).out)
@@ -69,7 +69,7 @@ class OAuth1(ProgramTest):
                 self.expect_signed(service, provider)
 
     def add_shipped(self, service, key, secret, paths, *more):
-        """The shipped descriptor as `shipped`, with the three addresses that a provider's documentation names."""
+        """Adds the shipped descriptor as `shipped`, with the three addresses of a provider's documentation."""
         arguments = ["add-provider", "oauth1", "--as", "shipped", "--client-id", key, "--client-secret-file",
                      self.file("secret", secret), "--set", f"api_host=127.0.0.1:{service.port}", "--replace", *more]
         for name, path in zip(("temporary_credentials_url", "authorization_url", "token_url"), paths):
@@ -98,14 +98,14 @@ class OAuth1(ProgramTest):
                 self.credmgr("request", "shipped", service.base + "/photos?size=large&size=r%20b")
                 self.credmgr("request", "shipped", service.base + "/photos", "-d", "title=a+b&note=%C3%BC")
         self.assertEqual(service.counts["photos"], 6)
-        # It says no without the token.
+        # The provider declines without the token.
         self.environment["BROWSER"] = "true"
         login = self.start("login", "shipped", "--account", ADA)
         Browser(decision="deny").open(login.address())
         refused = login.end()
         self.assertEqual(refused.status, REFUSED, refused.err)
         self.assertIn("access_denied", refused.err)
-        # And it says why.
+        # The provider also gives a reason.
         self.add_shipped(service, authlib_oauth1_server.CLIENT_KEY, "not-the-secret", paths,
                          "--set", "signature_method=HMAC-SHA1")
         self.assertIn("invalid_signature", self.credmgr("login", "shipped", status=REFUSED).err)
@@ -116,7 +116,7 @@ class OAuth1(ProgramTest):
         url = service.base + "/resource?q=1"
         lines = self.credmgr("header", provider, "--url", url, "--method", "GET").line.splitlines()
         arguments = [argument for line in lines for argument in ("-H", line)]
-        for expected in ("200", "401"):  # the same nonce twice is a replay
+        for expected in ("200", "401"):  # a repeated nonce is a replay
             done = self.run_program("--silent", "--output", "/dev/null", "--write-out", "%{http_code}", *arguments,
                                     url, binary="/usr/bin/curl") if os.access("/usr/bin/curl", os.X_OK) else None
             if done is None:

@@ -1,4 +1,4 @@
-"""Each OAuth 2.0 grant against Authlib's authorization server."""
+"""Each OAuth 2.0 grant with Authlib's authorization server."""
 
 import json
 
@@ -10,7 +10,7 @@ from program import ADA, GRACE, LOGIN_NEEDED, REFUSED, UNREACHABLE, ProgramTest,
 
 class Grants(ProgramTest):
     def expect_usable(self, service, provider):
-        """The token, the header and the request, each taken to the server that issued them."""
+        """Checks that the token, the header and the request each work at the server that issued them."""
         token = self.credmgr("token", provider).line
         self.assertTrue(service.accepts(token))
         header = self.credmgr("header", provider, "--url", service.base + "/resource").line
@@ -51,7 +51,7 @@ class Grants(ProgramTest):
         first = service.tokens[-1].access_token
         service.lifetime = 3600
         self.expire()
-        # There is no refresh token in this grant: an expired token is asked for again.
+        # This grant has no refresh token, so an expired token is requested again.
         self.assertNotEqual(self.expect_usable(service, provider), first)
 
     def test_implicit_through_the_relay_page(self):
@@ -136,7 +136,7 @@ class Refresh(ProgramTest):
         self.expire()
         service.stop()
         self.credmgr("token", provider, status=UNREACHABLE)
-        # The refresh token is still there: the same home goes on when the provider is back.
+        # The refresh token remains, and works once the provider is back.
         self.assertIn("ada", self.credmgr("status", provider).out)
 
     def test_request_refreshes_once_on_401(self):

@@ -1,8 +1,8 @@
-"""The packages in a bare tree of Debian 12, which has no Swift and nothing else that builds them.
+"""The packages: their files, and how they work in a bare Debian 12, without Swift and without build tools.
 
-`script/package --test` makes the packages and runs this; otherwise it is skipped. It needs root, debootstrap and a mirror of
-Debian, and takes minutes the first time; the bare tree is kept as .build/bookworm.tar. Processes in the tree have their own
-process numbers and mounts, and end with the test.
+`script/package --test` builds the packages and runs this, and `script/siege` runs the first part; otherwise it is
+skipped. The bare system needs root, debootstrap and a Debian mirror, and takes minutes the first time;
+.build/bookworm.tar keeps it. Processes in it have their own process numbers and mounts, and end with the test.
 """
 
 import glob
@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 from browser import Browser
-from program import HERE, TIMEOUT, Running, text_of
+from program import HERE, ROOT, TIMEOUT, Running, text_of
 
 PACKAGES = os.environ.get("CREDMGR_PACKAGES")
 BARE = os.path.abspath(os.path.join(HERE, "../../.build/bookworm.tar"))
@@ -29,15 +29,56 @@ def run(*arguments, **options):
 
 
 def bare_tree(folder):
-    """Unpacks the tree, which is fetched once."""
+    """Unpacks the system, which is downloaded once."""
     if not os.path.exists(BARE):
         with tempfile.TemporaryDirectory(prefix="credmgr-bare-") as fresh:
             run("debootstrap", "--variant=minbase", RELEASE, fresh)
             run("tar", "--create", "--numeric-owner", "--file", BARE + ".new", "--directory", fresh, ".")
         os.rename(BARE + ".new", BARE)
     run("tar", "--extract", "--numeric-owner", "--preserve-permissions", "--file", BARE, "--directory", folder)
-    # It was a temporary folder, which is open to its owner alone.
+    # Temporary directories are accessible only to their owner.
     os.chmod(folder, 0o755)
+
+
+@unittest.skipUnless(PACKAGES, "only script/package --test and script/siege test the packages")
+class Files(unittest.TestCase):
+    """Checks the content of the packages, without a Debian system."""
+
+    def setUp(self):
+        (self.deb,) = glob.glob(os.path.join(PACKAGES, "credmgr_*.deb"))
+        self.folder = tempfile.mkdtemp(prefix="credmgr-package-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    @unittest.skipUnless(shutil.which("lintian"), "there is no lintian")
+    def test_lintian_finds_nothing(self):
+        done = subprocess.run(["lintian", "--fail-on", "error,warning", self.deb], capture_output=True, text=True, timeout=SLOW)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+
+    def test_the_programs_are_hardened(self):
+        run("dpkg-deb", "--extract", self.deb, self.folder)
+        static, dynamic = self.folder + "/usr/bin/credmgr", self.folder + "/usr/libexec/credmgr/credmgr-online"
+        for program in (static, dynamic):
+            segments = run("readelf", "--wide", "--segments", program)
+            self.assertIn("GNU_RELRO", segments, program)
+            self.assertRegex(segments, r"GNU_STACK .* RW  ", program)
+            self.assertNotRegex(segments, r"LOAD .* RWE ", program)
+            # The loader ignores a library placed next to a program.
+            self.assertNotIn("PATH)", run("readelf", "--wide", "--dynamic", program))
+        # A static program binds nothing at run time.
+        self.assertNotIn("INTERP", run("readelf", "--wide", "--segments", static))
+        self.assertIn("There is no dynamic section", run("readelf", "--wide", "--dynamic", static))
+        self.assertRegex(run("readelf", "--wide", "--dynamic", dynamic), r"\(FLAGS_1\) +Flags: NOW PIE")
+
+    def test_another_directory_makes_the_same_packages(self):
+        if run("git", "-C", ROOT, "status", "--porcelain"):
+            self.skipTest("the sources are not as they were committed")
+        # This path is longer than the original one.
+        sources = os.path.join(self.folder, "the-same-sources-in-another-directory")
+        run("git", "clone", "--quiet", ROOT, sources)
+        run(os.path.join(sources, "script/package"), "--output", os.path.join(self.folder, "packages"))
+        for name in sorted(os.listdir(PACKAGES)):
+            with open(os.path.join(PACKAGES, name), "rb") as one, open(os.path.join(self.folder, "packages", name), "rb") as other:
+                self.assertTrue(one.read() == other.read(), name)
 
 
 @unittest.skipUnless(PACKAGES, "only script/package --test tests the packages")
@@ -59,7 +100,7 @@ class Package(unittest.TestCase):
 
     @classmethod
     def command(cls, *arguments, user="ada", **environment):
-        """The command that runs `arguments` in the tree as a user who has just logged in."""
+        """Returns the command that runs `arguments` in the system as a user who has just logged in."""
         home = "/root" if user == "root" else f"/home/{user}"
         settings = {"HOME": home, "PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8",
                     "DEBIAN_FRONTEND": "noninteractive", **environment}
@@ -82,7 +123,7 @@ class Package(unittest.TestCase):
         return process
 
     def simulate(self, provider):
-        """Starts the simulator in the tree; what it says about itself."""
+        """Starts the simulator in the system; returns its output."""
         process = self.start("credmgr", "simulate", provider, "--port", "0")
         said = {}
         for line in process.stdout:
@@ -94,7 +135,7 @@ class Package(unittest.TestCase):
         raise AssertionError(process.stderr.read())
 
     def test_from_the_first_to_the_last(self):
-        """In the order in which a person comes by it: installed, logged in, upgraded, removed, unpacked elsewhere."""
+        """Follows a user's order: install, log in, upgrade, remove, and unpack elsewhere."""
         with self.subTest("it is whole, and nothing that built it is there"):
             self.assertEqual(self.inside("dpkg", "--verify", "credmgr"), "")
             for tool in ("swift", "cc", "ld"):
@@ -116,13 +157,11 @@ class Package(unittest.TestCase):
                 loaded = self.inside("ldd", program.removeprefix(self.tree))
                 self.assertNotIn("not found", loaded)
                 self.assertNotIn("swift", loaded)
-                # A library that somebody puts beside a program is not loaded.
-                self.assertNotIn("PATH)", run("readelf", "--dynamic", program))
             self.assertTrue(os.path.exists(self.tree + "/usr/share/applications/credmgr.desktop"))
         token = self.log_in()
         with self.subTest("the shells find the words"):
             self.apt("install", "bash-completion", "zsh", "fish")
-            # With an account, the words of a provider come from the vault.
+            # With an account, completion gets its words from the vault.
             self.assertIn("complete -F _credmgr credmgr", self.inside(
                 "bash", "-c", ". /usr/share/bash-completion/bash_completion; _completion_loader credmgr; complete -p credmgr"))
             self.assertEqual(self.inside("zsh", "-c", (
@@ -140,13 +179,13 @@ class Package(unittest.TestCase):
         with self.subTest("the tarball, below /usr/local"):
             run("tar", "--extract", "--file", self.tarball, "--strip-components=1", "--directory", self.tree + "/usr/local")
             self.assertEqual(self.inside("credmgr", "token", "github"), token)
-            # Through the program with a network.
+            # Uses the program with networking.
             self.assertEqual(len(self.inside("credmgr", "refresh", "--all")), 0)
 
     def log_in(self):
         with self.subTest("a login, with the simulator in the tree and the browser outside of it"):
             said = self.simulate("github")
-            # From another process, whose folder of temporary files is the same one.
+            # Runs another process with the same temporary directory.
             self.inside("credmgr", "add-provider", said["descriptor"], "--replace", "--client-id", said["client-id"],
                         "--client-secret-file", said["client-secret-file"])
             login = Running(self.start("credmgr", "login", "github", "--account", "ada", "--no-browser"), lambda o: o)
@@ -160,7 +199,7 @@ class Package(unittest.TestCase):
         return token
 
     def upgrade(self):
-        """Installs the same package under a higher version."""
+        """Installs the same package with a higher version."""
         with tempfile.TemporaryDirectory(prefix="credmgr-upgrade-") as folder:
             run("dpkg-deb", "--raw-extract", self.deb, folder)
             control = os.path.join(folder, "DEBIAN/control")

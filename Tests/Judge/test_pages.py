@@ -1,6 +1,6 @@
 """The pages of the loopback receiver in a real browser.
 
-With CREDMGR_PICTURES=FOLDER the pictures of the documentation are made anew there.
+CREDMGR_PICTURES=FOLDER renews the documentation's pictures there.
 """
 
 import html
@@ -24,7 +24,7 @@ PICTURES = os.environ.get("CREDMGR_PICTURES")
 @unittest.skipUnless(PROGRAM, "there is no chromium")
 class Pages(ProgramTest):
     def consent(self, name, button="approve", dark=False, prepare=lambda service: None, **options):
-        """Logs in as a person does; returns the browser, which shows the last page, and the login."""
+        """Logs in as a user does; returns the browser with the last page, and the login."""
         service = self.serve(OAuth2Server(**options))
         prepare(service)
         provider = self.add(name, service, oauth2_server.PUBLIC_CLIENT)
@@ -37,11 +37,11 @@ class Pages(ProgramTest):
         return browser, login
 
     def expect_good(self, browser, word, heading):
-        """The page that has come says `heading`, is of that kind, and keeps nothing."""
+        """Checks that the new page says `heading`, is of that kind, and stores nothing."""
         browser.until(lambda: browser.run(f"!!document.querySelector('main.{word}')"))
         self.assertEqual(browser.run("document.querySelector('h1').textContent"), heading)
         self.assertEqual(browser.run("document.title"), heading)
-        # The consent page of the judge's own server may name its icon.
+        # The consent page may refer to an icon that the judge's server does not have.
         complaints = [c for c in browser.complaints() if "favicon" not in str(c)]
         self.assertEqual(complaints, [])
         here = browser.run("location.origin")
@@ -81,7 +81,7 @@ class Pages(ProgramTest):
         self.keep(browser, "page-refused")
 
     def test_the_tick_comes_when_the_login_is_over(self):
-        """The provider takes the consent, and refuses the code."""
+        """The provider accepts the consent but refuses the code."""
         def prepare(service):
             service.routes[("POST", "/token")] = lambda request: json_response({"error": "invalid_grant"}, 400)
 
@@ -105,13 +105,13 @@ class Pages(ProgramTest):
         login = self.start("login", provider, "--no-browser", stdin=False)
         redirect = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(login.address()).query))["redirect_uri"]
         with Chromium(os.path.join(self.folder, "chromium")) as browser:
-            # The login ends while the page is there: its answer reaches nobody.
+            # The login ends while the page is open, so no process receives its answer.
             browser.open(redirect)
             browser.until(lambda: browser.run("!!document.querySelector('main')"))
             login.process.terminate()
             login.end()
             browser.run(browser.run("document.querySelector('script').textContent"))
-            browser.until(lambda: browser.run("document.querySelector('h1').textContent=='The login is over'"))
+            browser.until(lambda: browser.run("document.querySelector('h1').textContent=='The login has ended'"))
             self.assertEqual(browser.run("document.querySelector('main').className"), "refused")
             self.assertNotIn("One moment", browser.run("document.body.innerText"))
 
@@ -120,7 +120,7 @@ class Pages(ProgramTest):
         self.expect_good(browser, "done", "Logged in: Authlib, the token in the fragment")
         outcome = login.end()
         self.assertEqual(outcome.status, 0, outcome.err)
-        # The page that handed it over is the one that says so.
+        # The page that passed the answer on shows the result.
         self.assertIn(("StaticText", "Logged in: Authlib, the token in the fragment"), browser.read_aloud())
         own = [url for url in browser.requested() if url.startswith(browser.run("location.origin"))]
         self.assertEqual(len(own), 2, "the page, and what it posts")
@@ -147,9 +147,9 @@ endpoints: { authorization: "https://sample.example/authorize", token: "https://
 """
 
     def test_a_person_is_told_what_to_do(self):
-        """The two commands log in as they stand there, beside a provider of the same name."""
+        """The two shown commands log in unchanged, next to a provider with the same name."""
         person = self.terminal("simulate", self.file("sample.yaml", self.PROVIDER), "--fault", "no-expiry", columns=0)
-        person.wait_for("Ctrl-C ends it")
+        person.wait_for("Ctrl-C stops")
         commands = re.findall(r"\n  (credmgr [^\r\n]+)", person.seen)
         self.assertEqual(len(commands), 2, person.seen)
         self.credmgr("add-provider", self.file("sample.yaml", self.PROVIDER), "--client-id", "real")

@@ -1,4 +1,4 @@
-"""Secrets that a person types or pastes: asked for by name, without echo, one line and Enter."""
+"""Secrets that a user types or pastes: the prompt names them, echo is off, and one line with Enter is enough."""
 
 import os
 
@@ -10,7 +10,7 @@ from program import ADA, DESCRIPTORS, DONE, USAGE, ProgramTest
 
 class Prompts(ProgramTest):
     def typed(self, prompt, secret, *arguments, status=DONE):
-        """Types a secret where it is asked for; returns what the terminal shows."""
+        """Types a secret at its prompt; returns the terminal's output."""
         person = self.terminal(*arguments)
         person.wait_for(prompt)
         person.type(secret + "\r")
@@ -41,8 +41,24 @@ class Prompts(ProgramTest):
         self.assertNotIn(final, person.seen)
         self.assertTrue(service.accepts(self.credmgr("token", provider).line))
 
+    def test_the_next_prompt_has_a_line_of_its_own(self):
+        service, provider = self.provided()
+        self.credmgr("login", provider)
+        person = self.terminal("request", provider, service.base + "/resource")
+        self.assertEqual(person.end(), DONE, person.seen)
+        self.assertFalse(self.credmgr("request", provider, service.base + "/resource").out.endswith("\n"))
+        self.assertTrue(person.seen.endswith("}\r\n"), person.seen)
+
+    def test_control_c_at_a_question(self):
+        self.provided("oauth2-implicit-app")
+        person = self.terminal("vault", "rotate")
+        person.wait_for("Create a new key")
+        person.type("\x03")
+        self.assertEqual(person.end(), 130, person.seen)
+        self.assertRegex(person.seen, r"\r\ncredmgr: .*interrupted\r\n$")
+
     def test_a_file_that_is_no_secret(self):
         path = os.path.join(DESCRIPTORS, "oauth2-post.yaml")
         refused = self.credmgr("add-provider", path, "--client-id", "x", "--client-secret-file", path, "--set", "port=1",
                                status=USAGE)
-        self.assertIn("has several lines, and is no client secret", refused.err)
+        self.assertIn("invalid client secret:", refused.err)

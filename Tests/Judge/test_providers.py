@@ -1,4 +1,4 @@
-"""The descriptors that credmgr ships, against servers that know nothing of credmgr."""
+"""The shipped descriptors with servers that are independent of credmgr."""
 
 import json
 
@@ -16,7 +16,7 @@ class GitHubTest(ProgramTest):
 
     def test_web_flow(self):
         service, provider = self.provider()
-        # Who it is, the provider says.
+        # The provider names the user.
         login = self.credmgr("login", provider, "--grant", "authorization_code", "--scope", "repo", "--scope", "gist")
         self.assertEqual(login.out, "")
         token = self.credmgr("token", provider).line

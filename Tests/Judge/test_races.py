@@ -1,4 +1,4 @@
-"""Many processes at once on one account: one refresh, one browser, and nobody's token used twice."""
+"""Many simultaneous processes with one account: one refresh, one browser, and no refresh token used twice."""
 
 import contextlib
 import fcntl
@@ -20,7 +20,7 @@ F_OFD_SETLK = 37  # fcntl(2); Python does not name it
 
 class RaceTest(ProgramTest):
     def expired(self, **options):
-        """An account whose token has expired already, at a provider that ends the family when a token is used twice."""
+        """Adds an account with an expired token at a provider that revokes the family if a token is used twice."""
         service, provider = self.logged_in(lifetime=brief(), **options)
         self.expire()
         return service, provider
@@ -33,7 +33,7 @@ class RaceTest(ProgramTest):
         ]
 
     def opened(self, path):
-        """Each process reads it from its beginning."""
+        """Opens the file anew, so that each process reads it from its start."""
         if path is None:
             return subprocess.DEVNULL
         file = open(path, "rb")
@@ -41,7 +41,7 @@ class RaceTest(ProgramTest):
         return file
 
     def ends(self, processes):
-        """The statuses, outputs and errors of all, in order."""
+        """Returns the statuses, outputs and errors of all processes, in order."""
         results = []
         for process in processes:
             out, err = process.communicate(timeout=TIMEOUT)
@@ -50,7 +50,7 @@ class RaceTest(ProgramTest):
         return results
 
     def hold(self):
-        """Takes the locks of all accounts (docs/vault-format.md)."""
+        """Locks all accounts (docs/vault-format.md)."""
         self.held = open(os.path.join(self.homes[-1], "vault", "vault.db"), "r+b")
         self.addCleanup(self.held.close)
         self.lock(fcntl.F_WRLCK)
@@ -62,7 +62,7 @@ class RaceTest(ProgramTest):
         fcntl.fcntl(self.held, F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, 1 << 62, 0, 0))
 
     def is_waiting(self, process):
-        """Whether it has opened the vault a second time, which is for the lock."""
+        """Whether the process has opened the vault a second time, which it does for the lock."""
         folder = f"/proc/{process.pid}/fd"
         opened = 0
         try:
@@ -70,7 +70,7 @@ class RaceTest(ProgramTest):
                 with contextlib.suppress(FileNotFoundError):
                     opened += os.readlink(os.path.join(folder, name)).endswith("/vault.db")
         except PermissionError:
-            # Only root can look into a program that protects itself.
+            # Only root can inspect a program that protects itself.
             return waits_for_the_lock(process.pid)
         return opened > 1
 
@@ -102,14 +102,14 @@ class Refreshes(RaceTest):
             ("token", provider), ("header", provider), ("refresh", provider), ("token", provider, "--refresh"),
             ("request", provider, service.base + "/resource"), ("exec", f"{provider}=TOKEN", "--", "true"),
         ) for process in self.many(4, *command)]
-        # Who comes when it is done and wants a new token is to get one more.
+        # A process that starts later and forces a refresh would get yet another token.
         self.wait_until(lambda: all(map(self.is_waiting, processes)))
         self.release()
         self.assertEqual({status for status, _, _ in self.ends(processes)}, {DONE})
         self.assertEqual(service.counts["token:refresh_token"], 1)
 
     def test_over_a_hundred_fetches(self):
-        """Each gets the new token, and those that were refused with the old one take nothing away."""
+        """Each process gets the new token, and those refused with the old one do not reject it."""
         service = self.serve(OAuth2Server(lifetime=300))
         provider = self.add("git-host", service, oauth2_server.PUBLIC_CLIENT, git_port=1)
         self.credmgr("login", provider, "--account", ADA)
@@ -132,13 +132,13 @@ class Refreshes(RaceTest):
         self.assertEqual((service.counts["token:refresh_token"], service.counts["reuse"]), (1, 0))
 
     def test_environments_that_differ(self):
-        """A desktop, a job of cron, a service: the same vault, and one lock, whatever their environments say."""
+        """A desktop, a cron job and a service share the vault and its lock, whatever their environments."""
         service, provider = self.expired(refresh_delay=0.5)
         folders = []
         for name in ("one", "two"):
             folders.append(os.path.join(self.folder, name))
             os.mkdir(folders[-1], 0o700)
-        # As without CREDMGR_HOME, which says more than all the others.
+        # The copy has the layout without CREDMGR_HOME, which would override all other variables.
         shutil.copytree(self.homes[-1], os.path.join(self.folder, "home"))
         home = os.path.join(self.folder, "home")
         shutil.copytree(os.path.join(home, "vault"), os.path.join(home, "data", "credmgr"))
@@ -153,7 +153,7 @@ class Refreshes(RaceTest):
         self.assertEqual(service.counts["token:refresh_token"], 1)
 
     def test_whoever_cleans_up_takes_no_lock_away(self):
-        """Whatever lies in the home and is not needed to read the vault goes while somebody refreshes."""
+        """Removing any file that is not needed to read the vault, during a refresh, breaks no lock."""
         service, provider = self.expired(refresh_delay=1.5)
         first = self.many(8, "token", provider)
         self.wait_until(lambda: service.counts["token:refresh_token"] == 1)
@@ -179,7 +179,7 @@ class Refreshes(RaceTest):
         self.assertEqual(service.counts["token:refresh_token"], 1)
 
     def test_the_holder_of_the_lock_dies_while_the_provider_answers(self):
-        """The answer is lost. Who waited asks once more, all others take its refusal, and each is told why."""
+        """The answer is lost. One waiting process asks again, the others share its refusal, and each says why."""
         service, provider = self.expired(refresh_delay=TIMEOUT)
         holder = self.many(1, "token", provider)
         self.wait_until(lambda: service.counts["token:refresh_token"] == 1)
@@ -221,7 +221,7 @@ class Logins(RaceTest):
         service, provider = self.provided()
         opened = os.path.join(self.folder, "opened")
         begun = os.path.join(self.folder, "begun")
-        # Nobody consents before the last of them has looked: whoever comes later wants a login of his own.
+        # All processes look before the consent, because a later one would start its own login.
         script = self.file("count", f'#!/bin/sh\necho "$1" >>{opened}\nuntil [ -e {begun} ]; do sleep 0.1; done\n'
                            f'exec {self.environment["BROWSER"]} "$1"\n', 0o700)
         processes = self.many(50, "login", provider, BROWSER=script)
@@ -235,7 +235,7 @@ class Logins(RaceTest):
         self.assertTrue(service.accepts(self.credmgr("token", provider).line))
 
     def test_a_shell_that_runs_one_login_after_the_other(self):
-        """It runs its last command in its own process, which is older than the first login."""
+        """The shell runs its last command in its own process, which is older than the first login."""
         service, provider = self.provided()
         login = f"{BINARY} login {provider} --account {ADA}"
         for script in (f"{login}; {login}", f"sh -c '{login}'; exec {login}"):
@@ -246,7 +246,7 @@ class Logins(RaceTest):
 
 
 class Waiting(RaceTest):
-    """Somebody holds the lock of the account and does not let go."""
+    """Another process holds the account's lock indefinitely."""
 
     def setUp(self):
         super().setUp()
@@ -254,7 +254,7 @@ class Waiting(RaceTest):
         self.hold()
 
     def at_a_terminal(self, *arguments):
-        """Its status, what it says at the terminal, and after how many seconds it said the first of it and ended."""
+        """Returns its status, its output at the terminal, and after how many seconds the output started and ended."""
         ours, theirs = pty.openpty()
         began = time.monotonic()
         process = subprocess.Popen([BINARY, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -265,7 +265,7 @@ class Waiting(RaceTest):
             while chunk := os.read(ours, 4096):
                 said.append((time.monotonic() - began, chunk.decode()))
         except OSError:
-            pass  # the other end is closed
+            pass  # the other side closed the connection
         os.close(ours)
         process.communicate(timeout=TIMEOUT)
         return process.returncode, "".join(chunk for _, chunk in said), said[0][0], time.monotonic() - began
@@ -276,11 +276,11 @@ class Waiting(RaceTest):
                 arguments = (command, self.provider, "--timeout", "3s") + (("--refresh",) if command == "token" else ())
                 status, text, first, last = self.at_a_terminal(*arguments)
                 self.assertEqual(status, UNEXPECTED)
-                self.assertEqual(len(re.findall("waiting", text)), 1, text)
+                self.assertEqual(len(re.findall("(?m)^credmgr: waiting", text)), 1, text)
                 self.assertRegex(text, f'waiting .*"{ADA}".*"{self.provider}"')
-                # Without the option it would be minutes.
+                # Without the option, it would take minutes.
                 self.assertTrue(0.9 <= first < last and 2.9 <= last <= 30, (first, last))
-                self.assertRegex(text, r"credmgr: error: another process .*\s+credmgr: hint: \S")
+                self.assertRegex(text, r"credmgr: error: timed out waiting for another process .*\s+credmgr: hint: \S")
 
     def test_a_login_says_so_too(self):
         status, text, _, last = self.at_a_terminal("login", self.provider, "--account", ADA, "--timeout", "3s")
@@ -291,7 +291,7 @@ class Waiting(RaceTest):
     def test_nobody_looks_so_nothing_is_said(self):
         outcome = self.run_program("token", self.provider, "--timeout", "2s")
         self.assertEqual(outcome.status, UNEXPECTED)
-        self.assertNotIn("waiting", outcome.err)
+        self.assertNotIn("credmgr: waiting", outcome.err)
 
     def test_it_goes_on_as_soon_as_the_lock_is_free(self):
         processes = self.many(8, "token", self.provider)
@@ -302,7 +302,7 @@ class Waiting(RaceTest):
 
 
 def waits_for_the_lock(pid):
-    """Whether a process has become the program with a network, which is the one that waits, and sleeps."""
+    """Whether a process has become the program with networking, which is the one that waits, and sleeps."""
     return text_of(f"/proc/{pid}/comm") == "credmgr-online\n" and state(pid) == "S"
 
 

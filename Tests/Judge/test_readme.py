@@ -1,4 +1,4 @@
-"""Runs the commands of the README and of the pages in docs as they are printed, and follows their links."""
+"""Runs the commands of the README and of the pages in docs unchanged, and follows their links."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from program import BINARY, ROOT, TIMEOUT, ProgramTest, text_of
 
 
 def commands(text):
-    """The lines of the blocks of shell that are credmgr's, without their comments."""
+    """Returns the credmgr lines of the shell blocks, without comments."""
     blocks = re.findall(r"(?ms)^```sh\n(.*?)^```", text)
     lines = (line.partition(" #")[0].rstrip() for block in blocks for line in block.splitlines())
     return [line for line in lines if line.startswith("credmgr ")]
@@ -18,7 +18,7 @@ def commands(text):
 class Documents(ProgramTest):
     def setUp(self):
         super().setUp()
-        # Programs of the examples, which receive a token.
+        # Programs of the examples that receive a token.
         for name in ("gh", "publish"):
             self.file(name, '#!/bin/sh\n[ -n "$GH_TOKEN$REPORTS_TOKEN" ]\n', 0o700)
         os.symlink(self.binary, os.path.join(self.folder, "docker-credential-credmgr"))
@@ -28,7 +28,7 @@ class Documents(ProgramTest):
         self.said = self.simulate("github")
 
     def simulate(self, source):
-        """Starts a simulated provider; returns what it prints, by name."""
+        """Starts a simulated provider; returns its output by name."""
         simulator = subprocess.Popen(
             [BINARY, "simulate", source, "--port", "0", "--git-host", "github.com"], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, text=True, env=self.environment, cwd=self.folder)
@@ -51,12 +51,12 @@ class Documents(ProgramTest):
         self.token = self.file("token", self.credmgr("token", "github").line + "\n")
 
     def run_line(self, line):
-        """Runs a line; if it waits for a person, does what it asks for."""
+        """Runs a line; if it waits for the user, does what it asks."""
         line = line.replace("https://api.github.com/user", self.said["listening on"] + "/simulator/resource")
         running = self.start("-c", "exec " + line, binary="/bin/bash", cwd=self.folder)
         text = ""
         if "device_code" in line:
-            found = running.wait_for(r"open (\S+) in any browser, and enter the code (\S+)")
+            found = running.wait_for(r"open (\S+) in any browser and enter the code (\S+)")
             Browser(typed={"user_code": found.group(2)}.items()).open(found.group(1))
         elif "--no-browser" in line:
             Browser().open(running.address())
@@ -68,7 +68,7 @@ class Documents(ProgramTest):
         return outcome
 
     def filled(self, line):
-        """The line with the names of this test's files, and with a simulated provider."""
+        """Returns the line with this test's files and a simulated provider filled in."""
         if "--with-token" in line:
             return line.replace("FILE", self.token)
         if line.startswith("credmgr add-provider "):
@@ -85,7 +85,7 @@ class Documents(ProgramTest):
         ran = commands(text)
         for line in ran:
             with self.subTest(line):
-                # A person who pastes has no browser that opens by itself.
+                # The user pastes because no browser opens.
                 self.environment.pop("BROWSER", None)
                 if line == "credmgr login github":
                     self.environment["BROWSER"] = self.browser_command
@@ -142,7 +142,7 @@ class Documents(ProgramTest):
         self.assertIn('"account":"ada"', outcome.out)
 
     def test_links(self):
-        """Every link to a file of ours leads to one, and to a heading that is there."""
+        """Every link within the project leads to an existing file and heading."""
         documents = [name for name in os.listdir(ROOT) if name.endswith(".md")]
         for folder in ("docs", "docs/decisions"):
             names = os.listdir(os.path.join(ROOT, folder))
@@ -160,7 +160,7 @@ class Documents(ProgramTest):
                         self.assertIn(heading, [re.sub(r"[^\w\- ]", "", h).lower().replace(" ", "-") for h in headings])
 
     def test_the_tests_of_the_threat_model(self):
-        """Every test that the threat model names is a function of the file that it links to."""
+        """Every test that the threat model names is a function of the linked file."""
         count = 0
         for path, names in re.findall(r"\]\(\.\./(Tests/[^)]+)\)((?:,? ?`\w+`)*)", text_of("docs/threat-model.md")):
             for name in re.findall(r"\w+", names):

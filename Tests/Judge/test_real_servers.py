@@ -1,10 +1,15 @@
-"""Servers that others wrote, with descriptors written from their documentation."""
+"""Independent servers, with descriptors written from their documentation."""
 
 import json
+import os
+import unittest
 
 import django_server
+import glewlwyd_server
+from browser import Browser
 from django_server import DjangoServer
-from program import LOGIN_NEEDED, REFUSED, ProgramTest
+from glewlwyd_server import GlewlwydServer
+from program import DONE, LOGIN_NEEDED, REFUSED, ProgramTest, text_of
 from test_oauth1 import rsa_key
 
 
@@ -12,19 +17,19 @@ class Django(ProgramTest):
     def test_django_oauth_toolkit(self):
         service = self.serve(DjangoServer(self.folder, rsa_key()[1]))
         provider = self.add("django", service, django_server.CLIENT_ID, django_server.CLIENT_SECRET)
-        # The person's name is that of the ID token, and of the endpoint for it.
+        # The ID token and the identity endpoint agree on the user's name.
         self.credmgr("login", provider)
         self.assertEqual(json.loads(self.credmgr("status", provider, "--json").out)[0]["account"], "1")
         first = self.credmgr("token", provider).line
         self.assertEqual(json.loads(self.credmgr("request", provider, service.base + "/api/notes").out), {"owner": "ada"})
-        # Its refresh tokens rotate.
+        # This server rotates refresh tokens.
         for _ in range(2):
             self.credmgr("refresh", provider)
         second = self.credmgr("token", provider).line
         self.assertEqual(service.tokens(), [second])
         self.assertNotEqual(first, second)
         self.credmgr("request", provider, service.base + "/api/notes")
-        # Its ID tokens and its metadata are what a discovered descriptor takes them for.
+        # A discovered descriptor fits its ID tokens and metadata.
         self.credmgr("add-provider", service.base + "/o", "--as", "discovered", "--client-id", django_server.CLIENT_ID,
                      "--client-secret-file", self.file("secret", django_server.CLIENT_SECRET), "--yes")
         self.credmgr("logout", provider)
@@ -33,3 +38,70 @@ class Django(ProgramTest):
         # A wrong secret is refused.
         self.add("django", service, django_server.CLIENT_ID, "not-the-secret")
         self.credmgr("login", provider, status=REFUSED)
+
+
+@unittest.skipUnless(glewlwyd_server.PROGRAM and os.path.exists(glewlwyd_server.SCHEMA), "there is no glewlwyd")
+class Glewlwyd(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.service = self.serve(GlewlwydServer(self.folder, *rsa_key()))
+        self.provider = self.add("glewlwyd", self.service, glewlwyd_server.CLIENT_ID, glewlwyd_server.CLIENT_SECRET,
+                                 redirect_port=self.service.redirect_port)
+
+    def log_in(self, *arguments, status=DONE):
+        """Logs in at the page that a logged-in user opens."""
+        login = self.start("login", *arguments, "--no-browser", stdin=False)
+        Browser().open(self.service.person.consent(login.address()))
+        outcome = login.end()
+        self.assertEqual(outcome.status, status, outcome.err)
+        return outcome
+
+    def test_from_login_to_logout(self):
+        self.log_in(self.provider)
+        self.assertIn("openid notes", self.credmgr("status", self.provider).out)
+        tokens = {self.credmgr("token", self.provider).line}
+        # Each refresh token works once.
+        for _ in range(2):
+            self.credmgr("refresh", self.provider)
+            tokens.add(self.credmgr("token", self.provider).line)
+        self.assertEqual(len(tokens), 3)
+        self.assertEqual(self.credmgr("validate", self.provider).line, "active")
+        userinfo = self.credmgr("request", self.provider, self.service.base + "/api/oidc/userinfo").out
+        self.assertIn(json.loads(userinfo)["sub"], self.credmgr("status", self.provider).out)
+        self.assertEqual(self.valid_refresh_tokens(), 1)
+        # Its metadata is enough for a descriptor.
+        secret = self.file("secret", glewlwyd_server.CLIENT_SECRET)
+        self.credmgr("add-provider", self.service.base + "/api/oidc", "--as", "discovered", "--client-id",
+                     glewlwyd_server.CLIENT_ID, "--client-secret-file", secret, "--yes")
+        self.credmgr("logout", self.provider)
+        self.assertEqual(self.valid_refresh_tokens(), 0)
+        self.credmgr("token", self.provider, status=LOGIN_NEEDED)
+
+    def valid_refresh_tokens(self):
+        """Returns how many of the user's refresh tokens are valid, according to glewlwyd."""
+        return sum(token["enabled"] for token in json.loads(self.service.person.call("GET", "/api/oidc/token/")))
+
+    def test_a_code_for_a_device(self):
+        login = self.start("login", self.provider, "--grant", "device_code", "--no-browser", stdin=False)
+        code = login.wait_for("enter the code ([A-Z0-9-]+)").group(1)
+        self.service.person.consent(login.address(), code=code)
+        outcome = login.end()
+        self.assertEqual(outcome.status, DONE, outcome.err)
+        self.credmgr("refresh", self.provider)
+        self.assertEqual(self.credmgr("validate", self.provider).line, "active")
+        self.credmgr("logout", self.provider)
+        self.assertEqual(self.valid_refresh_tokens(), 0)
+
+    def test_a_wrong_descriptor_says_what_is_wrong(self):
+        text = text_of("Tests/Judge/descriptors/glewlwyd.yaml")
+        for right, wrong, said in (
+            ("/api/oidc/token", "/api/oidc/tokens", 'refused the "token" request (resource not found, status 404)'),
+            ("issuer: http://127.0.0.1:{port}/api/oidc", "issuer: http://127.0.0.1:{port}",
+             f'its issuer is "{self.service.base}/api/oidc" instead of "{self.service.base}"'),
+        ):
+            with self.subTest(wrong=wrong):
+                path = self.file("wrong.yaml", text.replace(right, wrong))
+                self.add(path.removesuffix(".yaml"), self.service, glewlwyd_server.CLIENT_ID,
+                         glewlwyd_server.CLIENT_SECRET, redirect_port=self.service.redirect_port)
+                self.assertIn(said, self.log_in(self.provider, status=REFUSED).err)
+                self.credmgr("token", self.provider, status=LOGIN_NEEDED)

@@ -1,4 +1,4 @@
-"""The JSON Schema of descriptors, as a validator that knows nothing of credmgr reads it."""
+"""The descriptors' JSON Schema in a validator that is independent of credmgr."""
 
 import glob
 import json
@@ -14,7 +14,7 @@ from program import DESCRIPTORS, ROOT, text_of
 
 
 class Loader(yaml.SafeLoader):
-    """YAML 1.2's core: `null`, `true` and `false` alone are more than texts."""
+    """YAML 1.2's core schema: only `null`, `true` and `false` differ from text."""
 
 
 Loader.yaml_implicit_resolvers = {}

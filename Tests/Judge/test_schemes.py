@@ -1,4 +1,4 @@
-"""A redirect to the scheme of an app, with the real xdg-utils: registered for one login, handed over, put back."""
+"""Redirects to an app's scheme with the real xdg-utils: registered for one login, passed on, and restored."""
 
 import glob
 import os
@@ -20,12 +20,12 @@ class Schemes(ProgramTest):
     def setUp(self):
         super().setUp()
         self.service, self.provider = self.provided("oauth2-implicit-app")
-        # xdg-open asks whether there is a display, and nothing of it.
+        # xdg-open only checks that a display exists.
         self.environment.update(DISPLAY=":0", XDG_CURRENT_DESKTOP="X-Generic")
         del self.environment["BROWSER"]
         self.choices = os.path.join(self.folder, ".config/mimeapps.list")
         self.entries = os.path.join(self.folder, ".local/share/applications")
-        # What the login opens: a browser that gets as far as the consent, and tells where it ended up.
+        # The login starts this browser, which consents and records its final address.
         self.end = os.path.join(self.folder, "end")
         path = self.file("xdg-browser", (
             f"#!{sys.executable}\nimport os, sys\nsys.path.insert(0, {HERE!r})\nfrom browser import Browser\n"
@@ -34,7 +34,7 @@ class Schemes(ProgramTest):
         self.browser = {"BROWSER": path}
 
     def xdg(self, *arguments):
-        """A person's own program, on the same desktop."""
+        """A user's own program on the same desktop."""
         done = subprocess.run(arguments, env=self.environment, capture_output=True, text=True, timeout=TIMEOUT,
                               stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, 0, f"{arguments}\n{done.stdout}{done.stderr}")
@@ -44,7 +44,7 @@ class Schemes(ProgramTest):
         return self.xdg("xdg-mime", "query", "default", TYPE)
 
     def log_in(self):
-        """A login that waits, and the address at which the browser ended up."""
+        """Starts a login; returns it and the browser's final address."""
         if os.path.exists(self.end):
             os.remove(self.end)
         login = self.start("login", self.provider, environment=self.browser)
@@ -53,7 +53,7 @@ class Schemes(ProgramTest):
         return login, text_of(self.end)
 
     def another(self, name="other"):
-        """A program of the person's that has the scheme already."""
+        """Creates another program of the user's that already has the scheme."""
         os.makedirs(self.entries, exist_ok=True)
         with open(os.path.join(self.entries, f"{name}.desktop"), "w", encoding="utf-8") as file:
             file.write(f"[Desktop Entry]\nType=Application\nName={name}\nExec=true %u\nMimeType={TYPE};\n")
@@ -108,7 +108,7 @@ class Schemes(ProgramTest):
         for foreign in ("judge.app:/callback#access_token=theirs&state=wrong", "judge.app:/elsewhere#access_token=theirs",
                         "judge.app:/callback", "judge.app:/callback#error=access_denied"):
             self.xdg("xdg-open", foreign)
-        login.wait_for(r"does not belong to this login, and was ignored")
+        login.wait_for(r"ignored a redirect that does not belong to this login")
         self.assertIsNone(login.process.poll())
         self.xdg("xdg-open", final)
         outcome = login.end()
@@ -124,10 +124,10 @@ class Schemes(ProgramTest):
             self.assertNotEqual(login.end().status, 0)
             self.assertEqual(self.text(), before)
             self.expect_nothing_left()
-        # What comes late finds nobody.
+        # A late redirect finds no waiting login.
         late = self.run_program("redirect", os.path.join(self.homes[-1], "run"), final)
         self.assertEqual((late.status, late.out), (2, ""))
-        self.assertIn("no login waits for this address", late.err)
+        self.assertIn("no login is waiting for this address", late.err)
 
     def test_what_a_killed_login_left_is_taken_away(self):
         self.another()
@@ -143,7 +143,7 @@ class Schemes(ProgramTest):
         self.expect_nothing_left()
 
     def test_two_logins_at_once(self):
-        """The latest has the scheme; each gets its own answer."""
+        """The latest login has the scheme, and each gets its own answer."""
         first, one = self.log_in()
         os.remove(self.end)
         second = self.start("login", self.provider, "--account", "second", environment=self.browser)
@@ -159,7 +159,7 @@ class Schemes(ProgramTest):
 
     @unittest.skipUnless(PROGRAM and shutil.which("Xvfb"), "there is no chromium, or no Xvfb")
     def test_a_browser_with_a_window(self):
-        """Chromium asks its person whether it may open the scheme; this one was told so before."""
+        """Chromium asks the user before it opens the scheme; here it has permission in advance."""
         screen = subprocess.Popen(["Xvfb", "-displayfd", "1", "-nolisten", "tcp"], stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.addCleanup(lambda: (screen.terminate(), screen.wait(TIMEOUT), screen.stdout.close()))
@@ -167,7 +167,7 @@ class Schemes(ProgramTest):
         allowed = {"protocol_handler": {"allowed_origin_protocol_pairs": {self.service.base: {"judge.app": True}}}}
         browser = self.enterContext(
             Chromium(os.path.join(self.folder, "chromium"), environment=self.environment, preferences=allowed))
-        # The browser runs already, so what the login starts has nothing to do.
+        # A browser is already running, so the one that the login starts does nothing.
         login = self.start("login", self.provider, environment={"BROWSER": "true"})
         browser.open(login.address())
         press = "document.querySelector('button[value=approve]')"

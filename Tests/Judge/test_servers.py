@@ -1,4 +1,4 @@
-"""The judge judged: its servers against clients that are not credmgr, so that a refusal means what it says."""
+"""Tests the judge: its servers with clients other than credmgr, so that a refusal is meaningful."""
 
 import base64
 import hashlib
@@ -22,7 +22,7 @@ CALLBACK = "http://127.0.0.1:9/callback"
 
 
 def post(service, path, fields):
-    """One exchange without redirects; a JSON answer comes back as a dictionary."""
+    """Sends one request without following redirects; returns a JSON answer as a dictionary."""
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=TIMEOUT)
     connection.request("POST", path, urllib.parse.urlencode(fields), {"Content-Type": "application/x-www-form-urlencoded"})
     response = connection.getresponse()

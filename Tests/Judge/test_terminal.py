@@ -1,4 +1,4 @@
-"""A login at a real terminal: on a desktop, over SSH, in a container."""
+"""A login at a real terminal: on a desktop, over SSH, and in a container."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ BLOCKS = "█▀▄"
 
 
 def picture(lines):
-    """The pixels of half blocks, 4 by 4 for a module, as a camera would see them: blocks are black."""
+    """Returns the pixels of half blocks, 4 by 4 for a module, as a camera would see them: blocks are black."""
     rows = []
     for line in lines:
         for half in ("█▀", "█▄"):
@@ -60,7 +60,7 @@ class Devices(TerminalTest):
         return found[0].data.decode()
 
     def test_a_camera_reads_the_code_on_any_terminal(self):
-        # A picture in the terminal's own colours would be reversed on a light one.
+        # In the terminal's own colors, a picture would be reversed on a light one.
         for environment in ({}, {"NO_COLOR": "1"}):
             with self.subTest(environment):
                 self.new_home()
@@ -77,7 +77,7 @@ class Devices(TerminalTest):
 
     def test_the_time_that_is_left_is_counted_in_one_line(self):
         seen = self.shown()
-        self.assertRegex(seen, r"\rcredmgr: waiting for the consent; \d+:\d\d left; Ctrl-C stops\x1b\[K")
+        self.assertRegex(seen, r"\rcredmgr: waiting for the browser; \d+:\d\d left; Ctrl-C stops\x1b\[K")
         self.assertRegex(seen, r"\r\x1b\[Kcredmgr: logged in to")
 
 
@@ -93,7 +93,7 @@ class Places(TerminalTest):
                                  SSH_CONNECTION="192.0.2.1 1 192.0.2.2 22")
         self.consent(service, terminal)
         self.assertEqual(terminal.end(), 0, terminal.seen)
-        self.assertIn("you are here by SSH, so the grant is device_code", terminal.seen)
+        self.assertIn("this is an SSH session, so credmgr uses a device code", terminal.seen)
 
     def test_elsewhere_the_address_is_pasted(self):
         for place in ({"SSH_TTY": "/dev/pts/0"}, {}):
@@ -104,7 +104,7 @@ class Places(TerminalTest):
                 address = self.address(terminal)
                 terminal.wait_for("Ctrl-C stops")
                 self.assertEqual(terminal.seen.count("credmgr: "), 3, terminal.seen)
-                # On another machine nothing listens at the redirect's address.
+                # On another machine, no process listens at the redirect's address.
                 _, _, final = Browser(follows_loopback=False).open(address)
                 terminal.type(final + "\n")
                 self.assertEqual(terminal.end(), 0, terminal.seen)
@@ -125,7 +125,7 @@ class Places(TerminalTest):
         terminal.type("rubbish\n")
         terminal.wait_for("(?s)paste that address here.*paste the whole address here")
         self.assertEqual(terminal.end(), LOGIN_NEEDED, terminal.seen)
-        self.assertIn("nobody finished the login within 2 s", terminal.seen)
+        self.assertIn("the login timed out after 2 s", terminal.seen)
 
     def test_every_way_of_pasting_ends_with_the_timeout(self):
         service = self.serve(OAuth2Server())
@@ -139,7 +139,7 @@ class Places(TerminalTest):
                 terminal.type("<rubbish>\n" if redirect != "oob" else "\n")
                 terminal.wait_for("and press Enter")
                 self.assertEqual(terminal.end(), LOGIN_NEEDED, terminal.seen)
-                self.assertIn("nobody finished the login within 2 s", terminal.seen)
+                self.assertIn("the login timed out after 2 s", terminal.seen)
                 self.assertIn('run "credmgr login pasted --timeout 2m"', terminal.seen)
 
     def test_a_browser_that_fails_later_is_told(self):
@@ -148,9 +148,9 @@ class Places(TerminalTest):
         terminal = self.terminal("login", provider, "--account", ADA, BROWSER=script)
         address = self.address(terminal)
         terminal.wait_for("you can also paste")
-        self.assertNotIn("ended with status", terminal.seen)
+        self.assertNotIn("failed with status", terminal.seen)
         self.file("fail", "")
-        terminal.wait_for(r'browser" ended with status 3;\s+open\s+the\s+address\s+above\s+in')
+        terminal.wait_for(r'browser" failed with status 3;\s+open\s+the\s+address\s+above')
         Browser().open(address)
         self.assertEqual(terminal.end(), 0, terminal.seen)
 
@@ -191,7 +191,7 @@ class Places(TerminalTest):
             terminal = self.terminal("login", provider, "--account", ADA, "--no-browser", BROWSER=None)
             terminal.wait_for("Ctrl-C stops")
             terminal.interrupt()
-            with contextlib.suppress(ProcessLookupError):  # It was quicker.
+            with contextlib.suppress(ProcessLookupError):  # the program ended first
                 terminal.interrupt()
             self.assertEqual(terminal.end(), 130, terminal.seen)
             self.assertIn("interrupted", terminal.seen)
@@ -217,7 +217,7 @@ class Places(TerminalTest):
 
 
 class Words(TerminalTest):
-    """What a person reads beside the result, at 80 columns."""
+    """The messages that a user reads besides the result, at 80 columns."""
 
     WRONG = (
         ("token", "github"), ("token", "githb"), ("tokn", "github"), ("login", "github", "--no-browsr"), ("login", "linkedin"),
@@ -240,7 +240,7 @@ class Words(TerminalTest):
                         self.assertNotIn("\x1b", terminal.seen)
                     seen = re.sub(r"\x1b\[[0-9;]*m", "", terminal.seen).replace("\r\n", "\n")
                     for line in seen.splitlines():
-                        # A command that is longer than a line has one of its own.
+                        # A command that is longer than a line gets its own line.
                         self.assertTrue(len(line) <= 80 or line.strip().startswith('"'), line)
                         if line.startswith("credmgr: ") and "broken.yaml:" not in line:
                             self.assertEqual(line.count('"') % 2, 0, seen)

@@ -1,4 +1,4 @@
-"""Files that the vault is made of, restored from, and unlocked with, when they are not what they should be."""
+"""Faulty vault files, backups and key files."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ class Files(ProgramTest):
         for command in ("restore", "import"):
             done = self.in_time("vault", command, pipe)
             self.assertEqual((done.returncode, done.stdout), (USAGE, ""), done.stderr)
-            self.assertIn("is not an ordinary file", done.stderr)
+            self.assertIn("is not a regular file", done.stderr)
         self.assertEqual(self.credmgr("token", self.provider).line, self.token)
 
     def test_what_a_shell_puts_in_the_place_of_a_file(self):
@@ -61,7 +61,7 @@ class Files(ProgramTest):
             with open(backup, "r+b") as file:
                 file.truncate(size - cut)
             outcome = self.credmgr("vault", "restore", backup, status=LOCKED)
-            self.assertIn("the end of the backup", outcome.err)
+            self.assertIn("is truncated", outcome.err)
             self.assertIn("hint: ", outcome.err)
         self.assertEqual(self.credmgr("token", self.provider).line, self.token)
 
@@ -84,17 +84,17 @@ class Files(ProgramTest):
         self.assertIn("is not UTF-8", outcome.err)
         self.file("empty", "\n")
         outcome = self.credmgr("vault", "protect", "passphrase", "--passphrase-file", "empty", status=USAGE)
-        self.assertIn("there is no secret", outcome.err)
+        self.assertIn("no secret found", outcome.err)
 
     def test_a_passphrase_that_others_can_read(self):
         path = self.file("passphrase", "a passphrase of some words\n")
         os.chmod(self.folder, 0o755)
         os.chmod(path, 0o644)
         outcome = self.credmgr("vault", "protect", "passphrase", "--passphrase-file", path)
-        self.assertRegex(outcome.err, r"other users can read \S+ \(mode 644\); \"chmod go= ")
+        self.assertRegex(outcome.err, r"other users can read \S+ \(mode 644\); run \"chmod go= ")
         found = self.run_program("doctor", environment={"CREDMGR_PASSPHRASE_FILE": path})
         self.assertIn("other users can read the passphrase", found.out)
-        # A secret of a container: its folder is closed.
+        # A container's secret is in a private directory.
         os.chmod(self.folder, 0o700)
         outcome = self.credmgr("vault", "protect", "passphrase", "--passphrase-file", path)
         self.assertNotIn("other users", outcome.err)
@@ -106,4 +106,4 @@ class Files(ProgramTest):
     def test_for_how_long_a_vault_can_be_unlocked(self):
         for text in ("366d", "100000000d", "9223372036854775807s"):
             outcome = self.credmgr("vault", "unlock", "--for", text, status=USAGE)
-            self.assertRegex(outcome.err, "365 days|is no duration")
+            self.assertRegex(outcome.err, "365 days|invalid duration")

@@ -1,4 +1,4 @@
-"""Who opens the vault: a person at a terminal, the kernel's keyring, a real gnome-keyring-daemon."""
+"""Opening the vault by a user at a terminal, the kernel's keyring, and a real gnome-keyring-daemon."""
 
 import os
 import re
@@ -30,18 +30,17 @@ class VaultTest(ProgramTest):
         return {"CREDMGR_PASSPHRASE_FILE": self.passphrase}
 
     def protect(self):
-        """From here on only the passphrase opens the vault."""
+        """Makes the passphrase the only way to open the vault."""
         self.credmgr("vault", "protect", "passphrase", environment=self.with_passphrase())
         self.credmgr("vault", "protect", "key-file", "--remove")
         self.assertEqual(sorted(os.listdir(self.vault)), ["vault.db", "vault.log"])
 
 
 class Terminal(VaultTest):
-    """A person at a terminal, who is the only one that has it."""
+    """A user at a terminal that no other process uses."""
 
     def at_terminal(self, *arguments, keys):
-        """Types `keys` one after the other at each prompt; returns the exit status, standard output, and all that the terminal
-        shows."""
+        """Types one of `keys` at each prompt; returns the exit status, standard output, and all terminal output."""
         keys, answered = list(keys), 0
         with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
             person = self.terminal(*arguments, stdout=output)
@@ -64,10 +63,10 @@ class Terminal(VaultTest):
         self.protect()
         status, out, shown = self.at_terminal("token", self.provider, keys=["wrong\r", PASSPHRASE + "\r"])
         self.assertEqual((status, out.strip()), (DONE, self.token), shown)
-        self.assertEqual(shown.count("credmgr: the passphrase is wrong"), 1)
+        self.assertEqual(shown.count("credmgr: wrong passphrase"), 1)
         status, out, shown = self.at_terminal("token", self.provider, keys=["wrong\r"] * 9)
         self.assertEqual((status, out), (LOCKED, ""))
-        self.assertIn("credmgr: error: the passphrase is wrong", shown)
+        self.assertIn("credmgr: error: wrong passphrase", shown)
         self.assertEqual(shown.count("passphrase of the vault"), 3)
 
     def test_control_c_and_control_d(self):
@@ -78,16 +77,16 @@ class Terminal(VaultTest):
         self.assertEqual(status, LOCKED, shown)
 
     def test_what_is_typed_while_a_passphrase_is_looked_at_is_not_shown(self):
-        # To look at it has to take a while.
+        # The check has to take a while.
         del self.environment["CREDMGR_CHEAP_PASSPHRASES"]
         self.protect()
         person = self.terminal("token", self.provider)
         person.wait_for("passphrase of the vault: ")
         person.type("wrong\r")
-        # The end of the line says that it was read; to look at it takes longer than this.
+        # The line break shows that the passphrase was read; the check takes longer than this.
         person.wait_for("vault: \r?\n")
         person.type("typed ahead\r")
-        person.wait_for("passphrase is wrong")
+        person.wait_for("wrong passphrase")
         person.wait_for("(?s)vault: .*vault: ")
         person.type(PASSPHRASE + "\r")
         self.assertEqual(person.end(), DONE, person.seen)
@@ -115,26 +114,26 @@ class Terminal(VaultTest):
             "vault", "protect", "passphrase",
             keys=["\r", PASSPHRASE + "\r", "something else\r", PASSPHRASE + "\r", PASSPHRASE + "\r"])
         self.assertEqual(status, DONE, shown)
-        self.assertIn("an empty passphrase protects nothing", shown)
-        self.assertIn("the two are not the same", shown)
+        self.assertIn("the passphrase is empty", shown)
+        self.assertIn("the passphrases do not match", shown)
         self.credmgr("vault", "protect", "key-file", "--remove")
         self.credmgr("vault", "verify", environment=self.with_passphrase())
 
     def test_a_weak_one_is_warned_of(self):
         status, _, shown = self.at_terminal("vault", "protect", "passphrase", keys=["a\r", "a\r"])
         self.assertEqual(status, DONE, shown)
-        self.assertIn("warning: a passphrase of fewer than 8 characters is soon guessed", shown)
+        self.assertIn("warning: passphrases of fewer than 8 characters are easy to guess", shown)
 
     def test_a_rotation_asks_and_keeps_what_opens_a_backup(self):
         backup = os.path.join(self.folder, "backup")
         self.credmgr("vault", "backup", backup)
         for answer, expected in (("n", USAGE), ("y", DONE)):
             person = self.terminal("vault", "rotate")
-            person.wait_for(r"Make a new key\? \[y/N\]")
+            person.wait_for(r"Create a new key\? \[y/N\]")
             person.type(answer + "\r")
             self.assertEqual(person.end(), expected, person.seen)
         self.credmgr("vault", "rotate")
-        self.assertIn("the vault is the one of", self.credmgr("vault", "restore", backup).err)
+        self.assertIn("restored the vault from", self.credmgr("vault", "restore", backup).err)
         self.assertEqual(self.credmgr("token", self.provider).line, self.token)
 
     def test_a_refresh_does_not_ask_a_second_time(self):
@@ -147,7 +146,7 @@ class Terminal(VaultTest):
         self.assertEqual(shown.count("passphrase of the vault"), 1)
 
     def test_what_is_started_gets_nothing_of_the_keys(self):
-        # A token that has expired: the keys go from one program to the other, and no further.
+        # With an expired token, the keys go from one program to the other, and no further.
         self.service.refreshed_lifetime = brief()
         self.credmgr("token", self.provider, "--refresh")
         self.protect()
@@ -192,12 +191,12 @@ class KernelKeyring(VaultTest):
         self.assertEqual(self.credmgr("token", self.provider).line, self.token)
         self.assertIn("unlocked", self.credmgr("vault", "status").out)
         self.credmgr("vault", "verify")
-        # A new key is kept for as long as the old one would have been.
+        # The kernel keeps a new key as long as it would have kept the old one.
         self.credmgr("vault", "rotate", environment=self.with_passphrase())
         self.assertEqual(self.credmgr("token", self.provider).line, self.token)
         self.assertIn("is locked", self.credmgr("vault", "lock").err)
         self.credmgr("token", self.provider, status=LOCKED, stdin="")
-        self.assertIn("locked already", self.credmgr("vault", "lock").err)
+        self.assertIn("already locked", self.credmgr("vault", "lock").err)
         self.assertNotIn("unlocked", self.credmgr("vault", "status").out)
 
     def test_the_time_ends(self):
@@ -214,7 +213,7 @@ class KernelKeyring(VaultTest):
         outcome = self.run_program(
             script, BINARY, "vault", "unlock", binary=shutil.which("python3"), environment=self.with_passphrase())
         self.assertEqual(outcome.status, LOCKED)
-        self.assertIn("the kernel keeps no keys here (error 1)", outcome.err)
+        self.assertIn("the kernel does not store keys here (error 1)", outcome.err)
         outcome = self.run_program(
             script, BINARY, "token", self.provider, binary=shutil.which("python3"), environment=self.with_passphrase())
         self.assertEqual((outcome.status, outcome.line), (DONE, self.token))
@@ -238,7 +237,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 @unittest.skipUnless(shutil.which("gnome-keyring-daemon") and shutil.which("dbus-daemon"), "no gnome-keyring-daemon")
 class SecretService(VaultTest):
-    """A session bus and a keyring of our own, without a display."""
+    """Uses its own session bus and keyring, without a display."""
 
     def setUp(self):
         super().setUp()
@@ -288,13 +287,32 @@ class SecretService(VaultTest):
         self.assertEqual(self.items(), 1)
         self.assertEqual(self.credmgr("token", self.provider).line, self.token)
         self.assertTrue(self.service.accepts(self.credmgr("token", self.provider, "--refresh").line))
-        self.credmgr("vault", "rotate")
-        self.assertEqual(self.items(), 1, "the item of the old key is gone")
-        self.credmgr("vault", "verify")
         self.credmgr("vault", "protect", "key-file")
         self.credmgr("vault", "protect", "secret-service", "--remove")
         self.assertEqual(self.items(), 0)
         self.credmgr("vault", "verify")
+
+    def test_earlier_backups_open_with_the_earlier_item(self):
+        self.protect_by_service()
+        backup = os.path.join(self.folder, "backup")
+        self.credmgr("vault", "backup", backup)
+        for command in (("rotate",), ("protect", "secret-service")):
+            outcome = self.credmgr("vault", *command)
+            self.credmgr("vault", "verify")
+            newest = os.path.join(self.folder, "newest")
+            self.credmgr("vault", "backup", newest)
+            for restored in (backup, newest):
+                self.credmgr("vault", "restore", restored)
+                self.assertEqual(self.credmgr("token", self.provider).line, self.token)
+            os.remove(newest)
+            if command == ("rotate",):
+                removal = re.search(r'"(secret-tool clear .*)" to delete it', outcome.err).group(1).split()
+        self.assertEqual(self.items(), 3)
+        # The message names the item that opens the backup.
+        self.run_program(*removal[1:], binary="/usr/bin/" + removal[0])
+        self.assertEqual(self.items(), 2)
+        self.credmgr("vault", "verify")
+        self.credmgr("vault", "restore", backup, status=LOCKED)
 
     def test_a_locked_keyring_is_not_unlocked(self):
         self.protect_by_service()
@@ -303,7 +321,7 @@ class SecretService(VaultTest):
             "array:objpath:/org/freedesktop/secrets/collection/login")
         self.assertIn("is locked", self.credmgr("token", self.provider, status=LOCKED).err)
         self.assertIn("is locked", self.credmgr("vault", "protect", "secret-service", status=LOCKED).err)
-        # Nobody consents to a token that could not be kept.
+        # No consent to a token that could not be stored.
         self.service.exchanges.clear()
         for more in ((), ("--account", ADA), ("--with-token",)):
             self.assertIn("is locked", self.credmgr("login", self.provider, *more, stdin="t", status=LOCKED).err)
@@ -314,7 +332,7 @@ class SecretService(VaultTest):
         self.keyring.send_signal(signal.SIGSTOP)
         started = time.monotonic()
         self.assertIn("did not answer", self.credmgr("token", self.provider, status=LOCKED).err)
-        # D-Bus itself would wait for 25.
+        # D-Bus itself would wait for 25 seconds.
         self.assertLess(time.monotonic() - started, 20)
         self.keyring.send_signal(signal.SIGCONT)
         self.credmgr("token", self.provider)
@@ -326,13 +344,13 @@ class SecretService(VaultTest):
                 {"DBUS_SESSION_BUS_ADDRESS": "autolaunch:", "DISPLAY": ":77"},
                 {"DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent/bus"}):
             outcome = self.credmgr("token", self.provider, status=LOCKED, environment=environment)
-            self.assertIn("there is no session bus", outcome.err)
+            self.assertIn("no session bus", outcome.err)
         buses = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
         self.assertNotIn("dbus-launch", buses)
 
     @unittest.skipUnless(os.access(STRACE, os.X_OK), "there is no strace")
     def test_a_sync_that_fails_takes_no_key_away(self):
-        """One of them comes behind the moment from which the new key counts."""
+        """One of the failures happens after the new key is in force."""
         self.protect_by_service()
         log = self.file("calls", "")
         for command in (("vault", "rotate"), ("vault", "protect", "secret-service")):

@@ -1,4 +1,4 @@
-"""TLS for the judge's servers: an authority and a certificate for 127.0.0.1, made by openssl when they are needed."""
+"""TLS for the judge's servers: openssl makes an authority and a certificate for 127.0.0.1 when needed."""
 
 import os
 import ssl
@@ -6,7 +6,7 @@ import subprocess
 
 
 class Authority:
-    """Lives as long as its folder."""
+    """An authority that exists as long as its directory."""
 
     def __init__(self, folder):
         self.certificate = os.path.join(folder, "ca.pem")
@@ -19,7 +19,7 @@ class Authority:
         subprocess.run(["openssl", *arguments], check=True, capture_output=True)
 
     def context(self, hosts=()):
-        """What a server on 127.0.0.1 answers with, which may be called by other names, too."""
+        """Returns the context for a server on 127.0.0.1, which may also have other names."""
         request, key, chain, names = (
             os.path.join(self._folder, name) for name in ("server.csr", "server.key", "server.pem", "server.ext"))
         with open(names, "w", encoding="utf-8") as file:

@@ -1,10 +1,10 @@
-import Cryptography
-import HTTP
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrDescriptors
 import Testing
 
-@testable import OAuth
-import Text
+@testable import CredmgrOAuth
+import CredmgrText
 
 struct AuthorizationRequestTests {
   private static let redirect = "http://127.0.0.1:8080/callback"
@@ -39,7 +39,7 @@ struct AuthorizationRequestTests {
     #expect(request.codeVerifier == nil)
   }
 
-  /// RFC 7636, appendix B
+  /// Matches the example of RFC 7636, appendix B.
   @Test func challengeOfTheRFC() {
     let verifier = CodeVerifier("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
     #expect(verifier.challenge(.s256) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM")
@@ -105,7 +105,7 @@ struct AuthorizationRequestTests {
     _ = try Self.answer("state: optional") { _ in [("code", "c")] }
   }
 
-  /// The state is looked at before the error: an error of somebody else does not end the login.
+  /// Checks the state before the error, because another page's error must not end the login.
   @Test func errorInTheRedirect() {
     #expect(throws: OAuthError.stateMismatch) {
       try Self.answer { _ in [("error", "access_denied"), ("state", "other")] }
@@ -118,7 +118,7 @@ struct AuthorizationRequestTests {
     }
   }
 
-  /// RFC 9207, 2.4
+  /// Compares `iss` (RFC 9207, 2.4).
   @Test func issuer() throws {
     let rule = "issuer: https://provider.example"
     _ = try Self.answer(rule) { [("code", "c"), ("state", $0.state), ("iss", "https://provider.example")] }
@@ -188,7 +188,7 @@ struct AuthorizationRequestTests {
         == [("error", "access_denied"), ("state", "s")])
   }
 
-  /// Each differs in one thing from the redirect URI.
+  /// Each differs from the redirect URI in one way.
   @Test(arguments: [
     "http://app.example/done?own=1&code=c", "https://app.example.evil.example/done?own=1&code=c",
     "https://evil.example/done?own=1&code=c", "https://app.example:8443/done?own=1&code=c",
@@ -208,7 +208,7 @@ struct AuthorizationRequestTests {
     }
   }
 
-  /// What stands behind the `?` alone does not say where the provider sent it.
+  /// Pasted parameters without an address do not show where the provider redirected to.
   @Test(arguments: [
     "", " ", "hello", "a b=c", "?", "#", "c", "code=c&state=s", "?code=c&state=s", "#code=c&state=s",
     "/done?code=c&state=s", "//app.example/done?code=c", "https://app.example@evil.example/done?code=c",
@@ -221,7 +221,7 @@ struct AuthorizationRequestTests {
     }
   }
 
-  /// Where a page shows a code, the whole line is one, unless it is an answer.
+  /// If the page shows a code, the whole line is the code, unless it is an answer.
   @Test(
     arguments: [
       ("abc", nil), ("4/abc==", nil), ("ab&c=d", nil), ("code=c&state=s", "c"), ("?code=c", "c"),
@@ -230,7 +230,7 @@ struct AuthorizationRequestTests {
     ] as [(String, String?)]) func pastedFromAPage(_ text: String, _ code: String?) throws
   { #expect(try Fixture.client().outOfBandParameters(pasted: text)?[first: "code"] == code) }
 
-  /// A provider that does not give `state` back: only what looks like an answer is taken for one.
+  /// If the provider does not return `state`, only an answer with the expected shape counts.
   @Test(
     arguments: [
       [("x", "1")], [("scope", "read")], [("code", "c")], [("error", "")], [("error_description", "no")],
@@ -247,7 +247,7 @@ struct AuthorizationRequestTests {
     }
   }
 
-  /// RFC 9207, 2.4: where no issuer is declared, the answer has to be from a server of the provider's.
+  /// Without a declared issuer, the answer must come from one of the provider's servers (RFC 9207, 2.4).
   @Test(
     arguments: [
       "https://other.example", "http://provider.example", "https://provider.example:8443", "https://example", "", "x",
@@ -278,14 +278,14 @@ struct AuthorizationRequestTests {
     _ = try client.authorizationResponse([("code", "c"), ("state", request.state), ("iss", issuer)], to: request)
   }
 
-  /// A `state` that comes back counts, whatever the descriptor says.
+  /// A returned `state` counts, whatever the descriptor says.
   @Test func aHiddenStateIsCompared() throws {
     let hidden = "response: { fields: { state: [] } }\nstate: optional"
     #expect(throws: OAuthError.stateMismatch) { try Self.answer(hidden) { _ in [("code", "c"), ("state", "other")] } }
     _ = try Self.answer(hidden) { [("code", "c"), ("state", $0.state)] }
   }
 
-  /// RFC 9700, 2.1.1
+  /// Sends a proof key for a public client (RFC 9700, 2.1.1).
   @Test func aPublicClientSendsAProofKey() throws {
     func method(_ more: String, _ secret: String?, _ token: String = "", pkce: String = "none") throws -> String? {
       let client = try Fixture.client("pkce: \(pkce)\n" + more, endpoints: token, secret: secret)
@@ -294,7 +294,7 @@ struct AuthorizationRequestTests {
     #expect(try method("", nil) == "S256")
     #expect(try method("client: { authentication: none }", "unused") == "S256")
     #expect(try method("", "secret-1") == nil)
-    // One that does not stand in the address (RFC 7636, 7.2).
+    // The verifier must not be in the address (RFC 7636, 7.2).
     #expect(try method("", nil, pkce: "plain") == "S256")
     #expect(try method("", "secret-1", pkce: "plain") == "plain")
     let ownForm = "token: { url: https://provider.example/t, parameters: { key: \"{client_secret}\" } }"
@@ -308,7 +308,7 @@ struct AuthorizationRequestTests {
     #expect(throws: OAuthError.ownedParameter(.authorization, name: "redirect_uri")) { try Self.request(client) }
   }
 
-  /// RFC 6749, 4.1.2.1
+  /// These codes invite another try (RFC 6749, 4.1.2.1).
   @Test(arguments: ["server_error", "temporarily_unavailable"])
   func theServerCannotAnswerInARedirect(_ code: String) throws {
     let client = try Fixture.client()
@@ -338,7 +338,7 @@ struct AuthorizationRequestTests {
     #expect(found == kind)
   }
 
-  /// A provider compares texts: RFC 6749, 3.1.2.3.
+  /// Providers compare redirect URIs as text (RFC 6749, 3.1.2.3).
   @Test(arguments: ["ncipApp://success", "https://App.example/Done?own=1"])
   func redirectIsSentAsItIsWritten(_ text: String) throws {
     let client = try Fixture.client(

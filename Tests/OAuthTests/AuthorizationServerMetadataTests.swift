@@ -1,10 +1,10 @@
-import HTTP
-import JSON
+import CredmgrHTTP
+import CredmgrJSON
 import Testing
 
-@testable import OAuth
+@testable import CredmgrOAuth
 
-/// RFC 8414, OpenID Connect Discovery 1.0.
+/// Tests metadata (RFC 8414, OpenID Connect Discovery 1.0).
 struct AuthorizationServerMetadataTests {
   @Test(arguments: [
     ("https://a.example", ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"]),
@@ -146,7 +146,7 @@ struct AuthorizationServerMetadataTests {
     #expect(throws: MetadataError.malformed("issuer")) { try Self.read("{\"issuer\": [\"https://a.example\"]}") }
   }
 
-  @Test func longListsAreNobodysMetadata() {
+  @Test func longListsAreRejected() {
     let scopes = Array(repeating: "\"s\"", count: 1001).joined(separator: ",")
     #expect(throws: MetadataError.malformed("scopes_supported")) {
       try Self.read(member: "\"scopes_supported\": [\(scopes)]")

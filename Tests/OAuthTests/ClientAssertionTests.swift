@@ -1,12 +1,12 @@
-import Cryptography
-import Descriptors
-import HTTP
-import JSON
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
 import Testing
 
-@testable import OAuth
+@testable import CredmgrOAuth
 
-/// Whom an assertion is for, and where it goes (RFC 7523, 3).
+/// Tests the audience and the destination of assertions (RFC 7523, 3).
 struct ClientAssertionTests {
   private static let keyed = "client: { authentication: client_secret_jwt }"
 
@@ -27,7 +27,7 @@ struct ClientAssertionTests {
 
   private static func claims(_ audience: String) -> String { keyed + "\nassertion: { claims: { aud: \(audience) } }" }
 
-  /// The issuer where it belongs to the token endpoint, and else that endpoint.
+  /// The audience is an issuer related to the token endpoint, or else that endpoint.
   @Test(arguments: [
     (keyed, "https://provider.example/token"),
     (keyed + "\nissuer: https://id.provider.example/x", "https://id.provider.example/x"),
@@ -43,7 +43,7 @@ struct ClientAssertionTests {
     #expect(try Self.audience(request) == audience)
   }
 
-  /// Whoever gets it could show it to the server that it is for.
+  /// A server that receives an assertion could use it at the server that it is meant for.
   @Test(arguments: [
     "https://honest-as.example", "https://provider.example.honest-as.example", "honest-as.example", "urn:honest:as",
     "https://provider.example:8443/token", "http://provider.example/token", "''",
@@ -56,7 +56,7 @@ struct ClientAssertionTests {
     }
   }
 
-  /// A descriptor of one grant may have no endpoint `token`.
+  /// A descriptor with a single grant may have no endpoint `token`.
   @Test func theOnlyEndpointThatGivesTokens() throws {
     let descriptor = try Fixture.descriptor(
       "grant: client_credentials\nendpoints: { client_credentials: https://provider.example/cc }\n" + Self.keyed)
@@ -79,13 +79,13 @@ struct ClientAssertionTests {
       let kind = try #require(EndpointKind(rawValue: leg))
       let refusal = OAuthError.foreignAssertion(kind, origin: origin)
       #expect(throws: refusal, "\(leg)") { try make(Self.client(legs: "\(leg): \(origin)/x")) }
-      // In a parameter of the leg's own as well.
+      // The endpoint's own parameters count as well.
       let own = "\(leg): { url: '\(origin)/x', parameters: { proof: '{assertion}' } }"
       #expect(throws: refusal, "\(leg)") { try make(Self.client("", legs: own)) }
       #expect(throws: refusal, "\(leg)") {
         try make(Self.client("", legs: "\(leg): { url: '\(origin)/x', headers: { X-Proof: '{assertion}' } }"))
       }
-      // Without an assertion, the leg may be elsewhere.
+      // Without an assertion, the endpoint may be elsewhere.
       #expect(throws: Never.self, "\(leg)") { try make(Self.client("", legs: "\(leg): \(origin)/x")) }
     }
   }
@@ -109,7 +109,7 @@ struct ClientAssertionTests {
     }
   }
 
-  /// The identity endpoint gets the token, and no assertion.
+  /// The identity endpoint gets the token but no assertion.
   @Test func theIdentityEndpointGetsNone() throws {
     let request = try Self.client(legs: "identity: https://api.example/me")
       .identityRequest(Self.credential, nonce: Fixture.nonce)

@@ -1,12 +1,12 @@
-import Cryptography
-import HTTP
-import JSON
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrDescriptors
 import Testing
 
-@testable import OAuth
+@testable import CredmgrOAuth
 
-/// RFC 7591.
+/// Tests client registration (RFC 7591).
 struct ClientRegistrationTests {
   private static func client(
     _ more: String = "", leg: String = "https://provider.example/register", grant: String = "authorization_code"
@@ -120,7 +120,7 @@ struct ClientRegistrationTests {
       .unknownAuthentication("tls_client_auth")
     ),
     (#"{"client_id": "a", "token_endpoint_auth_method": "access_token"}"#, 201, .unknownAuthentication("access_token")),
-    // It would need a secret, and there is none.
+    // This method requires a secret, but the answer has none.
     (
       #"{"client_id": "a", "token_endpoint_auth_method": "client_secret_basic"}"#, 201,
       .unknownAuthentication("client_secret_basic")

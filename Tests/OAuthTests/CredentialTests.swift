@@ -1,11 +1,11 @@
-import Cryptography
-import HTTP
-import JSON
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrDescriptors
 import Testing
 
-@testable import OAuth
-import Text
+@testable import CredmgrOAuth
+import CredmgrText
 
 struct CredentialTests {
   private static let full: Credential = {
@@ -51,7 +51,7 @@ struct CredentialTests {
 
   // MARK: Secrets
 
-  /// Everything that could be printed of a value.
+  /// Returns every printable form of a value.
   private static func printed(_ value: Any) -> String {
     var dumped = ""
     dump(value, to: &dumped)
@@ -92,7 +92,7 @@ struct CredentialTests {
     }
   }
 
-  /// What a provider sends is not part of an error, unless it is meant for people.
+  /// Errors contain only the parts of an answer that are meant for people.
   @Test func noErrorShowsAnAnswer() throws {
     let client = try Fixture.client()
     for response in [
@@ -109,7 +109,7 @@ struct CredentialTests {
   }
 }
 
-/// The end of an ID token (OpenID Connect Core 1.0, 2).
+/// Tests the expiry of ID tokens (OpenID Connect Core 1.0, 2).
 struct IDTokenExpiryTests {
   @Test(
     arguments: [

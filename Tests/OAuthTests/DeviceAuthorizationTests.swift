@@ -1,10 +1,10 @@
-import Cryptography
-import HTTP
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrDescriptors
 import Testing
 
-@testable import OAuth
-import Text
+@testable import CredmgrOAuth
+import CredmgrText
 
 struct DeviceAuthorizationTests {
   private static func client(_ more: String = "") throws -> Client {
@@ -21,7 +21,7 @@ struct DeviceAuthorizationTests {
     return try client(more).deviceAuthorization(answer, scope: ["a"], now: Fixture.now)
   }
 
-  /// RFC 8628, 3.2
+  /// Matches the example of RFC 8628, 3.2.
   @Test func exampleOfTheRFC() throws {
     let device = try Self.device(
       "\"verification_uri_complete\":\"https://example.com/device?user_code=WDJB-MJHT\",\"expires_in\":1800,\"interval\":5"
@@ -37,7 +37,7 @@ struct DeviceAuthorizationTests {
         == "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code&device_code=D&client_id=client-1")
   }
 
-  /// RFC 8628, 5.2: who saw the device code could ask for the token.
+  /// RFC 8628, 5.2: anyone who sees the device code could request the token.
   @Test func theCodeForThePersonIsNotThatOfTheDevice() throws {
     let answer = "{\"device_code\":\"D\",\"user_code\":\"D\",\"verification_uri\":\"https://example.com/device\"}"
     #expect(throws: OAuthError.malformedField(.deviceAuthorization, .userCode)) {
@@ -63,12 +63,12 @@ struct DeviceAuthorizationTests {
     #expect(ours.verificationURIComplete == "https://provider.example/d/WDJB-MJHT")
   }
 
-  /// A person would give a stranger the code there, and whatever stands behind it.
+  /// The user would enter the code on a stranger's page, with whatever follows.
   @Test(arguments: [
     ("https://{host}/?c={user_code}", "https://evil.example"), ("https://{host}:8443/", "https://evil.example:8443"),
     ("https://provider.{host}/", "https://provider.evil.example"),
     ("http://127.0.0.1:{port}/{host}", "http://127.0.0.1:7003"),
-  ]) func aPageOfNobodyIsNotComposed(_ page: String, _ origin: String) throws {
+  ]) func aForeignPageIsNotComposed(_ page: String, _ origin: String) throws {
     let client = try Fixture.client(
       "device: { verification_uri_complete: \"\(page)\" }\nvariables: { host: {}, port: {} }\n"
         + "extra_headers: { X: \"{host}{port}\" }", grant: "device_code",
@@ -99,7 +99,7 @@ struct DeviceAuthorizationTests {
     }
   }
 
-  /// A provider on this machine has no https; one elsewhere may have its page at another host.
+  /// A provider on this machine has no https; another provider's page may be on another host.
   @Test(arguments: ["http://127.0.0.1:7003/d", "https://www.elsewhere.example/device?a=b#c"])
   func aPageOfTheAnswerIsShown(_ page: String) throws {
     let device = try Self.client().deviceAuthorization(
@@ -141,7 +141,7 @@ struct DeviceAuthorizationTests {
 
   // MARK: Polling
 
-  /// RFC 8628, 3.5: five seconds more, from then on.
+  /// RFC 8628, 3.5: five more seconds from then on.
   @Test func slowDownAddsFiveSeconds() {
     var polling = DevicePolling(interval: .seconds(5), slowDown: .add(.seconds(5)), deadline: 1000)
     #expect(polling.next(now: 0) == .wait(.seconds(5)))
@@ -152,7 +152,7 @@ struct DeviceAuthorizationTests {
     #expect(polling.next(now: 25) == .wait(.seconds(15)))
   }
 
-  /// L2P's clients: a fifth more each time, and never sooner than that.
+  /// Clients of L2P wait a fifth longer each time, and never less.
   @Test func slowDownMultiplies() {
     var polling = DevicePolling(interval: .seconds(5), slowDown: .multiply(120), deadline: 1000)
     var waits: [DevicePolling.Step] = []
@@ -176,7 +176,7 @@ struct DeviceAuthorizationTests {
   @Test func expiry() {
     let polling = DevicePolling(interval: .seconds(5), slowDown: .add(.seconds(5)), deadline: 100)
     #expect(polling.next(now: 94) == .wait(.seconds(5)))
-    // The question after the wait would come too late.
+    // The next poll would be too late.
     #expect(polling.next(now: 95) == .expired)
     #expect(polling.next(now: 200) == .expired)
     #expect(polling.timeLeft(now: 200) == .zero)
@@ -204,7 +204,7 @@ struct DeviceAuthorizationTests {
       (.json("{\"error\":\"slow_down\",\"interval\":10}", status: 400), "", .slowDown(interval: .seconds(10))),
       (.json("{\"error\":\"slow_down\",\"interval\":\"11\"}"), "", .slowDown(interval: .seconds(11))),
       (.form("error=slow_down&interval=10"), "response_format: form", .slowDown(interval: .seconds(10))),
-      // Some providers tell a device to wait with 429, or with 500.
+      // Some providers send 429 or 500 to make a device wait.
       (.json("{\"error\":\"slow_down\"}", status: 429), "", .slowDown(interval: nil)),
       (.json("{\"error\":\"authorization_pending\"}", status: 500), "", .pending),
     ] as [(HTTPResponse, String, DeviceAnswer)])
@@ -249,7 +249,7 @@ struct DeviceAuthorizationTests {
     #expect(credential.requestedScope == ["a"])
   }
 
-  /// GitHub, as its descriptor says; ProviderAnswerTests has L2P.
+  /// Tests GitHub's descriptor; ProviderAnswerTests has L2P's.
   @Test func ofTheShippedDescriptors() throws {
     let github = try Client(
       descriptor: ShippedDescriptors.load("github"), identifier: "c", secret: nil, variables: [:])

@@ -1,11 +1,11 @@
-import Cryptography
-import HTTP
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrDescriptors
 import Testing
 
-@testable import OAuth
+@testable import CredmgrOAuth
 
-/// How the client shows who it is, and where parameters go.
+/// Tests client authentication, and the places of parameters.
 struct EndpointRequestTests {
   private static func refresh(
     _ more: String = "", token: String = "", id: String = "client-1", secret: String? = "secret-1"
@@ -18,7 +18,7 @@ struct EndpointRequestTests {
     return try client.refreshRequest(credential, nonce: Fixture.nonce)
   }
 
-  /// RFC 6749, 2.3.1: identifier and secret are form-encoded, so that a colon in one does not end it.
+  /// RFC 6749, 2.3.1: identifier and secret are form-encoded, because a colon would end the identifier.
   @Test(
     arguments: [
       ("client-1", "secret-1", "client-1:secret-1"), ("a:b", "c:d", "a%3Ab:c%3Ad"),
@@ -56,7 +56,7 @@ struct EndpointRequestTests {
   private static let key =
     "-----BEGIN PRIVATE KEY-----\n\(String(repeating: "x", count: 64))\n-----END PRIVATE KEY-----\n"
 
-  /// A private key signs, and goes nowhere as it is, whatever the descriptor says.
+  /// A private key signs but is never sent, whatever the descriptor says.
   @Test(arguments: [
     ("client: { authentication: client_secret_post }", ""), ("", ""),
     ("client: { authentication: none }", "  parameters: { x: \"a{client_secret}\", y: \"{k}\", z: \"{base64(k)}\" }"),
@@ -135,7 +135,7 @@ struct EndpointRequestTests {
     #expect(request.form == "grant_type=refresh_token&token=r%201&key=secret-1")
   }
 
-  /// All of the token endpoint but its parameters is the refresh's, where that says nothing itself.
+  /// A refresh inherits everything from the token endpoint except its parameters, unless it has its own values.
   @Test func whatTheRefreshTakesOver() throws {
     let request = try Self.refresh(
       token: """

@@ -1,15 +1,15 @@
-import Cryptography
-import HTTP
-import JSON
-import Platform
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrPlatform
+import CredmgrDescriptors
 import Synchronization
 import Testing
 
-@testable import OAuth
-import Text
+@testable import CredmgrOAuth
+import CredmgrText
 
-/// Bytes that a test knows, and that are others at each call.
+/// Returns known bytes that differ at each call.
 final class KnownRandom: RandomSource {
   private let calls = Mutex<UInt8>(0)
 
@@ -22,24 +22,24 @@ final class KnownRandom: RandomSource {
   }
 }
 
-/// What tests begin with.
+/// Common values of the tests.
 enum Fixture {
-  /// Where the project lies.
+  /// The project's directory.
   static let project = String(#filePath.split(separator: "/Tests/OAuthTests/")[0])
 
-  /// A clock that stands still.
+  /// A fixed time.
   static let now: Moment = 1_700_000_000
 
   static let nonce = RequestNonce(timestamp: 137_131_200, text: "nonce-1")
 
-  /// A descriptor from its lines; the findings are the failure where there are any.
+  /// Parses a descriptor; throws its findings if there are any.
   static func descriptor(_ text: String) throws -> Descriptor {
     let library = DescriptorLibrary(directories: []) { _ in nil }
     return try library.load(Array(("provider: example\n" + text).utf8), name: "example.yaml").descriptor
   }
 
-  /// A client of a provider with the two endpoints that most tests need, unless `endpoints` describes them; `more` follows
-  /// in the descriptor.
+  /// Returns a client of a provider with the two endpoints that most tests need, unless `endpoints` replaces them;
+  /// `more` is appended to the descriptor.
   static func client(
     _ more: String = "", grant: String = "authorization_code", endpoints: String = "", id: String = "client-1",
     secret: String? = "secret-1", variables: [String: String] = [:]
@@ -74,7 +74,7 @@ extension HTTPResponse {
 }
 
 extension HTTPRequest {
-  /// The whole request as text, in the order in which it is sent.
+  /// The complete request as text, in the order in which it is sent.
   var wire: String {
     let lines = ["\(method) \(uri.text)"] + fields.map { "\($0.name): \($0.value)" }
     return lines.joined(separator: "\n") + "\n" + (body.isEmpty ? "" : "\n\(form)\n")
@@ -83,9 +83,9 @@ extension HTTPRequest {
   var form: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// Files with figures from the RFCs and from other implementations.
+/// Test vectors of the RFCs and other implementations.
 enum Vectors {
-  /// The figures of a file, or of a member of it; there are some.
+  /// Loads the vectors of a file, or of one member; fails if there are none.
   static func load(_ name: String, _ member: String? = nil) throws -> [JSONValue] {
     let folder = String(#filePath.dropLast("Fixture.swift".count)) + "Vectors/"
     let file = try JSONValue.parse(File.read(folder + name + ".json", limit: 1 << 20))

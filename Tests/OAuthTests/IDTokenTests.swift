@@ -1,13 +1,13 @@
-import Cryptography
-import Descriptors
-import HTTP
-import JSON
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
 import Testing
 
-@testable import OAuth
-import Text
+@testable import CredmgrOAuth
+import CredmgrText
 
-/// What is looked at in an ID token before it is kept (OpenID Connect Core 1.0, 3.1.3.7).
+/// Tests the checks of an ID token before it is stored (OpenID Connect Core 1.0, 3.1.3.7).
 struct IDTokenTests {
   private static let issuer = "https://provider.example"
   private static let good: JSONValue = [
@@ -21,7 +21,7 @@ struct IDTokenTests {
     return (parts + [mark]).joined(separator: ".")
   }
 
-  /// The good claims with some in the place of theirs; `null` takes one away.
+  /// Returns the valid claims with some changes; `null` removes one.
   private static func claims(_ changes: JSONValue) -> JSONValue {
     let changed = changes.members ?? []
     let kept = (good.members ?? []).filter { member in !changed.contains { $0.name == member.name } }
@@ -89,7 +89,7 @@ struct IDTokenTests {
     #expect(throws: OAuthError.idToken(.token, .repeated(claim: "aud"))) { try Self.read(Self.token(claims)) }
   }
 
-  /// RFC 7515, appendix A, has the shapes; what is no JWT at all costs no token, and is not kept.
+  /// The shapes are from RFC 7515, appendix A. A text that is not a JWT is not stored, but the token still counts.
   @Test(arguments: ["x", "a.b.c", "e30.e30", "e30.W10.x"]) func textThatIsNone(_ text: String) throws {
     #expect(try Self.read(text).idToken == nil)
     #expect(
@@ -110,7 +110,7 @@ struct IDTokenTests {
     #expect(throws: OAuthError.idToken(.token, .accessTokenHash)) { try Self.read(other) }
   }
 
-  /// The clock of this machine may be wrong; then the provider's own says whether it is valid.
+  /// If this machine's clock is wrong, the provider's clock decides.
   @Test func ourClockIsWrong() throws {
     let token = Self.token(Self.good)
     let date = "Tue, 14 Nov 2023 22:13:20 GMT"
@@ -138,7 +138,7 @@ struct IDTokenTests {
         .json("{\"access_token\":\"t\",\"refresh_token\":\"refresh-2\",\"id_token\":\"\(idToken)\"}"), .refresh,
         refreshing: previous, now: Fixture.now)
     }
-    // The new refresh token may be the only good one.
+    // The new refresh token may be the only valid one.
     for (changes, fault) in [
       (["sub": "eve"], .subject), (["nonce": "m"], .nonce),
       (["iss": "https://e.example"], .issuer(expected: Self.issuer, found: "https://e.example")),
@@ -154,7 +154,7 @@ struct IDTokenTests {
       }
       #expect(credential.idToken == Secret(Self.token(Self.claims(changes))))
     }
-    // An answer without one keeps the one before.
+    // An answer without an ID token keeps the previous one.
     #expect(
       try client.outcome(.json("{\"access_token\":\"t\"}"), .refresh, refreshing: previous, now: Fixture.now).issued()
         .credential.idToken == previous.idToken)
@@ -182,7 +182,7 @@ struct IDTokenTests {
       try Self.login("nonce: true") { _ in Self.claims(["nonce": "another"]) }
     }
     #expect(throws: OAuthError.missingField(.token, .idToken)) { try Self.login("nonce: true") { _ in nil } }
-    // Who did not ask for one, or sent no nonce, does without.
+    // A login that requested no ID token, or sent no nonce, needs none.
     #expect(try Self.login("nonce: true", scope: ["read"]) { _ in nil }.idToken == nil)
     #expect(try Self.login("") { _ in nil }.idToken == nil)
     #expect(try Self.login("") { _ in Self.good }.idToken != nil)

@@ -1,8 +1,8 @@
-import Cryptography
-import HTTP
+import CredmgrCryptography
+import CredmgrHTTP
 import Testing
 
-@testable import OAuth
+@testable import CredmgrOAuth
 
 struct KnownSecretsTests {
   private static func masked(_ text: String, _ secrets: String...) -> String {
@@ -15,15 +15,15 @@ struct KnownSecretsTests {
     arguments: [
       ("", ""), ("nothing", "nothing"), ("s3cret+/=", "…"), ("a s3cret+/= b s3cret+/=", "a … b …"),
       ("s3cret%2B%2F%3D", "…"), ("s3cret%2b%2f%3d", "…"), ("7333637265742b2f3d", "…"), ("7333637265742B2F3D", "…"),
-      // base64 of it, alone and behind one and two bytes
+      // In base64, alone and after one and two bytes.
       ("czNjcmV0Ky89", "…9"), ("xzcmV0", "xzcmV0"),
       ("eHMzY3JldCsvPQ==", "eH…Q=="), ("eHhzM2NyZXQrLz0=", "eHh…0="),
-      // cut off
+      // Cut off.
       ("the token s3cret+/", "the token …"), ("s3cret", "s3cret"),
     ])
   func everyForm(_ text: String, _ expected: String) { #expect(Self.masked(text, "s3cret+/=") == expected) }
 
-  /// What a server publishes is not taken for a secret, so that it is not masked where it is sent next.
+  /// Published metadata is not masked when it is sent later.
   @Test func metadata() {
     let known = KnownSecrets()
     known.learn(
@@ -42,7 +42,7 @@ struct KnownSecretsTests {
     }
   }
 
-  /// A provider may repeat what it was sent as far as it likes to.
+  /// A provider may quote any part of a request.
   @Test func theBeginningOfAToken() {
     let known = KnownSecrets()
     var credential = Credential(grant: .authorizationCode, accessToken: Secret("at_0123456789abcdef"), obtainedAt: 0)
@@ -53,12 +53,48 @@ struct KnownSecretsTests {
     #expect(known.masked("RT.01234 is short") == "RT.01234 is short")
   }
 
+  /// The secrets of any answer are masked, but its other words are not.
+  @Test(arguments: [
+    (HTTPResponse.json(#"{"a": [{"refresh-token": "the-secret"}], "error": "busy"}"#, status: 400)),
+    .form("error=busy&access_token=the-secret"), .json(#"{"body": {"ticket": "the-secret"}, "error": "busy"}"#),
+    .json(#"{"client_secret": ["the-secret"]}"#), HTTPResponse(status: 401, fields: ["X-Ticket": "the-secret"]),
+  ]) func secretsOfAnAnswer(_ answer: HTTPResponse) throws {
+    let known = KnownSecrets()
+    known.learn(
+      answer,
+      of: try Fixture.client("response: { fields: { id_token: body.ticket, access_token: \"header:X-Ticket\" } }")
+        .descriptor)
+    #expect(known.masked("busy: the-secret") == "busy: …" && known.reveals("a(the-secret)"))
+    #expect(known.masked("code error ticket") == "code error ticket")
+  }
+
+  @Test func secretsOfARedirect() throws {
+    let known = KnownSecrets()
+    let page =
+      "authorization: { url: https://provider.example/a, rename: { state: s }, response: { fields: { code: c } } }"
+    let descriptor = try Fixture.client(endpoints: page).descriptor
+    known.learn([("s", "the-state"), ("c", "the-code"), ("error", "access_denied")], of: descriptor)
+    #expect(known.masked("access_denied the-code the-state") == "access_denied … …")
+  }
+
+  /// Values that may be secret because of their names are still allowed in a text; known secrets are not.
+  @Test func aSecretIsNoName() {
+    let known = KnownSecrets()
+    known.learn(Secret("token-of-ana"))
+    known.learn(Secret("short"))
+    known.learn(HTTPResponse.json(#"{"custom": "nothing secret"}"#))
+    for name in ["token-of-ana", "ana (token-of-ana)", "746f6b656e2d6f662d616e61", "short"] {
+      #expect(known.reveals(name), "\(name)")
+    }
+    for name in ["ana", "shorty", "nothing secret", "token-1", ""] { #expect(!known.reveals(name), "\(name)") }
+  }
+
   @Test func aSecretThatIsPartOfAnother() {
     #expect(Self.masked("abcd-efgh abcd", "abcd", "abcd-efgh") == "… …")
     #expect(Self.masked("abc", "abc") == "abc", "too short to be a secret")
   }
 
-  @Test func aMarkBehindItDoesNotHideIt() { #expect(!Self.masked("token-1\u{301}", "token-1").contains("token-1")) }
+  @Test func aCombiningMarkHidesNothing() { #expect(!Self.masked("token-1\u{301}", "token-1").contains("token-1")) }
 
   private static let uri = try? URI(parsing: "https://p.example/t?code=code-1&scope=read")
 
@@ -96,7 +132,7 @@ struct KnownSecretsTests {
     #expect(known.masked("token-12 read-write short correlation-1") == "… read-write short correlation-1")
   }
 
-  /// Forms in which a server may write back what it was sent.
+  /// Forms in which a server may quote a secret.
   @Test(arguments: ["a%252Fb%253Dc-1", "A/B=C-1", "a/b=c-1", "a\\/b=c-1", "YS9iPWMtMQ==", "612f623d632d31"])
   func writtenBack(_ form: String) {
     let masked = Self.masked("<\(form)>", "a/b=c-1")
@@ -105,7 +141,7 @@ struct KnownSecretsTests {
 
   @Test func inHTML() { #expect(Self.masked("<p>a&amp;b&lt;c&quot;</p>", "a&b<c\"") == "<p>…</p>") }
 
-  /// Each part of a JWT says as much as the whole.
+  /// Each part of a JWT is as secret as the whole.
   @Test func partsOfAJWT() {
     let parts = ["eyJhbGciOiJFUzI1NiJ9", "eyJzdWIiOiJjbGllbnQtMSJ9", "c2lnbmF0dXJlLTEyMzQ1"]
     for part in parts {

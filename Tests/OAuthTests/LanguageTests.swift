@@ -1,13 +1,13 @@
-import Cryptography
-import HTTP
-import JSON
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrDescriptors
 import Testing
 
-@testable import OAuth
-import Text
+@testable import CredmgrOAuth
+import CredmgrText
 
-/// What a descriptor can say about a request and its answer beyond the RFCs.
+/// Tests the descriptor features that go beyond the RFCs.
 struct LanguageTests {
   private static let nonce = RequestNonce(timestamp: 1_800_000_000, text: "n1")
 
@@ -30,7 +30,7 @@ struct LanguageTests {
 
   // MARK: Variables in a host
 
-  /// Before anything is sent: behind the consent it would cost the code.
+  /// The error comes before anything is sent. After the consent, it would cost the code.
   @Test(
     arguments: [
       ("https://{x}.p.example/t", "evil.example/"), ("https://{x}.p.example/t", "a@evil.example"),
@@ -83,14 +83,14 @@ struct LanguageTests {
         headers: { X: '{request_method} {request_host} {request_path} {request_body}{request_query || "-"}' }
       """)
     #expect(request.fields["X"] == "POST p.example /token \(request.form)-")
-    // What has a line break is no header.
+    // A header's value cannot contain a line break.
     #expect(throws: OAuthError.malformedHeader(name: "X")) {
       try Self.token("  send: query\n  headers: { X: '{request_query}' }")
     }
   }
 
-  /// OCLC's own figures, of the page about its signature and of its library: the key is the secret as text, host and path
-  /// are the service's fixed ones, and the query is sorted.
+  /// The numbers are OCLC's own, from its page on signatures and from its library: the key is the secret as text, host
+  /// and path are fixed, and the query is sorted.
   @Test func signatureOfOCLC() throws {
     for vector in try Vectors.load("oclc-hmac") {
       func text(_ name: String) throws -> String { try #require(vector[name]?.text) }
@@ -147,7 +147,7 @@ struct LanguageTests {
       uri.fragment?.hasPrefix("/oauth/authorize?response_type=code&client_id=client-1&redirect_uri=http%3A") == true)
   }
 
-  /// WeChat wants a fragment behind everything.
+  /// WeChat requires a fragment at the very end.
   @Test func aFragmentStaysBehindTheQuery() throws {
     let client = try Fixture.client(endpoints: "authorization: { url: 'https://p.example/connect#wechat_redirect' }")
     let uri = try client.authorizationRequest(
@@ -183,7 +183,7 @@ struct LanguageTests {
     #expect(jwt.mark == HashAlgorithm.sha256.authenticationCode(for: Array(jwt.text.utf8), key: Array("secret-1".utf8)))
   }
 
-  /// What Apple wants for a secret: a JWT that a key on P-256 signs.
+  /// Apple's client secret is a JWT signed by a key on P-256.
   @Test func aSignedSecret() throws {
     let more = """
       assertion:
@@ -220,7 +220,7 @@ struct LanguageTests {
     }
   }
 
-  // A key for tests alone, of `openssl ecparam -genkey`.
+  // A key only for tests, made by `openssl ecparam -genkey`.
   private static let ecKey = """
     -----BEGIN PRIVATE KEY-----
     MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg+EHBrDCnG3nsUVlI
@@ -263,7 +263,7 @@ struct LanguageTests {
     #expect(try Self.answer(.json("{\"access_token\": \"opaque\"}"), rules).expiresAt == nil)
   }
 
-  /// Instagram, Threads and Facebook refresh with the access token; COROS gives no new one.
+  /// Instagram, Threads and Facebook refresh with the access token; COROS returns no new one.
   @Test func refreshWithTheAccessToken() throws {
     let client = try Fixture.client(
       "response: { fields: { refresh_token: access_token } }",
@@ -312,7 +312,7 @@ struct LanguageTests {
     #expect(long.accessToken == Secret("long") && long.kept == ["user": "7"])
   }
 
-  /// Xero's connections are a list of tenants.
+  /// Xero returns a list of tenants.
   @Test func anIdentityThatIsAList() throws {
     let client = try Fixture.client(
       "account: 0.name", endpoints: "identity: { url: \"https://p.example/me\", response: { keep: { tenant: 0.id } } }")
@@ -355,7 +355,7 @@ struct LanguageTests {
         """)
   }
 
-  /// 1.0 without "a" names the callback on the page (TripIt).
+  /// OAuth 1.0 without "a" passes the callback to the page (TripIt).
   @Test func theCallbackOnThePage() throws {
     for (rules, isOnPage) in [("callback: authorization", true), ("verifier: optional", false)] {
       let client = try Self.oauth1(rules)

@@ -1,9 +1,9 @@
-import Cryptography
-import HTTP
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrDescriptors
 import Testing
 
-@testable import OAuth
+@testable import CredmgrOAuth
 
 struct LoginRequestsTests {
   private static func plan(
@@ -28,6 +28,19 @@ struct LoginRequestsTests {
       }
       return lines.map { $0 + "\n" }.joined()
     }.joined(separator: "\n")
+  }
+
+  /// While another account is logged in, the provider is asked to let the person choose.
+  @Test func choosingThePerson() throws {
+    let client = try Fixture.client(
+      endpoints: "authorization: { url: https://provider.example/a, choose: { prompt: login, hint: \"{identity}\" } }")
+    func sent(_ person: PersonChoice?) throws -> [String] {
+      let planned = try LoginRequests(.authorizationCode, client, scope: [], choosing: person, hasToken: false)
+      return planned.requests[0].query.filter { ["prompt", "hint"].contains($0.name) }.map(\.value)
+    }
+    #expect(try sent(nil) == [])
+    #expect(try sent(PersonChoice(identity: nil)) == ["login"])
+    #expect(try sent(PersonChoice(identity: "ada")) == ["login", "ada"])
   }
 
   @Test func authorizationCode() throws {
@@ -71,7 +84,7 @@ struct LoginRequestsTests {
     #expect(planned.requests.map(\.isLater) == [false, false, false, true])
   }
 
-  /// What a token becomes is shown wherever it becomes that: behind the login, and behind a refresh where it follows that, too.
+  /// Shows an exchange wherever it happens: after the login, and also after a refresh if it follows one.
   @Test(
     arguments: [
       ("token", [EndpointKind.authorization, .token, .tokenExchange, .refresh]),
@@ -83,7 +96,7 @@ struct LoginRequestsTests {
     let planned = try Self.plan(client, .authorizationCode)
     #expect(planned.requests.map(\.kind) == kinds)
     #expect(planned.requests.map(\.isLater) == Array([false, false, false, true, true].prefix(kinds.count)))
-    // A token of the client itself is obtained by the same requests each time.
+    // A client's own token always uses the same requests.
     let machine = try Fixture.client(
       "", grant: "client_credentials",
       endpoints: """
@@ -93,7 +106,7 @@ struct LoginRequestsTests {
     #expect(try Self.plan(machine, .clientCredentials).requests.map(\.kind) == [.clientCredentials, .tokenExchange])
   }
 
-  /// A token that the person has is only asked about.
+  /// A token from the user is only checked.
   @Test func aGivenToken() throws {
     let client = try Fixture.client("account: login", endpoints: "identity: https://api.provider.example/me")
     #expect(try Self.plan(client, .authorizationCode, hasToken: true).requests.map(\.kind) == [.identity])
@@ -129,7 +142,7 @@ struct LoginRequestsTests {
       code.requests.map(\.url) == ["<base>/authorize", "<base>/token", "<instance_url>/me/<user.id>", "<base>/token"])
   }
 
-  /// Of every shipped descriptor, with all its grants, before a client is registered and after.
+  /// Shows every grant of every shipped descriptor, before and after a client is registered.
   @Test(arguments: try ShippedDescriptors.identifiers(), [false, true])
   func everyShippedDescriptor(_ identifier: String, _ registered: Bool) throws {
     let descriptor = try ShippedDescriptors.load(identifier)
@@ -147,11 +160,11 @@ struct LoginRequestsTests {
     }
   }
 
-  /// What is shown has the names that are sent: the same requests as a real login's, name for name.
+  /// A dry run shows the same requests as a real login, name for name.
   @Test(arguments: try ShippedDescriptors.identifiers())
   func theNamesAreThoseOfARealLogin(_ identifier: String) throws {
     let descriptor = try ShippedDescriptors.load(identifier)
-    // Where a person has to give a value first, the real login has one that the planned has not.
+    // The real login has a value that the user must give first; the dry run has none.
     guard descriptor.grants.contains(.authorizationCode), descriptor.assertion == nil,
       descriptor.variables.allSatisfy({ $0.defaultValue != nil }) || descriptor.variables.isEmpty
     else { return }

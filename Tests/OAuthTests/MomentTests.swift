@@ -1,8 +1,8 @@
-import Descriptors
+import CredmgrDescriptors
 import Testing
 
-@testable import OAuth
-import Text
+@testable import CredmgrOAuth
+import CredmgrText
 
 struct MomentTests {
   /// Computed with date(1).
@@ -62,7 +62,7 @@ struct MomentTests {
     "2013-08-23T18:45:29.", "Fri, 23 Aug 2013 18:45:29 GMT", "+013-08-23T18:45:29Z", "２０１３-08-23T18:45:29Z",
   ]) func nonsense(_ text: String) { #expect(Moment(text) == nil) }
 
-  /// The leap second of 2016, which is the first second of 2017 to a clock without leap seconds.
+  /// A clock without leap seconds reads the leap second of 2016 as the first second of 2017.
   @Test func leapSecond() { #expect(Moment("2016-12-31T23:59:60Z") == 1_483_228_800) }
 
   @Test(

@@ -1,12 +1,12 @@
-import Cryptography
-import HTTP
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrDescriptors
 import Testing
 
-@testable import OAuth
-import Text
+@testable import CredmgrOAuth
+import CredmgrText
 
-/// The endpoints of RFC 5849, section 2, and how a signature travels (3.5).
+/// Tests the endpoints of RFC 5849, section 2, and where signatures go (3.5).
 struct OAuth1FlowTests {
   private static func client(_ rules: String = "", more: String = "") throws -> Client {
     try Fixture.client(
@@ -18,7 +18,7 @@ struct OAuth1FlowTests {
       id: "dpf43f3p2l4k3l03", secret: "kd94hf93k423kf44")
   }
 
-  /// RFC 5849, 1.2, with the realm that the RFC has, which is not signed.
+  /// Matches RFC 5849, 1.2, with the RFC's realm, which is not signed.
   @Test func temporaryCredentialsOfTheRFC() throws {
     let client = try Self.client("realm: Photos")
     let request = try client.temporaryCredentialsRequest(
@@ -34,7 +34,7 @@ struct OAuth1FlowTests {
         """)
   }
 
-  /// RFC 5849, 1.2
+  /// Matches RFC 5849, 1.2.
   @Test func protectedResourceOfTheRFC() throws {
     let client = try Self.client()
     var credential = Fixture.credential("nnch734d00sl2jdk", grant: .oauth1)
@@ -43,7 +43,7 @@ struct OAuth1FlowTests {
       method: "GET", uri: try URI(parsing: "https://photos.example.net/photos?file=vacation.jpg&size=original"))
     let signed = try client.presenting(
       credential, on: request, nonce: RequestNonce(timestamp: 137_131_202, text: "chapoH"))
-    // The RFC's own signature is for `http`, which a credential does not go over.
+    // The RFC's own signature is for `http`, over which credmgr sends no credential.
     #expect(
       signed.fields["Authorization"] == """
         OAuth oauth_consumer_key="dpf43f3p2l4k3l03", oauth_token="nnch734d00sl2jdk", \
@@ -97,7 +97,7 @@ struct OAuth1FlowTests {
     #expect(request.wire == "POST https://photos.example.net/initiate?\(Self.protocolForm)\n")
   }
 
-  /// A body that is no form, and a request without one, cannot carry parameters (3.5.2).
+  /// Only a form can carry parameters (3.5.2).
   @Test(arguments: ["GET", "HEAD", "PUT"]) func bodyTransportFallsBackToTheHeader(_ method: String) throws {
     let client = try Self.client("transport: body, signature_method: PLAINTEXT")
     var request = HTTPRequest(method: method, uri: try URI(parsing: "https://photos.example.net/p"))
@@ -118,7 +118,7 @@ struct OAuth1FlowTests {
     #expect(request.fields["Authorization"]?.contains("oauth_version=\"1.0\"") == true)
   }
 
-  /// What a caller signs a form with takes part in the signature; a plus there is a space.
+  /// The fields of a caller's form are signed; a plus sign in a form means a space.
   @Test func formOfTheCallerIsSigned() throws {
     let client = try Self.client()
     let request = HTTPRequest(
@@ -176,7 +176,7 @@ struct OAuth1FlowTests {
     #expect(page.text == "https://provider.example/authorize?oauth_token=hh5s93j4hdidpola")
   }
 
-  /// oauthlib's servers take 20 to 30 letters and digits, without a word in the descriptor.
+  /// Servers built on oauthlib accept nonces of 20 to 30 letters and digits, so this is the default.
   @Test func nonce() throws {
     let nonce = RequestNonce(now: Fixture.now, random: SystemRandomSource())
     let request = try Self.client("transport: query").temporaryCredentialsRequest(
@@ -186,13 +186,13 @@ struct OAuth1FlowTests {
     #expect(text.allSatisfy { $0.isASCII && ($0.isNumber || $0.isLowercase) })
   }
 
-  /// As Authlib's servers write it.
+  /// Servers built on Authlib write it this way.
   @Test func callbackThatIsConfirmedWithACapital() throws {
     let response = HTTPResponse.form("oauth_token=t&oauth_token_secret=s&oauth_callback_confirmed=True")
     #expect(try Self.client().temporaryCredentials(response, callback: "oob").token == Secret("t"))
   }
 
-  /// The extension "problem reporting", without a word in the descriptor.
+  /// The "problem reporting" extension works by default.
   @Test(arguments: [EndpointKind.temporaryCredentials, .token]) func problem(_ kind: EndpointKind) throws {
     let client = try Self.client()
     let answer = HTTPResponse(
@@ -206,6 +206,27 @@ struct OAuth1FlowTests {
         _ = try client.outcome(answer, kind, grant: .oauth1, scope: [], now: Fixture.now).issued()
       }
     }
+  }
+
+  /// Some servers report the problem in the challenge. The descriptor may say what a code means; the code stays.
+  @Test(arguments: ["", "{}", "{\"error\": \"\"}", "401 Unauthorized"])
+  func problemInTheChallenge(_ body: String) throws {
+    let client = try Self.client(more: "response: { errors: { meanings: { signature_invalid: invalid_client } } }")
+    func refusal(_ challenge: String) -> OAuthError? {
+      let fields: HTTPFields = ["WWW-Authenticate": challenge]
+      let answer = HTTPResponse(status: 401, fields: fields, body: Array(body.utf8))
+      do throws(OAuthError) { _ = try client.temporaryCredentials(answer, callback: "oob") } catch { return error }
+      return nil
+    }
+    func told(_ code: String, _ words: String?) -> OAuthError {
+      .refused(.temporaryCredentials, ErrorResponse(code: code, words: words, status: 401))
+    }
+    #expect(
+      refusal("OAuth realm=\"a, b\", oauth_problem=\"timestamp_refused\"") == told("timestamp_refused", nil))
+    #expect(
+      refusal("OAuth oauth_problem=signature_invalid, oauth_problem_advice=\"check%20it\"")
+        == told("invalid_client", "signature_invalid: check it"))
+    #expect(refusal("Basic realm=\"x\", oauth_problem=\"other\"") == told("http_401", nil))
   }
 
   @Test(arguments: ["", "&oauth_callback_confirmed=false", "&oauth_callback_confirmed="])
@@ -246,7 +267,7 @@ struct OAuth1FlowTests {
         [("oauth_token", "hh5s93j4hdidpola"), ("oauth_problem", "user_refused")],
         .refused(.authorization, ErrorResponse(code: "access_denied", words: "user_refused", status: nil))
       ),
-      // Authlib's servers leave the token out.
+      // Servers built on Authlib omit the token.
       (
         [("error", "access_denied"), ("error_description", "no")],
         .refused(.authorization, ErrorResponse(code: "access_denied", words: "no", status: nil))
@@ -302,7 +323,7 @@ struct OAuth1FlowTests {
     #expect(field.contains("oauth_token=\"A%3D1\""))
     #expect(field.contains("oauth_session_handle=\"h1\""))
 
-    // What the answer to a refresh leaves out stays.
+    // Values that a refresh omits stay.
     let refreshed = try client.outcome(
       .form("oauth_token=B"), .refresh, refreshing: credential, now: Fixture.now + .seconds(3600)
     ).issued().credential

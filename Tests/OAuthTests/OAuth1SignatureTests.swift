@@ -1,12 +1,12 @@
-import Cryptography
-import HTTP
-import JSON
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrDescriptors
 import Testing
 
-@testable import OAuth
+@testable import CredmgrOAuth
 
-/// A signed request of another implementation or of RFC 5849.
+/// A signed request from another implementation or RFC 5849.
 struct SignatureVector: CustomTestStringConvertible, Sendable {
   let name: String
   let request: HTTPRequest
@@ -15,7 +15,7 @@ struct SignatureVector: CustomTestStringConvertible, Sendable {
   let clientSecret: String
   let tokenSecret: String
   let baseString: String?
-  /// Whether the text is signed as it stands, whatever the request is.
+  /// Whether to sign the text itself, instead of a request.
   let isFixed: Bool
   let signature: String
 
@@ -78,7 +78,7 @@ struct OAuth1SignatureTests {
     #expect(methods.isSuperset(of: [.hmacSHA1, .hmacSHA256, .rsaSHA1, .plaintext]))
   }
 
-  /// RFC 5849, 3.4.1.1 prints a signature that nobody can verify; erratum 2550 has the right one.
+  /// The signature in RFC 5849, 3.4.1.1 is wrong; erratum 2550 corrects it.
   @Test func theErratumAndNotTheRFC() throws {
     let vector = try #require(try SignatureVector.all().first { $0.name == "rfc5849-3.4.1-erratum2550" })
     #expect(vector.signature == "r6/TJjbCOr97/+UU0NsvSne7s5g=")
@@ -148,8 +148,8 @@ struct OAuth1SignatureTests {
     #expect(OAuth1Signature.baseString(request, []) == vector["base_string"]?.text)
   }
 
-  /// The extension is the caller's: a body that is no form is not part of the base string, and the hash of it is one
-  /// parameter more.
+  /// Extensions are up to the caller: a body that is not a form is not part of the base string, and its hash is one
+  /// more parameter.
   @Test(
     arguments: try Vectors.load(
       "oauth1-normalization", "body_hash"))

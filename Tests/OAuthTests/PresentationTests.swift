@@ -1,9 +1,9 @@
-import Cryptography
-import HTTP
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrDescriptors
 import Testing
 
-@testable import OAuth
+@testable import CredmgrOAuth
 
 struct PresentationTests {
   private static let api = "https://api.provider.example/resource"
@@ -73,7 +73,7 @@ struct PresentationTests {
     #expect(
       try Self.present(Self.oclc, credential).fields["Authorization"]
         == "bearer tk_1, principalID=\"8eaa9f92\", principalIDNS=\"urn:oclc:wms:da\"")
-    // What is not known is left out.
+    // Parameters without a value are left out.
     credential.kept = ["principalIDNS": "n"]
     #expect(try Self.present(Self.oclc, credential).fields["Authorization"] == "bearer tk_1, principalIDNS=\"n\"")
     credential.kept = [:]
@@ -117,12 +117,12 @@ struct PresentationTests {
         """)
     credential.kept["institution"] = "91475"
     #expect(try Self.present(more, credential).fields["X-Institution"] == "91475")
-    // What the caller says itself stays, in whatever case it is written.
+    // The caller's own headers stay, whatever their case.
     let own = try Self.present(more, credential, fields: ["accept": "text/html"])
     #expect(own.fields.values("Accept") == ["text/html"])
   }
 
-  /// Two credentials on one request would be ambiguous, and one that is dropped without a word would be missed.
+  /// Two credentials on one request would be ambiguous, and silently dropping one would be confusing.
   @Test(
     arguments: [
       ("", "authorization"), ("header_style: { header: PRIVATE-TOKEN }", "Private-Token"),
@@ -132,14 +132,14 @@ struct PresentationTests {
     #expect(throws: OAuthError.credentialHeader(name)) { try Self.present(style, fields: [name: "another"]) }
   }
 
-  /// Another header of that name is the caller's.
+  /// This header may have the caller's own value, because the credential uses another header.
   @Test func aCallersAuthorizationBesideAnotherHeader() throws {
     let request = try Self.present("header_style: { header: PRIVATE-TOKEN }", fields: ["Authorization": "Basic eA=="])
     #expect(request.fields["Authorization"] == "Basic eA==")
     #expect(request.fields["PRIVATE-TOKEN"] == "token-1")
   }
 
-  /// What goes into the URL or the body is in no header.
+  /// Headers cannot carry a signature that belongs in the URL or body.
   @Test(arguments: ["query", "body"]) func aSignatureOutsideTheHeaders(_ transport: String) throws {
     let client = try Fixture.client(
       "oauth1: { transport: \(transport) }", grant: "oauth1",
@@ -189,7 +189,7 @@ struct PresentationTests {
     }
   }
 
-  /// Without hosts, a credential goes where its endpoints are.
+  /// Without hosts, a credential may go to its endpoints' hosts.
   @Test func hostsOfTheEndpoints() throws {
     let client = try Fixture.client(endpoints: "identity: https://me.example:8443/me")
     let credential = Fixture.credential()
@@ -204,7 +204,7 @@ struct PresentationTests {
       variables: ["tenant": "one"])
     var credential = Fixture.credential()
     #expect(client.hosts(for: credential) == ["one.example"])
-    // Subdomains are not the provider's to give.
+    // A provider cannot allow subdomains in an answer.
     credential.kept["instance_url"] = "*.example"
     #expect(client.hosts(for: credential) == ["one.example"])
     credential.kept["instance_url"] = "https://na1.force.example/base"

@@ -1,14 +1,14 @@
-import Cryptography
-import HTTP
-import Platform
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrPlatform
+import CredmgrDescriptors
 import Testing
 
-@testable import OAuth
-import Text
+@testable import CredmgrOAuth
+import CredmgrText
 
-/// Answers as the providers' own documentation describes them, read by the shipped descriptors. The pages are named in the
-/// descriptors; names and shapes are theirs, the values are made up.
+/// Reads answers from the providers' documentation with the shipped descriptors. The descriptors name the pages. Names
+/// and shapes are real; the values are invented.
 struct ProviderAnswerTests {
   private static func client(_ identifier: String, _ variables: [String: String] = [:]) throws -> Client {
     let descriptor = try ShippedDescriptors.load(identifier)
@@ -26,7 +26,7 @@ struct ProviderAnswerTests {
     ).issued().credential
   }
 
-  /// The word that an answer is refused with.
+  /// Returns the error code of a refused answer; `nil` if it is accepted.
   private static func refusal(_ read: () throws -> Any) throws -> String? {
     do {
       _ = try read()
@@ -393,7 +393,7 @@ struct ProviderAnswerTests {
         + "&expires_at=2013-08-23%2018:45:29Z&refresh_token=rt_25fXauhJC09E4kwFxcf4TREkTnaRYWHgJA0W"
         + "&refresh_token_expires_in=604799&refresh_token_expires_at=2013-08-30%2018:25:29Z")
     let answer = try client.authorizationResponse(FormParameters(decoding: target.fragment ?? ""), to: request)
-    // 18:45:29 in UTC, wherever this machine is.
+    // 18:45:29 in UTC, whatever this machine's time zone.
     let credential = try client.credential(answer, now: 1_377_282_330)
     #expect(credential.accessToken == Secret("tk_TBHrsDbSrWW1oS7d3gZr7NJb7PokyOFlf0pr"))
     #expect(credential.refreshToken == Secret("rt_25fXauhJC09E4kwFxcf4TREkTnaRYWHgJA0W"))
@@ -424,7 +424,7 @@ struct ProviderAnswerTests {
       .implicit, redirectURI: "ncipApp://success", scope: ["WMS_NCIP"], random: KnownRandom(), nonce: Fixture.nonce)
     #expect(!request.uri.queryParameters.contains("authenticatingInstitutionId"))
     #expect(request.uri.queryParameters[first: "contextInstitutionId"] == "91475")
-    // Without that it is missed before anything is sent.
+    // A missing variable causes an error before anything is sent.
     #expect(throws: ProviderError.self) { try Self.client("oclc", variables) }
   }
 

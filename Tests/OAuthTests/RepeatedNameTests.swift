@@ -1,11 +1,11 @@
-import Cryptography
-import Descriptors
-import HTTP
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
 import Testing
 
-@testable import OAuth
+@testable import CredmgrOAuth
 
-/// A parameter or a member that is read is there once (RFC 6749, 3.1).
+/// Tests that a repeated parameter or member is an error (RFC 6749, 3.1).
 struct RepeatedNameTests {
   private static func error(_ read: () throws -> Any) -> OAuthError? {
     do {
@@ -40,7 +40,7 @@ struct RepeatedNameTests {
     #expect(Self.error { try Self.redirect(text, more) } == .repeated(.authorization, name: name))
   }
 
-  /// Anybody can send a browser to the port that waits: that ends no login.
+  /// Any page can send a browser to the waiting port, so this does not end the login.
   @Test(arguments: ["code=1&code=2&state=x", "code=1&state=x&state=y", "code=1&code=2"])
   func aRedirectThatDoesNotKnowTheState(_ text: String) throws {
     for more in ["", "state: optional"] {
@@ -107,7 +107,7 @@ struct RepeatedNameTests {
     #expect(try Self.answer(.json(json)).accessToken == Secret("a"))
   }
 
-  /// The access token is in doubt, and the new refresh token may be the only good one.
+  /// The access token is ambiguous, but the new refresh token may be the only valid one.
   @Test func aRefreshLosesNothing() throws {
     var previous = Fixture.credential()
     previous.refreshToken = Secret("refresh-1")

@@ -1,14 +1,14 @@
-import Cryptography
-import HTTP
-import Platform
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrPlatform
+import CredmgrDescriptors
 import Testing
 
-@testable import OAuth
+@testable import CredmgrOAuth
 
-/// The descriptors of the project.
+/// The shipped descriptors.
 enum ShippedDescriptors {
-  /// What a provider's answer may say for each field that a shipped descriptor bounds.
+  /// Example answers for the limited fields of shipped descriptors.
   static let instance = "https://acme.my.salesforce.com"
   static let folder = Fixture.project + "/providers"
 
@@ -22,11 +22,11 @@ enum ShippedDescriptors {
   }
 }
 
-/// Every request that the shipped descriptors yield, beside what they yielded when somebody last looked.
+/// Compares every request of the shipped descriptors with the last reviewed version.
 struct ShippedRequestTests {
   private static let folder = String(#filePath.dropLast("ShippedRequestTests.swift".count)) + "Goldens"
 
-  /// What a person would give for the variables that have no default.
+  /// Example values for the variables without a default.
   private static let values = [
     "host": "github.example.org", "authenticating_institution": "128807", "context_institution": "91475",
     "institution": "128807", "temporary_credentials_url": "https://api.example.com/oauth/request_token",
@@ -37,10 +37,10 @@ struct ShippedRequestTests {
     "team_id": "TEAM123456", "key_id": "KEY1234567",
   ]
 
-  /// The same for one provider, where it is something special.
+  /// Values for individual providers.
   private static let ownValues = ["oclc": ["redirect_uri": "ncipApp://success"]]
 
-  /// A key of this test alone, for descriptors whose client signs (RFC 7518, 3.4: P-256).
+  /// A key only for this test, for clients that sign (RFC 7518, 3.4: P-256).
   private static let privateKey = Secret(
     """
     -----BEGIN PRIVATE KEY-----
@@ -66,7 +66,7 @@ struct ShippedRequestTests {
     #expect(String(decoding: try File.read(path, limit: 1 << 20), as: UTF8.self) == found)
   }
 
-  /// The redirect is not what is registered alone: the port is the one that is listened on.
+  /// Returns the redirect URI with the listening port, which is not part of the registration.
   private static func redirectURI(_ client: Client) throws -> String {
     switch try client.redirect() {
     case .loopback(let uri): uri.port == nil ? uri.replacing(port: 49152).text : uri.text
@@ -81,7 +81,7 @@ struct ShippedRequestTests {
       let value: String = try #require(own ?? values[variable.name], "a value for \(variable.name)")
       given[variable.name] = value
     }
-    // The institution is optional, and changes the address.
+    // The institution is optional and changes the address.
     if descriptor.variable("institution") != nil { given["institution"] = values["institution"] }
     let signs = descriptor.assertion != nil
     let client = try Client(
@@ -90,7 +90,7 @@ struct ShippedRequestTests {
     var recorder = Recorder(client: client, redirectURI: try redirectURI(client))
     for grant in descriptor.grants { try recorder.record(grant) }
     try recorder.recordUse()
-    // What ECDSA signs is random (FIPS 186-5, 6.4); what is signed is not.
+    // ECDSA signatures are random (FIPS 186-5, 6.4), but their input is not.
     return recorder.text.replacing(#/(eyJ[\w\-]+\.eyJ[\w\-]+)\.[\w\-]+/#) { $0.output.1 + ".SIGNATURE" }
   }
 }
@@ -111,7 +111,7 @@ private struct Recorder {
 
   private mutating func add(_ title: String, _ request: HTTPRequest) { add(title + " " + request.golden(title)) }
 
-  /// An empty line stands between two entries unless both of them are one line.
+  /// Puts an empty line between two entries unless both have one line.
   private mutating func add(_ entry: String) {
     let isLine = wasLine && !entry.contains("\n")
     wasLine = !entry.contains("\n")
@@ -126,7 +126,7 @@ private struct Recorder {
     credential.requestedScope = scope
     credential.redirectURI = redirectURI
     for field in client.descriptor.endpoints.values.flatMap(\.response.keep) {
-      // A field that is an address is the only one that becomes a part of a URL as it is.
+      // Only an address may become part of a URL unchanged.
       let isAddress = field.name.hasSuffix("_url")
       let address = field.pattern == nil ? "https://kept.example.com" : ShippedDescriptors.instance
       credential.kept[field.name] = isAddress ? address : "kept " + field.name
@@ -134,7 +134,7 @@ private struct Recorder {
     return credential
   }
 
-  /// The steps of a login up to its token.
+  /// Records the steps of a login up to its token.
   mutating func record(_ grant: Grant) throws {
     var step = try LoginContext(
       grant, client, scope: scope, redirectURI: redirectURI, random: random, nonce: Fixture.nonce
@@ -159,7 +159,7 @@ private struct Recorder {
     }
   }
 
-  /// What a login needs before it asks for the token.
+  /// The answers before the token request.
   private static let answers: [EndpointKind: HTTPResponse] = [
     .deviceAuthorization: .json(
       """
@@ -170,7 +170,7 @@ private struct Recorder {
       "oauth_token=temporary&oauth_token_secret=temporary-secret&oauth_callback_confirmed=true"),
   ]
 
-  /// What is done with a credential, and before there is any client.
+  /// Records the requests with a credential, and those before a client exists.
   mutating func recordUse() throws {
     if client.descriptor.endpoints[.registration] != nil {
       let redirect: String? =
@@ -208,8 +208,8 @@ private struct Recorder {
 extension HTTPRequest {
   private static let formType = "application/x-www-form-urlencoded"
 
-  /// The request as text without what is the same nearly everywhere: a body is a form, an endpoint is asked for JSON, and
-  /// the API and the identity get a bearer token, unless a line says otherwise.
+  /// Returns the request as text, leaving out the usual parts: bodies that are forms, requests for JSON from endpoints,
+  /// and bearer tokens for the API and identity. A line states every exception.
   fileprivate func golden(_ title: String) -> String {
     var lines = ["\(method) \(uri.text)"]
     let takesToken = title == "api" || title == "identity"

@@ -1,9 +1,9 @@
-import Cryptography
-import HTTP
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrDescriptors
 import Testing
 
-@testable import OAuth
+@testable import CredmgrOAuth
 
 struct TokenInspectionTests {
   private static let legs = """
@@ -22,7 +22,7 @@ struct TokenInspectionTests {
     return credential
   }
 
-  /// RFC 7662, 2.1, with the client's authentication
+  /// Sends the client's authentication (RFC 7662, 2.1).
   @Test func introspectionRequest() throws {
     let (leg, request) = try Self.client().validationRequest(Self.credential, nonce: Fixture.nonce)
     #expect(leg == .introspection)
@@ -69,7 +69,7 @@ struct TokenInspectionTests {
     #expect(try client.validity(response, .introspection) == validity)
   }
 
-  /// A client that the provider does not know is no word about the token.
+  /// An unknown client says nothing about the token.
   @Test(arguments: ["invalid_client", "unauthorized_client", "invalid_request"])
   func refusalOfTheClient(_ code: String) throws {
     let refusal = ErrorResponse(code: code, words: nil, status: 401)
@@ -99,7 +99,7 @@ struct TokenInspectionTests {
 
   // MARK: Revocation
 
-  /// RFC 7009, 2.1: the refresh token first, because the access tokens usually go with it.
+  /// Revokes the refresh token first, because that usually revokes the access tokens (RFC 7009, 2.1).
   @Test func revocationRequests() throws {
     let requests = try Self.client().revocationRequests(Self.credential, nonce: Fixture.nonce)
     #expect(
@@ -121,7 +121,7 @@ struct TokenInspectionTests {
   @Test(arguments: [
     // RFC 7009, 2.2.1
     .json("{\"error\":\"unsupported_token_type\"}", status: 400), .json("{\"error\":\"invalid_client\"}", status: 401),
-    // Errors in a 200, as some have them.
+    // Some providers send errors with status 200.
     .json("{\"error\":\"invalid_request\"}"), .html("No", status: 403), .html("Later", status: 503),
     .html("There", status: 302), HTTPResponse(status: 422),
   ]) func notRevoked(_ response: HTTPResponse) {
@@ -145,7 +145,7 @@ struct TokenInspectionTests {
     var credential = Fixture.credential()
     credential.kept["principalID"] = "p"
     #expect(try Self.client(rules, legs: "").accountName(in: credential) == "p")
-    // Where there is an endpoint that knows better, it is asked.
+    // An identity endpoint takes precedence.
     #expect(try Self.client(rules).accountName(in: credential) == nil)
   }
 }

@@ -1,10 +1,10 @@
-import Cryptography
-import HTTP
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrDescriptors
 import Testing
 
-@testable import OAuth
-import Text
+@testable import CredmgrOAuth
+import CredmgrText
 
 struct TokenResponseTests {
   private static func read(_ response: HTTPResponse, _ more: String = "") throws -> Credential {
@@ -16,7 +16,7 @@ struct TokenResponseTests {
     try read(.json("{\"access_token\":\"t\"\(members.isEmpty ? "" : "," + members)}"), more)
   }
 
-  /// RFC 6749, 5.1, the example
+  /// Matches the example of RFC 6749, 5.1.
   @Test func exampleOfTheRFC() throws {
     let credential = try Self.read(
       .json(
@@ -39,7 +39,7 @@ struct TokenResponseTests {
     #expect(credential.withheldScope == [])
   }
 
-  /// RFC 6749, 7.1: who does not know the type of a token does not use it.
+  /// A client must not use a token of an unknown type (RFC 6749, 7.1).
   @Test(arguments: ["DPoP", "dpop", "mac", "N_A", "user", "pop", "7", ""]) func aTypeThatIsNotPresented(_ type: String)
     throws
   {
@@ -50,7 +50,7 @@ struct TokenResponseTests {
     }
     let listed = "header_style: { token_types: ['\(type.uppercased())'] }"
     #expect(try Self.json(member, listed).tokenType == type)
-    // The answer to a refresh may bring the only good refresh token.
+    // A refresh may return the only valid refresh token.
     var previous = Fixture.credential()
     previous.refreshToken = Secret("refresh-1")
     let outcome = try Fixture.client().outcome(
@@ -72,7 +72,7 @@ struct TokenResponseTests {
     #expect(throws: OAuthError.malformedField(.token, .tokenType)) { try Self.json("\"token_type\":\(type)") }
   }
 
-  /// What is kept is printed, and may be an account's name.
+  /// Kept fields are printed, and one may be the account's name.
   @Test func noSecretIsKept() throws {
     let more = "response: { keep: [who, user, page] }\naccount: who"
     let credential = try Self.read(
@@ -89,9 +89,9 @@ struct TokenResponseTests {
     #expect(try client.identity(json, of: credential).name == "ada")
   }
 
-  /// A moment that no calendar has is no reason to die of arithmetic.
+  /// A time beyond any calendar must not crash the program by overflow.
   @Test(arguments: ["9223372036854775807", "-9223372036854775808", "1e400", "99999999999999999999"])
-  func aMomentBeyondAllReckoning(_ moment: String) throws {
+  func aHugeTimeDoesNotOverflow(_ moment: String) throws {
     for form in ["seconds", "jwt"] {
       let payload = Base64.encodeURL(Array("{\"exp\":\(moment)}".utf8))
       let value = form == "jwt" ? "\"e30.\(payload).s\"" : "\(moment)"
@@ -117,13 +117,13 @@ struct TokenResponseTests {
     #expect(credential.expiresAt == nil)
   }
 
-  /// The label goes before the descriptor where the text is not what the descriptor says, or could be anything.
+  /// The media type decides if the text is not in the declared format, or could be in any format.
   @Test func theOtherFormat() throws {
     #expect(try Self.read(.json("{\"access_token\":\"a=b\"}"), "response_format: form").accessToken == Secret("a=b"))
     #expect(try Self.read(.form("access_token=t"), "response_format: json").accessToken == Secret("t"))
     let unlabelled = HTTPResponse(status: 200, body: Array("{\"access_token\":\"t\"}".utf8))
     #expect(try Self.read(unlabelled).accessToken == Secret("t"))
-    // What a server calls everything that nobody labelled.
+    // Servers send this type (text/html) for everything without a label.
     #expect(try Self.read(.html("access_token=t"), "response_format: form").accessToken == Secret("t"))
     let mislabelled = HTTPResponse(
       status: 200, fields: ["Content-Type": "text/plain"], body: Array("\u{FEFF}{\"access_token\":\"t\"}".utf8))
@@ -140,13 +140,13 @@ struct TokenResponseTests {
     ] as [(String, Int64?)]) func expiresIn(_ members: String, _ seconds: Int64?) throws
   { #expect(try Self.json(members).expiresAt == seconds.map { Fixture.now + .seconds($0) }) }
 
-  /// Nobody issues what is over already, and nobody means "for ever" by it.
+  /// No provider issues an expired token, and a negative lifetime does not mean "never expires".
   @Test(arguments: ["-1", "\"-5\"", "-1e10"]) func expiresInThatIsOver(_ value: String) throws {
     #expect(try Self.json("\"expires_in\":\(value)").expiresAt == Fixture.now + .seconds(300))
     #expect(try Self.json("\"expires_in\":\(value),\"expires_at\":1700000100").expiresAt == 1_700_000_100)
   }
 
-  /// Too long to be meant as a number. For ever would be too long as well.
+  /// The number is too large to be meant, and an unlimited lifetime would be wrong as well.
   @Test(arguments: ["9223372036854775808", "\"18446744073709551615\"", "1e30", "\"1e99\"", "\"inf\"", "315360001"])
   func expiresInThatIsHuge(_ value: String) throws {
     let credential = try Self.json("\"expires_in\":\(value)")
@@ -154,7 +154,7 @@ struct TokenResponseTests {
   }
 
   @Test(arguments: ["\"soon\"", "true", "\"nan\"", "\"3600 s\""]) func expiresInThatIsNone(_ value: String) throws {
-    // The token is good all the same, and so may be a refresh token that was rotated.
+    // The token is valid anyway, and so may be a rotated refresh token.
     #expect(try Self.json("\"expires_in\":\(value)").expiresAt == nil)
     #expect(try Self.json("\"expires_in\":\(value),\"expires_at\":1700000100").expiresAt == 1_700_000_100)
   }
@@ -165,19 +165,19 @@ struct TokenResponseTests {
       ("\"expires_at\":\"2023-11-14 22:15:00Z\"", 1_700_000_100),
       ("\"expires_at\":\"2023-11-14T23:15:00.123+01:00\"", 1_700_000_100), ("\"expires_at\":0", nil),
       ("\"expires_at\":\"\"", nil),
-      // The lifetime goes first: it does not depend on whether two clocks agree.
+      // The lifetime takes precedence, because it does not depend on two clocks.
       ("\"expires_in\":5,\"expires_at\":\"2013-08-23 18:45:29Z\"", 1_700_000_005),
       ("\"expires_in\":0,\"expires_at\":1700000100", 1_700_000_100),
     ] as [(String, Moment?)])
   func expiresAt(_ members: String, _ moment: Moment?) throws { #expect(try Self.json(members).expiresAt == moment) }
 
-  /// Our clock, the provider's clock and its moment differ; the token lives for what the provider means.
+  /// Our clock, the provider's clock and the expiry differ; the token is valid for as long as the provider means.
   @Test(
     arguments: [
       ("Tue, 14 Nov 2023 22:13:20 GMT", 1_700_000_100, 100), ("Wed, 15 Nov 2023 22:13:20 GMT", 1_700_086_500, 100),
       ("Mon, 13 Nov 2023 22:13:20 GMT", 1_699_913_700, 100), (nil, 1_700_000_100, 100),
       ("yesterday", 1_700_000_100, 100),
-      // Over already: by our clock, which may be wrong, and by the provider's own.
+      // Expired by our clock, which may be wrong, and by the provider's own.
       (nil, 1_699_999_000, 300), ("Tue, 14 Nov 2023 22:13:20 GMT", 1_700_000_000, 0),
       ("Tue, 14 Nov 2023 22:13:20 GMT", 1_699_999_990, -10),
     ] as [(String?, Int64, Int64)])
@@ -208,7 +208,7 @@ struct TokenResponseTests {
     #expect(try Self.json("", "expiry: { lifetime: 8h, margin: 5m }").expiresAt == Fixture.now + .seconds(28_800))
     #expect(try Self.json("", "expiry: { lifetime: 8h, margin: 5m }").margin == .minutes(5))
     #expect(try Self.json("\"expires_in\":60", "expiry: { lifetime: 8h }").expiresAt == Fixture.now + .seconds(60))
-    // A number that would not fit ends nothing.
+    // A number out of range must not crash or make the token expire now.
     let endless = try Self.json("", "expiry: { lifetime: 9223372036854775807s }")
     #expect(endless.expiresAt.map { $0 > Fixture.now } ?? true)
   }
@@ -292,7 +292,7 @@ struct TokenResponseTests {
     }
   }
 
-  /// The class of the status goes before what the body says, whatever it says.
+  /// The class of the status overrides the body.
   @Test(arguments: [429, 500, 502, 503]) func aServerThatCannotAnswer(_ status: Int) {
     for (body, words) in [
       ("<p>Later</p>", nil), ("{}", nil), ("{\"access_token\":\"t\"}", nil),
@@ -305,7 +305,7 @@ struct TokenResponseTests {
     }
   }
 
-  /// RFC 6749, 4.1.2.1: these words mean the same at any status.
+  /// These codes mean the same with any status (RFC 6749, 4.1.2.1).
   @Test(arguments: [200, 400, 503], ["server_error", "temporarily_unavailable"])
   func wordsOfAServerThatCannotAnswer(_ status: Int, _ code: String) {
     #expect(throws: OAuthError.unavailable(.token, status: status, words: nil, retryAfter: nil)) {
@@ -313,7 +313,7 @@ struct TokenResponseTests {
     }
   }
 
-  /// What the descriptor translates is an answer at any status.
+  /// A code that the descriptor translates counts with any status.
   @Test func errorsThatTheDescriptorKnows() {
     let rules = "response: { errors: { code: fault, meanings: { \"17\": invalid_grant } } }"
     #expect(
@@ -358,7 +358,7 @@ struct TokenResponseTests {
         .json("{\"error\":\"invalid_request\"}", status: 400), "",
         ErrorResponse(code: "invalid_request", words: nil, status: 400)
       ),
-      // With a token beside it, and at a status of success.
+      // With a token as well, and a status of success.
       (
         .json("{\"error\":\"invalid_grant\",\"error_description\":\"old\",\"access_token\":\"t\"}"), "",
         ErrorResponse(code: "invalid_grant", words: "old", status: 200)
@@ -369,7 +369,7 @@ struct TokenResponseTests {
         "response_format: form\nresponse: { errors: { meanings: { bad_verification_code: invalid_grant } } }",
         ErrorResponse(code: "invalid_grant", words: "The code passed is incorrect or expired.", status: 200)
       ),
-      // Without words, the provider's own code is what a person can look up.
+      // Without a description, users can look up the provider's own code.
       (
         .form("error=bad_refresh_token"),
         "response_format: form\nresponse: { errors: { meanings: { bad_refresh_token: invalid_grant } } }",
@@ -448,7 +448,7 @@ struct TokenResponseTests {
     ).issued().credential
   }
 
-  /// RFC 6749, 6
+  /// Keeps the old refresh token (RFC 6749, 6).
   @Test func anAnswerWithoutARefreshTokenKeepsTheOldOne() throws {
     var expected = Self.previous()
     expected.accessToken = Secret("new")
@@ -464,7 +464,7 @@ struct TokenResponseTests {
   @Test func aNewRefreshTokenTakesTheOldOnesPlace() throws {
     let credential = try Self.refresh("{\"access_token\":\"new\",\"refresh_token\":\"refresh-2\"}")
     #expect(credential.refreshToken == Secret("refresh-2"))
-    // Nobody says how long it lives, and certainly not what was said of the old one.
+    // The new refresh token's lifetime is unknown; that of the old one does not apply.
     #expect(credential.refreshTokenExpiresAt == nil)
     #expect(credential.expiresAt == nil)
   }

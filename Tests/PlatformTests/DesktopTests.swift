@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Platform
+@testable import CredmgrPlatform
 
 struct UserEntryTests {
   /// Lines in the format of passwd(5).

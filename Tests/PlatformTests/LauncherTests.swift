@@ -1,8 +1,8 @@
 import Glibc
 import Testing
-import Text
+import CredmgrText
 
-@testable import Platform
+@testable import CredmgrPlatform
 
 struct LauncherTests {
   private let folder: TemporaryFolder

@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-@testable import Platform
+@testable import CredmgrPlatform
 
 struct PreparedFileTests {
   @Test func reservesSpaceBeforeTheContent() throws {

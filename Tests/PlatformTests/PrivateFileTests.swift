@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-@testable import Platform
+@testable import CredmgrPlatform
 
 struct PrivateFileTests {
   private let folder: TemporaryFolder

@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-@testable import Platform
+@testable import CredmgrPlatform
 
 /// A directory for one test, removed with the value.
 final class TemporaryFolder {

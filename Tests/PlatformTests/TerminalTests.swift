@@ -1,8 +1,8 @@
 import Glibc
 import Testing
 
-@testable import Platform
-import Text
+@testable import CredmgrPlatform
+import CredmgrText
 
 /// A terminal with the test as its keyboard.
 private final class PseudoTerminal: Sendable {

@@ -1,8 +1,8 @@
 import Testing
 
-@testable import QRCode
+@testable import CredmgrQRCode
 
-/// Tests the cases that the judge cannot, which reads a whole code with a foreign program.
+/// Tests the cases that the judge cannot test, which scans complete codes with another program.
 struct QRCodeTests {
   @Test func shortTextsUseTheSmallestVersion() throws {
     let code = try #require(QRCode("https://x.org/d"))

@@ -1,4 +1,4 @@
-import SQLite
+import CredmgrSQLite
 import Testing
 
 @Suite("Connection") struct ConnectionTests {

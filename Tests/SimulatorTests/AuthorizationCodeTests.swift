@@ -1,12 +1,12 @@
-import Cryptography
-import HTTP
-import JSON
-@testable import OAuth
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrJSON
+@testable import CredmgrOAuth
+import CredmgrDescriptors
 import Testing
 
-@testable import Simulator
-import Text
+@testable import CredmgrSimulator
+import CredmgrText
 
 struct AuthorizationCodeTests {
   @Test("a login, the resource, who it is, and a refresh", arguments: [Descriptors.linkedIn, Descriptors.gitHub])
@@ -91,7 +91,7 @@ struct AuthorizationCodeTests {
     #expect(again.status == 200)
     #expect(again.form[first: "error"] == "bad_verification_code")
     #expect(try play.log("code_reuses") == 1)
-    // The second use takes away what the first one gave.
+    // Using the code twice revokes its first token.
     let credential = try play.client.outcome(answer, .token, grant: .authorizationCode, scope: [], now: 0).issued()
       .credential
     #expect(try play.resource(credential).status == 401)
@@ -189,7 +189,7 @@ struct AuthorizationCodeTests {
     Change("plain challenge", Refusal.wrongValue("code_challenge_method")) { $0.set("code_challenge_method", "plain") },
     Change("implicit", Refusal.unsupportedResponseType) { $0.set("response_type", "token") },
     Change("commas", Refusal.wrongScopeSeparator(expected: " ")) { $0.set("scope", "repo,gist") },
-    Change("state twice", "\"state\" is there twice") { $0.append("state", "x") },
+    Change("state twice", "\"state\" occurs twice") { $0.append("state", "x") },
   ]
 
   @Test("an authorization request that is not as declared is refused in a redirect", arguments: authorizationChanges)
@@ -224,7 +224,7 @@ struct AuthorizationCodeTests {
       $0.remove("customState")
     }, Change("not added", "\"audience\" is missing") { $0.remove("audience") },
     Change("another value", Refusal.wrongValue("audience")) { $0.set("audience", "x") },
-    Change("not dropped", "\"response_type\" must not be there") { $0.append("response_type", "code") },
+    Change("not dropped", "\"response_type\" is not allowed") { $0.append("response_type", "code") },
     Change("spaces", Refusal.wrongScopeSeparator(expected: ",")) { $0.set("scopes", "a b") },
   ]
 
@@ -269,7 +269,7 @@ struct AuthorizationCodeTests {
     #expect(play.send(inQuery).form[first: "error_description"]?.hasSuffix("must be in the form body") == true)
     var wrongType = right
     wrongType.fields.set("Content-Type", "text/plain")
-    let type = "the body must be of the type application/x-www-form-urlencoded"
+    let type = "the body must have the type application/x-www-form-urlencoded"
     #expect(play.send(wrongType).form[first: "error_description"] == type)
     var both = right
     both.fields.set("Authorization", "Basic " + Base64.encode(Array("simulator-client:s3cret".utf8)))
@@ -312,7 +312,7 @@ struct AuthorizationCodeTests {
     #expect(try play.get("http://localhost:4711/simulator/log").status == 421)
   }
 
-  /// The answer to an authorization request that is changed.
+  /// Returns the answer to a changed authorization request.
   private func answer(_ play: Play, scope: [String], _ change: Change) throws -> HTTPResponse {
     let request = try play.authorization(.authorizationCode, scope: scope)
     var parameters = request.uri.queryParameters

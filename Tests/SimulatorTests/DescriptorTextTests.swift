@@ -1,10 +1,10 @@
-import HTTP
-import Platform
-import Descriptors
+import CredmgrHTTP
+import CredmgrPlatform
+import CredmgrDescriptors
 import Testing
 
-@testable import Commands
-@testable import Simulator
+@testable import CredmgrCommands
+@testable import CredmgrSimulator
 
 struct DescriptorTextTests {
   private let library = DescriptorLibrary(directories: []) { _ in nil }

@@ -1,6 +1,6 @@
 import Testing
 
-/// A small descriptor, one for each way of logging in.
+/// A small descriptor for each kind of login.
 struct Sample: CustomTestStringConvertible {
   let text: String
 
@@ -142,7 +142,7 @@ enum Descriptors {
       hosts: [api.service.example]
       """)
 
-  /// A provider that does most things in a way of its own.
+  /// A provider that does most things in its own way.
   static let odd = Sample(
     text: """
       provider: odd
@@ -188,7 +188,7 @@ enum Descriptors {
       hosts: [odd.example]
       """)
 
-  /// A provider with what few have: a signed client, a nonce, an exchange after the login, tokens that say when they expire.
+  /// A provider with rare features: signing clients, a nonce, an exchange, and tokens with their own expiry.
   static let rare = Sample(
     text: """
       provider: rare

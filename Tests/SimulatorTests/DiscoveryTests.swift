@@ -1,13 +1,13 @@
-import Cryptography
-import HTTP
-import JSON
-import OAuth
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrOAuth
+import CredmgrDescriptors
 import Testing
 
-@testable import Simulator
+@testable import CredmgrSimulator
 
-/// What a simulated provider says of itself, and how a client is registered there.
+/// Tests the metadata of a simulated provider, and registering a client there.
 struct DiscoveryTests {
   private static let text = """
     provider: odd

@@ -1,13 +1,13 @@
-import Cryptography
-import HTTP
-import JSON
-import OAuth
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrOAuth
+import CredmgrDescriptors
 import Testing
 
-@testable import Commands
-@testable import Simulator
-import Text
+@testable import CredmgrCommands
+@testable import CredmgrSimulator
+import CredmgrText
 
 struct ImplicitTests {
   private func login(_ play: Play, scope: [String]) throws -> Credential {
@@ -141,7 +141,7 @@ struct DeviceTests {
 }
 
 struct OAuth1Tests {
-  /// Made for these tests.
+  /// A key only for these tests.
   private static let key = Secret(
     """
     -----BEGIN PRIVATE KEY-----
@@ -248,7 +248,8 @@ struct OAuth1Tests {
     #expect(try reason(right) == Refusal.temporaryCredentialsUnknown.sentence)
   }
 
-  @Test("RSA needs a key, and a method that is none is told", arguments: [("RSA-SHA1", "needs"), ("ROT13", "is no")])
+  @Test(
+    "RSA requires a key, and an unknown method is refused", arguments: [("RSA-SHA1", "requires"), ("ROT13", "is not")])
   func starts(_ method: String, _ words: String) throws {
     let settings = SimulationSettings(variables: ["signature_method": method])
     let error = #expect(throws: CommandError.self) { try Play(Descriptors.oauth1, settings) }

@@ -1,10 +1,10 @@
-import Descriptors
-import HTTP
+import CredmgrDescriptors
+import CredmgrHTTP
 import Testing
 
-@testable import Simulator
+@testable import CredmgrSimulator
 
-/// What a person sees of a simulated provider.
+/// Tests the pages that a simulated provider shows to users.
 struct PageTests {
   @Test func theStartPageSaysWhatItIsAndWhatItWasAsked() throws {
     var settings = SimulationSettings()
@@ -16,7 +16,7 @@ struct PageTests {
     #expect(before.status == 200)
     for text in [
       "<h1>Simulated ", "simulation on this machine", "&#39;a &lt;b&gt;.yaml&#39; --as simulated-x\ncredmgr login",
-      "<li>no-expiry: no lifetime of a token</li>", "waits 250 ms", "Nothing was asked yet.",
+      "<li>no-expiry: no token lifetime in the answer</li>", "waits 250 ms", "No requests yet.",
     ] { #expect(before.text.contains(text)) }
     _ = try play.login()
     _ = try play.get(Play.origin + "/nowhere")

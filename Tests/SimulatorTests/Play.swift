@@ -1,15 +1,15 @@
-import Cryptography
-import HTTP
-import JSON
-import OAuth
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrOAuth
+import CredmgrDescriptors
 import Synchronization
 import Testing
 
-@testable import Simulator
-import Text
+@testable import CredmgrSimulator
+import CredmgrText
 
-/// A simulated provider with its clock, and the engine as its client: added from nothing but the text that the simulator wrote.
+/// A simulated provider with a clock, and a client created only from the descriptor that the simulator wrote.
 struct Play {
   let simulation: Shared
   let client: Client
@@ -41,7 +41,7 @@ struct Play {
       descriptor: written.descriptor, identifier: Simulation.clientIdentifier, secret: secret, variables: variables)
   }
 
-  /// One simulation for all copies of a play.
+  /// The simulation that all copies of a play share.
   final class Shared {
     var value: Simulation
     init(_ value: Simulation) { self.value = value }
@@ -59,7 +59,7 @@ struct Play {
     return send(HTTPRequest(method: "POST", uri: uri, fields: fields, body: Array(form.encoded.utf8)))
   }
 
-  /// What a person does with a page: presses a button; answers where the browser goes then.
+  /// Presses a button on a page; returns the browser's next address.
   func decide(_ page: URI, _ decision: String = "approve", account: String = "ada") throws -> URI {
     let response = send(HTTPRequest(method: "GET", uri: page))
     #expect(response.status == 200)
@@ -82,7 +82,7 @@ struct Play {
     try client.authorizationRequest(grant, redirectURI: redirectURI, scope: scope, random: TestRandom(), nonce: nonce())
   }
 
-  /// The request for the token, after a login in the browser.
+  /// Returns the token request after a login in the browser.
   func tokenRequest(scope: [String] = []) throws -> HTTPRequest {
     let request = try authorization(.authorizationCode, scope: scope)
     let response = try client.authorizationResponse(decide(request.uri).queryParameters, to: request)
@@ -118,7 +118,7 @@ struct Play {
     return try client.deviceAuthorization(response, scope: scope, now: clock.now)
   }
 
-  /// Polls after some seconds more.
+  /// Polls after some more seconds.
   func poll(_ device: DeviceAuthorization, after seconds: Double) throws -> DeviceAnswer {
     clock.advance(seconds: seconds)
     let answer = send(try client.deviceTokenRequest(device, nonce: nonce()))
@@ -177,7 +177,7 @@ extension DeviceAnswer {
 }
 
 extension String {
-  /// The value of a hidden field in a page.
+  /// Returns the value of a hidden field; `nil` if there is none.
   func hidden(_ name: String) -> String? {
     let start = "name=\"\(name)\" value=\""
     guard let range = firstRange(of: start) else { return nil }
@@ -185,7 +185,7 @@ extension String {
   }
 }
 
-/// A clock that goes when it is told to.
+/// A clock that advances only on request.
 final class TestClock: Sendable {
   private let elapsed = Mutex(Duration.zero)
   private let ticks = Mutex(0)
@@ -202,7 +202,7 @@ final class TestClock: Sendable {
   }
 }
 
-/// Bytes that differ from call to call, and not from run to run.
+/// Returns bytes that differ at each call but not between runs.
 final class TestRandom: RandomSource {
   private let state = Mutex<UInt64>(1)
 

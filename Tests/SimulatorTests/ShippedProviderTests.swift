@@ -1,22 +1,22 @@
-import Cryptography
-import HTTP
-import JSON
-@testable import OAuth
-import Platform
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrJSON
+@testable import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrDescriptors
 import Testing
 
-@testable import Simulator
-import Text
+@testable import CredmgrSimulator
+import CredmgrText
 
-/// One grant of one shipped descriptor.
+/// A grant of a shipped descriptor.
 struct ShippedGrant: CustomTestStringConvertible {
   let descriptor: Descriptor
   let grant: Grant
 
   var testDescription: String { descriptor.identifier + ", " + grant.rawValue }
 
-  /// Every grant of every file in `providers`.
+  /// Returns every grant of every file in `providers`.
   static func all() throws -> [ShippedGrant] {
     let folder = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined() + "/providers"
     let library = DescriptorLibrary(directories: [folder]) { try? File.read($0, limit: 1 << 20) }
@@ -27,9 +27,9 @@ struct ShippedGrant: CustomTestStringConvertible {
   }
 }
 
-/// Each shipped descriptor against the simulator that plays it.
+/// Tests each shipped descriptor with the simulator.
 struct ShippedProviderTests {
-  /// A key of this test alone, for descriptors whose client signs.
+  /// A key only for this test, for clients that sign.
   private static let privateKey = Secret(
     """
     -----BEGIN PRIVATE KEY-----
@@ -53,18 +53,18 @@ struct ShippedProviderTests {
     if play.canValidate { #expect(try play.validity(credential) == .active) }
 
     guard play.client.descriptor.endpoints[.revocation] != nil else { return }
-    // What only a refresh token ends, a credential without one does not end.
+    // A credential without a refresh token cannot be revoked if only that can be.
     guard try !play.client.revocationRequests(credential, nonce: play.nonce()).isEmpty else { return }
     try play.revoke(credential)
     #expect(try play.resource(credential).status == 401)
     if play.canValidate { #expect(try play.validity(credential) == .inactive) }
   }
 
-  /// The account has the name that the person logged in with; a client's own token is nobody's.
+  /// Checks that the account has the user's name; a client's own token has none.
   private func checkIdentity(_ play: Play, _ credential: Credential) throws {
     guard credential.grant != .clientCredentials else { return }
     if play.client.descriptor.endpoints[.identity] == nil {
-      // Some say nowhere who it is.
+      // Some providers never name the user.
       if let name = play.client.accountName(in: credential) { #expect(!name.isEmpty) }
     } else {
       let request = try play.client.identityRequest(credential, nonce: play.nonce())
@@ -72,10 +72,10 @@ struct ShippedProviderTests {
     }
   }
 
-  /// The credential after its token has expired, and been refused; the same one where nothing expires or is refreshed.
+  /// Returns the credential after a refresh, or unchanged if it cannot expire or be refreshed.
   private func refreshed(_ play: Play, _ credential: Credential) throws -> Credential {
     guard let expiresAt = credential.expiresAt else { return credential }
-    // What is renewed with itself has to be good still.
+    // A token that refreshes itself must still be valid.
     if credential.refreshToken == credential.accessToken { return try play.refresh(credential) }
     play.clock.advance(seconds: (expiresAt - play.clock.now) / .seconds(1))
     #expect(try play.resource(credential).status == 401)
@@ -96,7 +96,7 @@ extension Play {
     client.descriptor.endpoints[.introspection] != nil || client.descriptor.endpoints[.identity] != nil
   }
 
-  /// A login in any way, with the scopes that the descriptor asks for.
+  /// Logs in with any grant, using the descriptor's scopes.
   fileprivate func login(_ grant: Grant) throws -> Credential {
     let scope = client.descriptor.scope.requested
     switch grant {
@@ -117,7 +117,7 @@ extension Play {
     }
   }
 
-  /// What a token becomes right after the login, where the provider has such an endpoint.
+  /// Returns the exchanged credential, if the provider has an exchange.
   private func exchanged(_ credential: Credential) throws -> Credential {
     guard client.descriptor.endpoints[.tokenExchange] != nil else { return credential }
     let request = try client.tokenExchangeRequest(credential, nonce: nonce())
@@ -150,8 +150,8 @@ extension Play {
     return try credential(temporary, client.resourceOwnerAuthorization(parameters, to: temporary), scope: scope)
   }
 
-  /// What a person reads from the page after the consent, where nobody is sent back; a provider without verifiers takes
-  /// anything.
+  /// Returns the code that the user reads from a page without a redirect. A provider without verifiers accepts any
+  /// code.
   private func codeShown(_ page: URI) throws -> String {
     let request = try #require(send(HTTPRequest(method: "GET", uri: page)).text.hidden("request"))
     let answer = try post("/simulator/consent", [("request", request), ("account", "ada"), ("decision", "approve")])

@@ -1,12 +1,12 @@
-import HTTP
-import JSON
-@testable import OAuth
-import Descriptors
-import Text
+import CredmgrHTTP
+import CredmgrJSON
+@testable import CredmgrOAuth
+import CredmgrDescriptors
+import CredmgrText
 import Testing
 
-@testable import Commands
-@testable import Simulator
+@testable import CredmgrCommands
+@testable import CredmgrSimulator
 
 struct InspectionTests {
   @Test("a token is good until it is revoked, and the refresh token takes it along") func introspection() throws {
@@ -116,7 +116,7 @@ struct FaultTests {
     #expect(try tokenAnswer(SimulationSettings(delay: .milliseconds(300))).1.delay == .milliseconds(300))
     let (play, answer) = try tokenAnswer(SimulationSettings(faults: [.drop]))
     #expect(answer.isDropped)
-    // The work was done: what was lost is lost.
+    // The provider did its work, so the lost token stays lost.
     #expect(try play.log("tokens") == 1)
   }
 

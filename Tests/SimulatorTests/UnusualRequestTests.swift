@@ -1,13 +1,13 @@
-import Cryptography
-import HTTP
-import OAuth
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrDescriptors
 import Testing
 
-@testable import Simulator
-import Text
+@testable import CredmgrSimulator
+import CredmgrText
 
-/// Requests that lack what others have, or have it twice, because the provider wants them so.
+/// Tests requests with missing or repeated parts, as some providers require them.
 struct UnusualRequestTests {
   private static let ends = """
     scope: [read]
@@ -15,7 +15,7 @@ struct UnusualRequestTests {
     hosts: [api.example]
     """
 
-  /// An account of a client that the provider knows nothing of yet.
+  /// An account of a client that the provider does not know yet.
   private static let nobody: Credential = {
     var credential = Credential(grant: .authorizationCode, accessToken: Secret("a"), obtainedAt: 0)
     credential.refreshToken = Secret("r")
@@ -58,7 +58,7 @@ struct UnusualRequestTests {
       """)
     _ = try play.login(scope: ["read"])
     #expect(try play.lastRefusal() == nil)
-    // One that the URL does not carry stays where the descriptor says.
+    // A parameter that the URL does not contain stays where the descriptor says.
     let authorization = try play.authorization(.authorizationCode, scope: ["read"])
     let target = try play.decide(authorization.uri)
     let answer = try play.client.authorizationResponse(target.queryParameters, to: authorization)
@@ -112,7 +112,7 @@ struct UnusualRequestTests {
     let first = try play.authorization(.authorizationCode, scope: ["read"])
     let answer = try play.client.authorizationResponse(
       play.decide(first.uri, account: "ada").queryParameters, to: first)
-    // A newer consent is not the one that is meant.
+    // A newer consent does not replace the intended one.
     _ = try play.login(scope: ["read"], account: "grace")
     let credential = try play.client.outcome(
       play.send(play.client.tokenRequest(answer, nonce: play.nonce())), after: answer, now: play.clock.now

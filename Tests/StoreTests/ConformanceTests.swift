@@ -1,11 +1,11 @@
-import Cryptography
+import CredmgrCryptography
 import Glibc
-import Platform
-import Store
+import CredmgrPlatform
+import CredmgrStore
 import Synchronization
 import Testing
-import Text
-import Vault
+import CredmgrText
+import CredmgrVault
 
 /// A place for accounts; each `open` stands for another process.
 struct Place: Sendable, CustomTestStringConvertible {

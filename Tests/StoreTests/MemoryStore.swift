@@ -1,6 +1,6 @@
-import Cryptography
-import Platform
-import Store
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrStore
 import Synchronization
 
 /// Accounts in memory; several stores share the same records like processes share a file.

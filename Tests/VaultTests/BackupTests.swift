@@ -1,11 +1,11 @@
-import Cryptography
+import CredmgrCryptography
 import Glibc
-import Platform
-import SQLite
-import Store
+import CredmgrPlatform
+import CredmgrSQLite
+import CredmgrStore
 import Testing
 
-@testable import Vault
+@testable import CredmgrVault
 
 @Suite("Backup and restore") struct BackupTests {
   private let temporary: TemporaryVault
@@ -133,7 +133,7 @@ import Testing
     let (older, inForce) = try strandKeyFile()
     let place = try TemporaryVault()
     TemporaryVault.write(place.location.keyFile, older)
-    // Its records are still readable.
+    // The records of this vault are still readable.
     try temporary.tamper("UPDATE header SET sealed=zeroblob(60)")
     let damaged = TemporaryVault.read(location.file)
     var kept = try location.backup(image, keyFile: place.location.keyFile).restore(to: location)

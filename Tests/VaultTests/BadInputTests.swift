@@ -1,11 +1,11 @@
-import Cryptography
+import CredmgrCryptography
 import Glibc
-import Platform
-import SQLite
-import Store
+import CredmgrPlatform
+import CredmgrSQLite
+import CredmgrStore
 import Testing
 
-@testable import Vault
+@testable import CredmgrVault
 
 @Suite("Bad input") struct BadInputTests {
   private let temporary: TemporaryVault

@@ -1,12 +1,14 @@
-import Cryptography
-import SQLite
-import Store
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrSQLite
+import CredmgrStore
 import Testing
 
-@testable import Vault
+@testable import CredmgrVault
 
 @Suite("Altered bytes") struct ByteFlipTests {
   private static let parts = 8
+  private static let isSiege = Environment.value("CREDMGR_KILLS") != nil
   private let temporary: TemporaryVault
   private let image: [UInt8]
   private var contents: [RecordIdentifier: String] = [:]
@@ -31,13 +33,16 @@ import Testing
   /// Each record is unchanged, causes an error, or is reported as lost, even after storing another record.
   @Test("an altered byte never changes a result", arguments: 0..<parts) func answers(_ part: Int) throws {
     for offset in stride(from: part, to: image.count, by: Self.parts) {
+      let isEmptySpace = image[offset] == 0 && offset % Format.pageSize >= 128
+      // Most of a page is empty space. `script/siege` alters every byte of it.
+      if isEmptySpace && offset % 13 != 0 && !Self.isSiege { continue }
       var altered = image
       altered[offset] ^= [0x01, 0x80, 0xff, 0x10][offset / Self.parts % 4]
       guard let vault = try? open(altered) else { continue }
       let isWhole = hasRightAnswers(vault, contents, offset)
       if !isWhole { #expect((try? vault.verify()) != [], "offset \(offset)") }
       // Skips empty space after a page's header, which affects no change.
-      guard image[offset] != 0 || offset % Format.pageSize < 128 else { continue }
+      if isEmptySpace { continue }
       let name = names[offset / Self.parts % names.count]
       guard (try? vault.store(Secret("new"), as: name)) != nil else { continue }
       var expected = contents

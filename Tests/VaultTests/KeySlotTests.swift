@@ -1,10 +1,10 @@
-import Cryptography
+import CredmgrCryptography
 import Glibc
-import Platform
-import Store
+import CredmgrPlatform
+import CredmgrStore
 import Testing
 
-@testable import Vault
+@testable import CredmgrVault
 
 @Suite("Key slots") struct KeySlotTests {
   private let temporary: TemporaryVault

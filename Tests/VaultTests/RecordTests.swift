@@ -1,8 +1,8 @@
-import Cryptography
-import Store
+import CredmgrCryptography
+import CredmgrStore
 import Testing
 
-@testable import Vault
+@testable import CredmgrVault
 
 @Suite("Records") struct RecordTests {
   private let temporary: TemporaryVault

@@ -1,9 +1,9 @@
-import Cryptography
+import CredmgrCryptography
 import Glibc
-import Store
+import CredmgrStore
 import Testing
 
-@testable import Vault
+@testable import CredmgrVault
 
 @Suite("Rotation") struct RotationTests {
   private let temporary: TemporaryVault

@@ -1,10 +1,10 @@
-import Cryptography
+import CredmgrCryptography
 import Glibc
-import SQLite
-import Store
+import CredmgrSQLite
+import CredmgrStore
 import Testing
 
-@testable import Vault
+@testable import CredmgrVault
 
 /// Tests for the effects of processes on each other; connections of one process stand for processes.
 @Suite("Concurrent processes") struct SeveralAtOnceTests {

@@ -1,11 +1,11 @@
-import Cryptography
+import CredmgrCryptography
 import Glibc
-import Platform
-import SQLite
-import Store
+import CredmgrPlatform
+import CredmgrSQLite
+import CredmgrStore
 import Testing
 
-@testable import Vault
+@testable import CredmgrVault
 
 /// A vault in its own directory, which is removed with the value.
 final class TemporaryVault {

@@ -1,10 +1,10 @@
-import Cryptography
-import Platform
-import SQLite
-import Store
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrSQLite
+import CredmgrStore
 import Testing
 
-@testable import Vault
+@testable import CredmgrVault
 
 @Suite("The end of the file") struct FileEndTests {
   private static func integer(_ vault: TemporaryVault, _ sql: String) throws -> Int64 {

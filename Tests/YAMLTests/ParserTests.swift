@@ -1,5 +1,5 @@
 import Testing
-import YAML
+import CredmgrYAML
 
 /// A text that the parser rejects at its mark.
 struct FaultyText: CustomTestStringConvertible {
@@ -89,7 +89,9 @@ struct FaultyText: CustomTestStringConvertible {
     FaultyText(
       "a key that is not indented as the others", "a: b\n c‸: d\n",
       .syntax("mapping values are not allowed in this context")),
-    FaultyText("a tab for an indentation", "a:\n‸\tb: c\n", .syntax("found character that cannot start any token")),
+    FaultyText("a tab for an indentation", "a:\n‸\tb: c\n", .syntax("a tab cannot indent a line; use spaces")),
+    FaultyText(
+      "a tab in an indentation", "a:\n  b: c\n ‸\td: e\n", .syntax("a tab cannot indent a line; use spaces")),
     FaultyText("a quote that is not closed", "a: \"b\n‸", .syntax("found unexpected end of stream")),
     FaultyText("a bell", "ä: b\nc: ü‸\u{7}\n", .syntax("control characters are not allowed")),
   ]

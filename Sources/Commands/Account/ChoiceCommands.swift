@@ -1,5 +1,5 @@
-import CredentialManager
-import JSON
+import CredmgrCredentialManager
+import CredmgrJSON
 
 extension Command {
   static func requireAccount(_ name: String, of provider: String, _ context: Context) throws(CommandError) {
@@ -24,7 +24,7 @@ extension Command {
     } else {
       let accounts = try provider == nil ? manager(context.source.accountsIfAny()?.accounts(of: nil) ?? []) : []
       let providers = provider.map { [$0] } ?? Set(accounts.map(\.provider)).sorted()
-      if providers.isEmpty { context.tell("nobody is logged in anywhere") }
+      if providers.isEmpty { context.tell("not logged in to any provider") }
       let repository = RepositoryContext(environment: context.environment)
       choices = try providers.map { provider throws(CommandError) in
         try choice(context.choice(nil, of: provider, remotes: repository.remotes), of: provider, context)
@@ -37,9 +37,10 @@ extension Command {
 
   static func address(_ text: String, form: String) throws(CommandError) -> RemoteAddress {
     if let address = RemoteAddress(text) { return address }
-    // It may have a password in it.
+    // Do not repeat the value, because it may contain a password.
     throw .usage(
-      "the value of \"--for\" is no remote's URL", hint: "URLs are written https://HOST/\(form), or git@HOST:OWNER/NAME"
+      "the value of \"--for\" is not the URL of a remote",
+      hint: "use a form like https://HOST/\(form) or git@HOST:OWNER/NAME"
     )
   }
 
@@ -53,7 +54,7 @@ extension Command {
     let pattern = HostLoginPattern(origin: "https://" + address.host, username: username, takesSchemes: true)
     guard let provider = provider ?? claim?.provider else {
       guard let login = try manager(context.source.hostLogin(pattern)) else {
-        throw .failed("no provider claims \"\(address.host)\", and nothing is stored for it", status: .loginNeeded)
+        throw .failed("no provider or stored password for \"\(address.host)\"", status: .loginNeeded)
       }
       return Choice(
         provider: nil, account: login.username ?? "", reason: "stored", sentence: "stored for https://\(address.host)",
@@ -68,7 +69,7 @@ extension Command {
     return try self.choice(choice, of: provider, context)
   }
 
-  /// The user name in `https://octo@host/…`; that of SSH, `git@host:…`, is no account's.
+  /// Returns the user name of `https://octo@host/…`; `nil` for SSH, because `git@host:…` names no account.
   private static func username(in url: String) -> String? {
     guard let start = url.firstPlace(of: "://")?.upperBound, url.hasPrefix("http"),
       let at = url[start...].prefix(while: { $0 != "/" }).lastIndex(of: "@")
@@ -84,10 +85,10 @@ extension Command {
     let rule: AccountRule? = if case .rule(let rule) = choice.reason { rule } else { nil }
     let (reason, sentence) =
       switch choice.reason {
-      case .option: ("option", "named")
+      case .option: ("option", "named by \"--account\"")
       case .username: ("user-name", "the user name in the URL")
-      case .environment: ("environment", "CREDMGR_ACCOUNT says so")
-      case .selected: ("default", "the default account; no rule is for here")
+      case .environment: ("environment", "set by CREDMGR_ACCOUNT")
+      case .selected: ("default", "the default account; no rule matches")
       case .only: ("only", "the only account")
       case .rule(let rule): ("rule", "\(rule.place.source.name):\(rule.place.line): \(rule.condition)")
       }

@@ -1,31 +1,31 @@
-import CredentialManager
-import JSON
-import Text
+import CredmgrCredentialManager
+import CredmgrJSON
+import CredmgrText
 
 extension Command {
   static let log = Command(
-    name: "log", operands: "[ID]", operandCount: 0...1, summary: "Show what changed when, and who was handed what",
-    options: [Option("--limit", value: "N", "the last N lines; otherwise all that are kept"), json],
-    notes: ["The log holds the last thousands of events, and never a secret."],
-    examples: [("credmgr log github --limit 20", "what happened last with one provider")]
+    name: "log", operands: "[ID]", operandCount: 0...1, summary: "Show changes and the programs that received tokens",
+    options: [Option("--limit", value: "N", "number of last lines to print (default: all)"), json],
+    notes: ["The log contains the last few thousand events and no secrets."],
+    examples: [("credmgr log github --limit 20", "Show the last 20 events of a provider")]
   ) { invocation, context throws(CommandError) in
     let provider: String? = if let text = invocation.operands.first { try context.provider(text) } else { nil }
     var limit = Int.max
     if let text = invocation.value("--limit") {
-      guard let number = Int(text), number > 0 else { throw .usage("\"\(text)\" is no number of lines") }
+      guard let number = Int(text), number > 0 else { throw .usage("invalid number of lines \"\(text)\"") }
       limit = number
     }
     let (all, lost) = try manager(context.source.log())
     let events = all.filter { provider == nil || $0.provider == provider }.suffix(limit)
     if events.isEmpty {
-      // What happened with a provider that is gone is still told.
+      // The log still contains events of removed providers.
       if let provider, let unknown = context.unknown(provider) { throw CommandError(unknown) }
-      if !context.isJSON { context.tell("nothing has happened yet") }
+      if !context.isJSON { context.tell("the log is empty") }
     }
     try context.output(lines(events).joined(), orJSON: .array(events.map(json)))
     if context.isJSON || lost == 0 { return }
-    let missing = lost == 1 ? "one line of the log is" : "\(lost) lines of the log are"
-    context.tell("\(missing) missing or cannot be read; \"credmgr vault verify\" may say more")
+    let missing = lost == 1 ? "1 log entry is" : "\(lost) log entries are"
+    context.tell("\(missing) missing or unreadable; run \"credmgr vault verify\"")
   }
 
   private static func json(_ event: LogEvent) -> JSONValue {
@@ -35,12 +35,12 @@ extension Command {
     ]
   }
 
-  /// Columns as wide as their longest text, up to 24.
+  /// Columns are as wide as their longest text, at most 24.
   private static func lines(_ events: some Collection<LogEvent>) -> [String] {
     func fields(_ event: LogEvent) -> [String?] {
       [event.action.rawValue, event.provider, event.account, event.detail]
     }
-    // After the last one stands nothing.
+    // The last column has no padding.
     let widths = (0..<3).map { index in min(events.lazy.map { fields($0)[index]?.count ?? 0 }.max() ?? 0, 24) } + [0]
     return events.map { event in
       var line = event.time.text

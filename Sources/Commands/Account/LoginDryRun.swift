@@ -1,7 +1,7 @@
-import CredentialManager
-import JSON
-import OAuth
-import Descriptors
+import CredmgrCredentialManager
+import CredmgrJSON
+import CredmgrOAuth
+import CredmgrDescriptors
 
 enum LoginDryRun {
   static func run(
@@ -20,12 +20,12 @@ enum LoginDryRun {
     for (index, request) in result.planned.requests.enumerated() {
       try context.output("\(index + 1). " + lines(request).map { Message.visible($0) + "\n" }.joined(separator: "   "))
     }
-    context.tell("nothing was sent, and nothing was changed")
+    context.tell("nothing was sent or changed")
   }
 
   private static func lines(_ request: LoginRequests.Request) -> [String] {
     var remark = request.isInBrowser ? " (in the browser)" : ""
-    if request.isLater { remark = " (when the token has expired, if it can be refreshed)" }
+    if request.isLater { remark = " (when the token has expired)" }
     var lines = ["\(request.kind.rawValue)\(remark)", "\(request.method) \(request.url)"]
     lines += request.query.map { "query   \($0.name)=\($0.value)" }
     if let fragment = request.fragment { lines.append("fragment  " + fragment) }
@@ -34,7 +34,7 @@ enum LoginDryRun {
     case .none: break
     case .form(let pairs): lines += pairs.map { "form    \($0.name)=\($0.value)" }
     case .json(let value):
-      // As it is read best; what is sent has no blanks.
+      // Formatted for reading; the real request contains no spaces.
       let text = value.formatted.split(separator: "\n")
       lines += zip(["json    "] + Array(repeating: "        ", count: text.count), text).map { $0 + $1 }
     }

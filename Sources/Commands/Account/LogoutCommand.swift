@@ -1,15 +1,17 @@
-import CredentialManager
+import CredmgrCredentialManager
+import CredmgrJSON
+import CredmgrText
 
 extension Command {
   static let logout = Command(
-    name: "logout", operands: "ID", operandCount: 1...1, summary: "Revoke the tokens at the provider, and forget them",
+    name: "logout", operands: "ID", operandCount: 1...1, summary: "Revoke and delete the tokens of an account",
     options: [
-      account, Option("--all", "all accounts of the provider"),
-      Option("--keep-remote", "only forget them here; the provider is not asked"),
+      account, Option("--all", "log out all accounts of the provider"),
+      Option("--keep-remote", "delete the tokens here without revoking them at the provider"), json,
     ],
     examples: [
-      ("credmgr logout github", "the account that is used here"),
-      ("credmgr logout github --account work --keep-remote", "another one, whose token stays good elsewhere"),
+      ("credmgr logout github", "Log out the current account"),
+      ("credmgr logout github --account work --keep-remote", "Delete an account here but keep its token valid"),
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
@@ -24,16 +26,17 @@ extension Command {
     }
     let selected = try manager(context.source.accountsIfAny()?.selected(for: provider))
     var refusal: Message?
+    var rows: [JSONValue] = []
     for name in names {
       let result: (account: String, revocation: CredentialSource.Revocation)
       do throws(CredentialError) {
         result = try context.source.logout(name, of: provider, keepsRemote: invocation.has("--keep-remote"))
       } catch {
-        let message = error.message
+        let message = error.message(titled: context.titled)
         if case .unknownAccount = error, let message = context.message(CommandError(error)) {
-          // Nobody logs in to log out.
+          // Do not suggest logging in to a user who wants to log out.
           let others = message.hints.without("credmgr", "login")
-          let status: Remedy = "\(credmgr: "status", provider) to see who is logged in"
+          let status: Remedy = "\(credmgr: "status", provider) to see the accounts"
           throw .failed(message.with(hints: others.isEmpty ? [status] : others))
         }
         if case .descriptorChanged = error {
@@ -44,40 +47,50 @@ extension Command {
         }
         throw .failed(kept(message, at: provider, name, isEverybody: invocation.has("--all")))
       }
-      let remote = result.revocation == .done ? "revoked at the provider and forgotten" : "forgotten"
-      context.tell("\"\(result.account)\" at \"\(provider)\": \(remote)")
-      if case .refused(let error) = result.revocation { refusal = refusal ?? error.message }
+      let isRevoked = result.revocation == .done
+      let isImpossible = result.revocation == .notAsked && !invocation.has("--keep-remote")
+      let remote =
+        isImpossible
+        ? "; the provider cannot revoke the token and accepts it until it expires"
+        : isRevoked ? " and revoked the token" : "; the token was not revoked"
+      context.tell("logged out \"\(result.account)\" at \(context.titled(provider))\(remote)")
+      rows.append([
+        "provider": .string(provider), "account": .string(result.account), "revoked": .boolean(isRevoked),
+      ])
+      if case .refused(let error) = result.revocation { refusal = refusal ?? error.message(titled: context.titled) }
     }
+    if context.isJSON { try context.output(invocation.has("--all") ? .array(rows) : rows[0]) }
     if invocation.has("--all") {
       try context.reportDamagedRecords(provider)
     } else if selected != nil {
       try tellDefault(provider, context)
     }
     guard let refusal else { return }
-    let text = "credmgr forgot the tokens, but the provider did not revoke them: \(refusal.text)"
-    throw .failed(text, hint: "revoke the access of credmgr in your settings at the provider", status: .refused)
+    let text = "credmgr deleted the tokens, but the provider did not revoke them: \(refusal.text)"
+    throw .failed(text, hint: "revoke the access in your account settings at the provider", status: .refused)
   }
 
   private static func kept(_ message: Message, at provider: String, _ name: String?, isEverybody: Bool) -> Message {
-    // Another login would not help to be rid of this one.
+    // Another login would not help to log out.
     let hints = message.hints.without("credmgr", "login")
     let forget = forgetting(provider, isEverybody ? ["--all"] : accountOption(name))
-    return Message(message.text + "; nothing was forgotten", hints: hints + [forget], status: message.status)
+    return Message(message.text + "; nothing was deleted", hints: hints + [forget], status: message.status)
   }
 
   private static func forgetting(_ provider: String, _ whose: [String]) -> Remedy {
     let command = ["logout", provider] + whose + ["--keep-remote"]
-    return "\(credmgr: command) to forget the account\(whose == ["--all"] ? "s" : "") here alone"
+    return "\(credmgr: command) to delete the account\(whose == ["--all"] ? "s" : "") here only"
   }
 
-  /// Who goes without a default account from now on is not to find that out in a script.
+  /// Reports that no default account is left, so that the user does not learn it from a failing script.
   private static func tellDefault(_ provider: String, _ context: Context) throws(CommandError) {
     let accounts = try manager(context.source.accountsIfAny())
     let names = try manager(accounts?.accounts(of: provider).map(\.name) ?? [])
     guard try manager(accounts?.selected(for: provider)) == nil, let first = names.first else { return }
-    guard names.count > 1 else { return context.tell("\"\(first)\" is the only account of \"\(provider)\" now") }
-    let known = names.map { "\"\($0)\"" }.joined(separator: ", ")
-    context.tell("\"\(provider)\" has no default account any more; there are \(known)")
-    context.tell(hint: "\(credmgr: "use", provider, first) to make one the default")
+    guard names.count > 1 else {
+      return context.tell("\"\(first)\" is now the only account of \(context.titled(provider))")
+    }
+    context.tell("\(context.titled(provider)) no longer has a default account; its accounts are \(listed(names))")
+    context.tell(hint: "\(credmgr: "use", provider, first) to set the default account")
   }
 }

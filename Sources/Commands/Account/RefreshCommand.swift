@@ -1,24 +1,26 @@
-import CredentialManager
-import Text
+import CredmgrCredentialManager
+import CredmgrJSON
+import CredmgrText
 
 extension Command {
   static let refresh = Command(
     name: "refresh", operands: "ID|--all", operandCount: 0...1, summary: "Refresh tokens now",
     options: [
-      account, Option("--all", "all accounts of all providers that can be refreshed"),
-      Option("--timeout", value: "DURATION", "how long to wait for another process that refreshes it; otherwise 1m"),
+      account, Option("--all", "refresh all accounts of all providers"),
+      Option("--timeout", value: "DURATION", "time to wait for another process that refreshes the token (default: 1m)"),
+      json,
     ],
     notes: [
-      "When a provider has said that it will never take a refresh token again, other commands fail without asking it; "
-        + "\"credmgr refresh ID\" asks."
+      "After a provider has rejected a refresh token for good, other commands fail without asking the provider again. "
+        + "\"credmgr refresh ID\" asks again."
     ],
     examples: [
-      ("credmgr refresh github", "the token of the account that is used here"),
-      ("credmgr refresh --all", "before you go on a journey"),
+      ("credmgr refresh github", "Refresh the token of the current account"),
+      ("credmgr refresh --all", "Refresh all tokens before going offline"),
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     guard invocation.has("--all") != (invocation.operands.count == 1) else {
-      throw .usage("name either a provider or \"--all\"", hint: "usage: credmgr refresh ID|--all")
+      throw .usage("name a provider or use \"--all\", but not both", hint: "usage: credmgr refresh ID|--all")
     }
     if let text = invocation.operands.first {
       let provider = try context.provider(text)
@@ -26,31 +28,45 @@ extension Command {
       let policy = RefreshPolicy(
         always: true, asksAgain: true, lockTimeout: try context.duration("--timeout", invocation) ?? .seconds(60))
       let renewed = try manager(context.source.handOut(name, of: provider, by: .refresh, to: .caller, policy))
-      context.tell("refreshed \"\(renewed.name)\" at \"\(provider)\"" + validity(renewed.credential, context))
+      context.tell(
+        "refreshed \"\(renewed.name)\" at \(context.titled(provider))" + validity(renewed.credential, context))
+      if context.isJSON { try context.output(refreshed(renewed, isDone: true)) }
     } else {
       try refreshAll(context)
     }
   }
 
-  /// One account that cannot be refreshed does not keep the others from it; the worst exit status is the result.
+  private static func refreshed(_ account: Account, isDone: Bool) -> JSONValue {
+    [
+      "provider": .string(account.provider), "account": .string(account.name), "refreshed": .boolean(isDone),
+      "expires_at": .optional(account.credential.expiresAt?.text),
+    ]
+  }
+
+  /// Refreshes every account, even after failures, and ends with the worst exit status.
   private static func refreshAll(_ context: Context) throws(CommandError) {
     let accounts = try manager(context.source.accountsIfAny()?.accounts(of: nil) ?? []).filter {
       context.source.canRefresh($0)
     }
-    if accounts.isEmpty { context.tell("there is nothing to refresh") }
+    if accounts.isEmpty { context.tell("no tokens to refresh") }
     var worst = ExitStatus.done
+    var rows: [JSONValue] = []
     for account in accounts {
       do throws(CredentialError) {
         let renewed = try context.source.handOut(
           account.name, of: account.provider, by: .refresh, to: .caller, RefreshPolicy(always: true))
-        context.tell("refreshed \"\(account.name)\" at \"\(account.provider)\"" + validity(renewed.credential, context))
+        let title = context.titled(account.provider)
+        context.tell("refreshed \"\(account.name)\" at \(title)" + validity(renewed.credential, context))
+        rows.append(refreshed(renewed, isDone: true))
       } catch {
         if error == .interrupted { throw CommandError(error) }
         let message = context.message(CommandError(error)) ?? error.message
         StandardError.show(message)
+        rows.append(refreshed(account, isDone: false))
         worst = worst == .done ? message.status : worst
       }
     }
+    if context.isJSON { try context.output(.array(rows)) }
     try context.reportDamagedRecords(nil)
     if worst != .done { throw .ended(worst) }
   }

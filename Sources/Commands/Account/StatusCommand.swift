@@ -1,21 +1,21 @@
-import CredentialManager
-import JSON
-import OAuth
-import Platform
-import Text
+import CredmgrCredentialManager
+import CredmgrJSON
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrText
 
 extension Command {
   static let status = Command(
     name: "status", operands: "[ID]", operandCount: 0...1,
-    summary: "Show accounts, scopes, expiry, and what happens next",
+    summary: "Show accounts with their scopes and expiry",
     options: [
-      Option("--why", "which account is used here, and why"),
-      Option("--for", value: "URL", "which account is used for a remote's URL, and why"), json,
+      Option("--why", "show which account is used in this directory, and why"),
+      Option("--for", value: "URL", "show which account is used for a remote's URL, and why"), json,
     ],
     examples: [
-      ("credmgr status", "everybody who is logged in"),
-      ("credmgr status github --json", "for a program"),
-      ("credmgr status --for https://github.com/octo/notes", "whom git takes for this repository"),
+      ("credmgr status", "Show all accounts"),
+      ("credmgr status github --json", "Print the accounts of a provider as JSON"),
+      ("credmgr status --for https://github.com/octo/notes", "Show which account git uses for a repository"),
     ]
   ) { invocation, context throws(CommandError) in
     let provider: String? = if let text = invocation.operands.first { try context.provider(text) } else { nil }
@@ -41,7 +41,9 @@ extension Command {
       return try context.reportDamagedRecords(provider, without: accounts)
     }
     if accounts.isEmpty {
-      context.tell(provider.map { "nobody is logged in to \"\($0)\"" } ?? "nobody is logged in anywhere")
+      context.tell("not logged in to " + (provider.map(context.titled) ?? "any provider"))
+      context.tell(
+        hint: provider.map { "\(credmgr: "login", $0)" } ?? "\(credmgr: "providers") to see where you can log in")
     }
     let style = Style(1)
     let columns = Terminal.outputColumns
@@ -53,7 +55,7 @@ extension Command {
     }
     try context.output(text)
     for exchange in interrupted where provider == nil || provider == exchange.provider {
-      context.tell(Notice.interrupted(exchange).sentence(now: now))
+      context.tell(Notice.interrupted(exchange).sentence(now: now, titled: context.titled))
     }
     try context.reportDamagedRecords(provider, without: accounts)
   }
@@ -62,9 +64,12 @@ extension Command {
     _ credential: Credential, _ state: AccountState, at now: Moment, _ style: Style
   ) -> [(left: String, right: String)] {
     var rows: [(left: String, right: String)] = [
-      ("grant", credential.isGiven ? "none: the token was given" : credential.grant.rawValue)
+      ("grant", credential.isGiven ? "none (existing token)" : credential.grant.rawValue)
     ]
     if let identity = credential.identity { rows.append(("identity", identity)) }
+    if let earlier = credential.earlierIdentity {
+      rows.append(("identity", "not verified; it was \(quoted(earlier)) before"))
+    }
     let scope = credential.grantedScope ?? credential.requestedScope
     if !scope.isEmpty { rows.append(("scope", scope.joined(separator: " "))) }
     let withheld = credential.withheldScope
@@ -74,14 +79,14 @@ extension Command {
       let expiry = expiry(credential.refreshTokenExpiresAt, now)
       rows.append(("refresh token", state.isRefreshRefused ? "refused by the provider" : expiry))
     }
-    // Parts of it are the provider's words.
+    // The provider supplied parts of this text.
     rows = rows.map { ($0.left, Message.visible($0.right)) }
-    rows.append(("next", state.loginReason == nil ? state.sentence : style.red(state.sentence)))
+    rows.append(("state", state.loginReason == nil ? state.sentence : style.red(state.sentence)))
     return rows
   }
 
   private static func expiry(_ moment: Moment?, _ now: Moment) -> String {
-    guard let moment else { return "no expiry known" }
+    guard let moment else { return "expiry unknown" }
     return moment > now ? "expires in \(duration(moment - now))" : "expired \(duration(now - moment)) ago"
   }
 
@@ -91,7 +96,7 @@ extension Command {
     let credential = account.credential
     return [
       "provider": .string(account.provider), "account": .string(account.name), "default": .boolean(isDefault),
-      "identity": .optional(credential.identity),
+      "identity": .optional(credential.identity), "earlier_identity": .optional(credential.earlierIdentity),
       "grant": .string(credential.isGiven ? "given" : credential.grant.rawValue),
       "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
       "withheld_scope": .array(credential.withheldScope.map(JSONValue.string)),
@@ -127,12 +132,11 @@ extension AccountState {
 
   fileprivate var sentence: String {
     switch self {
-    case .usable: "the token is handed out as it is"
-    case .ending: "the token is handed out until it expires; then a login is needed"
-    case .refused: "the token is handed out as long as it is valid; then a login is needed"
-    case .expiring, .refreshable: "the token is refreshed when it is asked for"
-    case .loggingIn: "a login is under way"
-    case .expired: "a login is needed"
+    case .usable: "ready to use"
+    case .ending, .refused: "ready to use until it expires; then log in again"
+    case .expiring, .refreshable: "refreshed at the next use"
+    case .loggingIn: "login in progress"
+    case .expired: "log in again"
     }
   }
 }

@@ -1,30 +1,36 @@
-import CredentialManager
-import Descriptors
-import Platform
-import Text
+import CredmgrCredentialManager
+import CredmgrDescriptors
+import CredmgrPlatform
+import CredmgrText
 
 final class TerminalUser: User {
   private let provider: String
   private let offersDevice: Bool
-  /// Why the grant is the one that it is, until it was told.
+  /// Why this grant was chosen; `nil` once shown.
   private var reason: String?
   private let context: Context
   private var isWaitingTold = false
   private var shownURL: String?
   private var strayRedirects = 0
-  /// Whether the cursor is in a line that the next second writes over.
+  /// Whether the next second overwrites the cursor's line.
   private var isCounting = false
-  /// A browser that was started, until its end, by the monotonic clock, means no more that it has failed.
+  /// The started browser. An exit after `end`, on the monotonic clock, no longer means that it failed.
   private var browser: (command: String, program: Launcher.Launched, end: Duration)?
   private var silence: Terminal.Silence?
-  /// Where the person types, if that is not standard input.
+  /// The terminal, if the user does not type on standard input.
   private let terminal: ControllingTerminal?
-  /// The programs for which the login is, if it is for nobody else.
+  /// The programs that wait for this login, if it is only for them.
   private let waiting: WaitingPrograms?
+  /// How long the login waits; `nil` if there is a terminal or a program that says so.
+  private let patience: Duration?
+  /// Whether the login ends if the browser fails and nobody can read the address.
+  private let needsReader: Bool
+  private(set) var isUnread = false
 
   init(
     provider: String, offered: [Grant], fitting: Command.FittingGrant?, _ context: Context,
-    terminal: ControllingTerminal? = nil, waiting: WaitingPrograms? = nil
+    terminal: ControllingTerminal? = nil, waiting: WaitingPrograms? = nil, patience: Duration? = nil,
+    needsReader: Bool = false
   ) {
     self.provider = provider
     offersDevice = fitting == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
@@ -32,38 +38,42 @@ final class TerminalUser: User {
     self.context = context
     self.terminal = terminal
     self.waiting = waiting
+    self.patience = Terminal.isTerminal(2) ? nil : patience
+    self.needsReader = needsReader && !Terminal.isTerminal(0) && !Terminal.isTerminal(2)
   }
 
   func tell(_ step: LoginStep) {
     if let reason { say(reason) }
     reason = nil
     switch step {
-    case .alreadyLoggedIn(let accounts): say("already logged in to \"\(provider)\" as " + some(accounts))
+    case .alreadyLoggedIn(let accounts): say("already logged in to \(context.titled(provider)) as " + some(accounts))
     case .open(let url):
-      say("opening the browser; if none appears, open this address:")
+      say("opening the browser; if it does not open, visit this address:")
       show(url)
       shownURL = url
-    case .visit(let url) where url == shownURL: say("no browser could be started" + otherwise)
+    case .visit(let url) where url == shownURL: say("cannot start a browser" + otherwise)
     case .visit(let url):
       say("open this address in a browser:")
       show(url)
     case .awaiting(let redirect, canPaste: true, opensBrowser: false):
-      say("a browser on another machine then ends up at \(redirect), and cannot load it")
-      say("if so, copy the whole address from there, paste it here, and press Enter; Ctrl-C stops")
+      say("on another machine, the browser finally fails to load \(redirect)")
+      say("in that case, copy its whole address, paste it here and press Enter; Ctrl-C stops")
     case .awaiting(_, canPaste: true, opensBrowser: true):
-      say("waiting for the consent; you can also paste the address where the browser ends up; Ctrl-C stops")
+      say("waiting for the browser; you can also paste its last address here; Ctrl-C stops")
+    case .awaiting(_, _, opensBrowser: false) where patience != nil:
+      say("waiting for the browser for at most \(exactDuration(patience ?? .zero))")
     case .awaiting:
-      if Terminal.isTerminal(2) { say("waiting for the consent; Ctrl-C stops") }
+      if Terminal.isTerminal(2) { say("waiting for the browser; Ctrl-C stops") }
     case .paste(let redirect):
       let isCode = redirect == "oob" || redirect.hasPrefix("urn:")
-      if !isCode { say("after the consent the browser ends up at an address that begins with \(redirect)") }
-      say("paste \(isCode ? "the code that the page shows" : "that address here"), and press Enter:")
+      if !isCode { say("after you agree, the browser shows an address that begins with \(redirect)") }
+      say("paste \(isCode ? "the code from the page" : "that address") here and press Enter:")
     case .tokenPaste:
       silence = try? Terminal.Silence()
-      if silence != nil { say("what you paste here is not shown") }
+      if silence != nil { say("the pasted text is not shown") }
     case .device(let userCode, let url, let completeURL, let validity, let patience):
       showQRCode(completeURL ?? url)
-      say("open \(url) in any browser, and enter the code \(userCode)")
+      say("open \(url) in any browser and enter the code \(userCode)")
       if let completeURL, completeURL != url { say("or open \(completeURL)") }
       say(
         patience < validity
@@ -71,29 +81,33 @@ final class TerminalUser: User {
           : "the code is valid for \(duration(validity)); Ctrl-C stops")
     case .awaitingConsent(let time):
       let left = "\(countdown(time)) left; Ctrl-C stops"
-      count(["waiting for the consent; " + left, left, countdown(time)])
-    case .waiting(let time):
-      if time >= .seconds(1), !isWaitingTold { say("waiting for another login to \"\(provider)\"; Ctrl-C stops") }
+      count(["waiting for the browser; " + left, left, countdown(time)])
+    case .waiting(let time, let process):
+      if time >= .seconds(1), !isWaitingTold {
+        let which = process.map { " (process \($0))" } ?? ""
+        say("waiting for another login to \(context.titled(provider))\(which); Ctrl-C stops")
+      }
       isWaitingTold = isWaitingTold || time >= .seconds(1)
     case .strayPaste(let error):
-      // Where nobody can paste once more, it is the error at the end.
+      // If the user cannot paste again, the final error says the same.
       guard terminal != nil || Terminal.isTerminal(0) else { return }
-      say(error.message.text)
-      say("paste the whole address here, and press Enter; Ctrl-C stops")
+      say(error.message(titled: context.titled).text)
+      say("paste the whole address here and press Enter; Ctrl-C stops")
     case .strayRedirect(let count):
-      // Any program of this machine and any page can send one, a thousand times.
-      if count == 1 { say("a redirect came that does not belong to this login, and was ignored") }
+      // Any local program or web page can send one, a thousand times.
+      if count == 1 { say("ignored a redirect that does not belong to this login") }
       strayRedirects = count
     case .intruder(let user):
-      say("a program of another user of this machine (uid \(user)) came to the login page, and was refused")
-    case .reopened: say("the browser opened the login page twice; if it shows no login, open the address above by hand")
+      say("refused a request for the login page from another user of this machine (uid \(user))")
+    case .reopened:
+      say("the browser opened the login page twice; if it shows no login, open the address above yourself")
     }
   }
 
   func end() {
     silence = nil
     settle()
-    if strayRedirects > 1 { say("\(strayRedirects) redirects came that do not belong to this login") }
+    if strayRedirects > 1 { say("ignored \(strayRedirects) redirects that do not belong to this login") }
     strayRedirects = 0
   }
 
@@ -135,25 +149,27 @@ final class TerminalUser: User {
   func open(_ url: String) -> Bool {
     let opening = (try? Browser.open(url, patience: .milliseconds(300))) ?? .failed
     if case .running(let command, let program) = opening {
-      // One that ends by itself later has been closed.
+      // A browser that exits later was closed by the user.
       browser = (command, program, context.clock.monotonic() + .seconds(10))
     }
+    isUnread = needsReader && !opening.isOpen
     return opening.isOpen
   }
 
-  /// Says that the browser that was started has failed: who waits for its window would wait in vain.
+  /// Reports a browser that failed, because its window will never appear.
   func poll() {
     guard let (command, program, end) = browser else { return }
     let status = context.clock.monotonic() > end ? 0 : (try? program.status(within: .zero))
     guard let status else { return }
     browser = nil
     if status != 0 {
-      say("\"\(command)\" ended with status \(status); open the address above in a browser by hand" + otherwise)
+      isUnread = needsReader
+      say("\"\(command)\" failed with status \(status); open the address above yourself" + otherwise)
     }
   }
 
   private var otherwise: String {
-    offersDevice ? "; \"credmgr login \(provider) --grant device_code\" needs none here" : ""
+    offersDevice ? "; \"credmgr login \(provider) --grant device_code\" works without one" : ""
   }
 
   func pastedLine(within time: Duration) -> String? {
@@ -166,5 +182,5 @@ final class TerminalUser: User {
 
   var pasteDescriptor: Int32? { terminal?.number ?? (Terminal.isTerminal(0) ? 0 : nil) }
 
-  var isCancelled: Bool { Signals.isInterrupted || waiting?.haveEnded == true }
+  var isCancelled: Bool { Signals.isInterrupted || isUnread || waiting?.haveEnded == true }
 }

@@ -1,8 +1,8 @@
 extension Command {
   static let validate = Command(
-    name: "validate", operands: "ID", operandCount: 1...1, summary: "Ask the provider whether the token is good",
-    options: [account, json], notes: ["Exit status 0 when it is, 3 when it is not."],
-    examples: [("credmgr validate github && echo good", "in a script")], needsNetwork: true
+    name: "validate", operands: "ID", operandCount: 1...1, summary: "Ask the provider whether the token is valid",
+    options: [account, json], notes: ["The exit status is 0 if the token is valid and 3 if not."],
+    examples: [("credmgr validate github && echo valid", "Check a token in a script")], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let name = try context.account(invocation, of: provider)

@@ -1,11 +1,10 @@
-import CredentialManager
-import Cryptography
-import Descriptors
-import Text
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrText
 
-/// What can stand where the cursor is: found from the same table as the help, so that a command cannot be forgotten.
-/// What stands for an operand or a value in the help says what it is: `ID` a provider, `ACCOUNT` or `NAME` one of its
-/// accounts, `FILE` a file, words in small letters themselves.
+/// Computes completions from the same table as the help, so no command is missing. The placeholders there tell what to
+/// complete: `ID` a provider, `ACCOUNT` or `NAME` one of its accounts, `FILE` a file, and lowercase words themselves.
 struct Completion {
   struct Candidate: Equatable {
     let text: String
@@ -20,7 +19,7 @@ struct Completion {
   private(set) var besides: Besides?
   private let source: CredentialSource
 
-  /// - Parameter words: behind the program's name; the last one is being typed, and may be empty.
+  /// Completes the last of `words`, which may be empty. The words follow the program's name.
   init(_ words: [String], _ source: CredentialSource) {
     self.source = source
     let current = words.last ?? ""
@@ -45,7 +44,7 @@ struct Completion {
       if pending != nil {
         pending = nil
       } else if word == "--" {
-        // Behind it stands a command with its own arguments, or what only looks like an option.
+        // The words after this one are another command's arguments, or only look like options.
         if command.name == "exec" {
           besides = index == before.count - 1 ? .commands : .files
           return
@@ -70,10 +69,10 @@ struct Completion {
     } else if current.hasPrefix("-") {
       candidates =
         options.filter { $0.repeats || !used.contains($0.name) }.map { Candidate($0.name, $0.help) }
-        + [Candidate("--help", "say more about the command")]
+        + [Candidate("--help", "show the help of the command")]
     } else if let place = place(of: operands, in: command) {
       offer(place, of: command, after: operands)
-      // `exec` takes an account behind a colon.
+      // `exec` accepts an account after a colon.
       if place.hasPrefix("ID[:ACCOUNT]"), let colon = current.firstIndex(of: ":") {
         let provider = String(current[..<colon])
         candidates = accounts(of: provider).map { Candidate("\(provider):\($0.text)", $0.help) }
@@ -115,7 +114,7 @@ struct Completion {
 
   private var known: [Candidate] { titled(source.knownProviders()) }
 
-  /// Those that were added; before the first one, all.
+  /// The added providers, or all of them before the first is added.
   private var providers: [Candidate] {
     let added = (try? source.accountsIfAny()?.addedProviders()) ?? []
     return added.isEmpty ? known : titled(added)
@@ -147,34 +146,34 @@ struct Completion {
 extension Command {
   static let completion = Command(
     name: "completion", operands: "bash|zsh|fish", operandCount: 1...10_000,
-    summary: "Print what makes a shell complete credmgr's words", options: [],
+    summary: "Print a shell completion script", options: [],
     notes: [
-      "Commands, options, providers and accounts are looked up when Tab is pressed; nobody is asked for a passphrase."
+      "The script looks up commands, options, providers and accounts when you press Tab. It asks for no passphrase."
     ],
     examples: [
-      ("eval \"$(credmgr completion bash)\"", "in ~/.bashrc"),
-      ("eval \"$(credmgr completion zsh)\"", "in ~/.zshrc, behind compinit"),
-      ("credmgr completion fish >~/.config/fish/completions/credmgr.fish", "once, for fish"),
+      ("eval \"$(credmgr completion bash)\"", "Add this to ~/.bashrc"),
+      ("eval \"$(credmgr completion zsh)\"", "Add this to ~/.zshrc after compinit"),
+      ("credmgr completion fish >~/.config/fish/completions/credmgr.fish", "Install it once for fish"),
     ], needsHome: false, passesOptions: true
   ) { invocation, context throws(CommandError) in
     guard let first = invocation.operands.first else {
       throw .usage("too few arguments for \"credmgr completion\"", hint: "\(credmgr: "help", "completion")")
     }
     switch first {
-    // What the scripts ask: the words behind the program's name follow.
+    // The shell scripts call this with the words after the program's name.
     case "words":
       let source = CredentialSource(home: context.home, http: nil, clock: context.clock, random: SystemRandomSource())
       let completion = Completion(Array(invocation.operands.dropFirst()), source)
       let lines = completion.candidates.map { $0.text + ($0.help.isEmpty ? "" : "\t" + Message.visible($0.help)) }
       let besides = completion.besides.map { ["\t" + $0.rawValue] } ?? []
-      // A name that would be two lines, or two columns, cannot be typed either.
+      // A name that contains a line break or tab cannot be typed either.
       let shown = (lines + besides).filter { !$0.dropFirst().contains { $0.isNewline } }
       try context.output(shown.map { $0 + "\n" }.joined())
     default:
       if invocation.operands.count > 1 { throw .usage("too many arguments for \"credmgr completion\"") }
       guard let script = CompletionScript.of[first] else {
         let near = didYouMean(nearMiss(first, among: CompletionScript.of.keys.sorted()))
-        throw .usage("there is no completion for \"\(first)\"\(near)", hint: "\(credmgr: "help", "completion")")
+        throw .usage("no completion for \"\(first)\"\(near)", hint: "\(credmgr: "help", "completion")")
       }
       try context.output(script)
     }

@@ -1,10 +1,10 @@
-/// What a shell runs at its start. Each script asks `credmgr completion words`, whose lines are a word, a tab and its
-/// meaning; a line that begins with a tab says what else the shell may offer.
+/// The scripts that shells load. They call `credmgr completion words`, which prints lines of a word, a tab and its
+/// meaning. A line that starts with a tab names other things to offer, such as files.
 enum CompletionScript {
   static let of = ["bash": bash, "zsh": zsh, "fish": fish]
 
-  /// bash takes words apart at `:` and `=`, so they are put together again, and what it has kept of a word is taken
-  /// from the front of each possibility.
+  /// bash splits words at `:` and `=`, so the script joins them again, and removes from each completion the part that
+  /// bash already has.
   private static let bash = #"""
     _credmgr() {
       local words=() word kept line besides= index=0 before=

@@ -1,5 +1,5 @@
-import CredentialManager
-import Text
+import CredmgrCredentialManager
+import CredmgrText
 
 extension Doctor {
   mutating func checkAccounts(_ vault: Accounts) {
@@ -13,37 +13,39 @@ extension Doctor {
     func find(_ isMeant: (AccountState) -> Bool) -> (names: String, logins: [Remedy], count: Int) {
       let found = zip(accounts, states).filter { isMeant($1) }.map(\.0)
       let shown = found.prefix(Self.shown)
-      let names = shown.map { "\(quoted($0.name)) at \(quoted($0.provider))" }.joined(separator: ", ")
+      let names = shown.map { "\(quoted($0.name)) at \(context.titled($0.provider))" }.joined(separator: ", ")
       let more = found.count > Self.shown ? " and \(found.count - Self.shown) more" : ""
       let logins: [Remedy] = shown.map { "\(credmgr: "login", $0.provider, "--account", $0.name)" }
       return (names + more, logins, found.count)
     }
-    let ended = find { $0.loginReason != nil }
+    let ended = find { ![nil, .loginUnderWay].contains($0.loginReason) }
     if ended.count > 0 {
       let text = (ended.count == 1 ? "the token of " : "the tokens of ") + ended.names
       let verb = ended.count == 1 ? " has" : " have"
-      problem(.accounts, .loginNeeded(text + verb + " expired, and cannot be refreshed").with(hints: ended.logins))
+      problem(.accounts, .loginNeeded(text + verb + " expired and cannot be refreshed").with(hints: ended.logins))
     }
     let refused = find { if case .refused = $0 { true } else { false } }
     if refused.count > 0 {
-      let text = "the provider refuses to refresh the token of \(refused.names), which is handed out while it is valid"
+      let text = "the provider refuses to refresh the token of \(refused.names); it still works until it expires"
       note(.accounts, text, hints: refused.logins)
     }
     for exchange in (try? context.source.interruptedExchanges()) ?? [] {
-      note(.accounts, exchange.words(now: now), hint: exchange.remedy)
+      note(.accounts, exchange.words(now: now, titled: context.titled), hint: exchange.remedy)
     }
-    let named = AccountChoice.named(in: value("CREDMGR_ACCOUNT") ?? "")
+    let text = value("CREDMGR_ACCOUNT") ?? ""
+    if let fault = AccountChoice.fault(in: text) { return problem(.accounts, .malformedAccounts(fault)) }
+    let named = AccountChoice.named(in: text)
     let unknown = named.first { named in
       !accounts.contains { $0.name == named.name && $0.provider == named.provider ?? $0.provider }
     }
     if let unknown {
-      let place = unknown.provider.map { "not logged in to \(quoted($0))" } ?? "logged in nowhere"
+      let place = unknown.provider.map(context.titled) ?? "any provider"
       problem(
-        .accounts, "CREDMGR_ACCOUNT names \(quoted(unknown.name)), who is \(place)",
+        .accounts, "CREDMGR_ACCOUNT names \(quoted(unknown.name)), which is not an account at \(place)",
         hints: "\(run: "unset", "CREDMGR_ACCOUNT")")
     } else if ended.count == 0 {
-      let count = accounts.count == 1 ? "one account is" : "\(accounts.count) accounts are"
-      ok(.accounts, accounts.isEmpty ? "nobody is logged in" : "\(count) logged in")
+      let count = accounts.count == 1 ? "1 account" : "\(accounts.count) accounts"
+      ok(.accounts, accounts.isEmpty ? "not logged in to any provider" : count)
     }
   }
 }

@@ -1,19 +1,19 @@
-import CredentialManager
-import Text
+import CredmgrCredentialManager
+import CredmgrText
 
 extension Doctor {
-  /// A token cannot be obtained in the future.
+  /// A token dated in the future shows that the clock is wrong.
   mutating func checkClock(_ vault: Accounts?) {
     let now = context.clock.now()
     let latest = (try? vault?.accounts(of: nil))?.map(\.credential.obtainedAt).max() ?? 0
     if latest > now + Self.tolerance {
-      tellClock("\(duration(latest - now)) behind the moment at which a token was obtained")
+      tellClock("\(duration(latest - now)) behind the time at which a token was stored")
     } else {
-      ok(.clock, "it is \(now.text)")
+      ok(.clock, "the time is \(now.text)")
     }
   }
 
-  /// - Parameter date: what it is at a server.
+  /// Compares this machine's clock with a server's `date`.
   mutating func checkClock(of host: String, _ date: Moment) {
     let difference = context.clock.now() - date
     let size = max(difference, .zero - difference)
@@ -25,6 +25,6 @@ extension Doctor {
     problem(.clock, "the clock is " + words, hints: "\(run: "sudo", "timedatectl", "set-ntp", "true")")
   }
 
-  /// By how much clocks may differ: as many as a token is refreshed before its end, at least.
+  /// The accepted clock difference. Tokens are refreshed at least this long before expiry.
   private static let tolerance = Duration.seconds(60)
 }

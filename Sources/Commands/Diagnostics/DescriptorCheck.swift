@@ -1,8 +1,8 @@
-import CredentialManager
-import Descriptors
-import Platform
-import Store
-import Text
+import CredmgrCredentialManager
+import CredmgrDescriptors
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
 
 extension Doctor {
   mutating func checkDescriptors(_ vault: Accounts?) {
@@ -14,8 +14,8 @@ extension Doctor {
         let loaded = try library.load(identifier)
         if isOwn(path), isHiding(identifier, loaded) {
           note(
-            .descriptors, "\(quoted(path)) stands in the place of the shipped one, and takes nothing over from it",
-            hint: "\(Remedy.settingAside(path)) to take the shipped one")
+            .descriptors, "\(quoted(path)) replaces the built-in descriptor and does not extend it",
+            hint: "\(Remedy.settingAside(path)) to use the built-in descriptor")
         }
       } catch .invalid(let faults) {
         for fault in faults where fault.severity == .error && !(isForeign && fault.isUnreadable) {
@@ -23,38 +23,38 @@ extension Doctor {
             tellClosed(folder)
             continue
           }
-          // The mistakes of what a descriptor extends are that one's.
+          // Report a fault in a base descriptor as that file's.
           mistakes.note(fault, of: fault.file)
         }
       } catch { problem(.descriptors, error.message.text, hints: "\(credmgr: "check", path)") }
     }
     let hasOwn = mistakes.contains { isOwn($0.key) }
-    // What came with the program has none, but through what it extends.
+    // Shipped descriptors have no faults of their own, only those of a base.
     for (file, faults) in mistakes where isOwn(file) || !hasOwn { tell(faults, in: file) }
     for provider in (try? vault?.addedProviders()) ?? [] { checkRegistration(provider, vault) }
-    if diagnostics.count == before { ok(.descriptors, "all of them can be read") }
+    if diagnostics.count == before { ok(.descriptors, "all descriptors are valid") }
   }
 
   private mutating func tell(_ faults: [Finding], in file: String) {
     let text = listed(faults)
     guard isOwn(file) else { return problem(.descriptors, text, hints: "\(credmgr: "check", file)") }
-    let without: Remedy = "to do without it, \(Remedy.settingAside(file))"
-    // Where it cannot be read there is nothing to correct in it.
+    let without: Remedy = "\(Remedy.settingAside(file)) to disable it"
+    // An unreadable descriptor has no content to correct.
     if faults.contains(where: \.isUnreadable) { return problem(.descriptors, text, hints: without) }
-    problem(.descriptors, text, hints: "\(credmgr: "check", file), and correct it", without)
+    problem(.descriptors, text, hints: "\(credmgr: "check", file) and correct the file", without)
   }
 
-  /// Whether what was given when a provider was added still fits its descriptor.
+  /// Checks that a provider's registration still fits its descriptor.
   private mutating func checkRegistration(_ provider: String, _ vault: Accounts?) {
     do throws(CredentialError) { _ = try context.source.permit(.validate, provider) } catch .provider(.invalid) {
-      // Told already.
+      // Already reported.
     } catch .provider(.unknown) {
       let hasAccounts = !((try? vault?.accounts(of: provider)) ?? []).isEmpty
       let logout = hasAccounts ? [["credmgr", "logout", provider, "--all", "--keep-remote"]] : []
       problem(
-        .descriptors, "the provider \(quoted(provider)) was added, and its descriptor is gone",
-        hints: "put it back with \(command: "credmgr", "add-provider", "FILE", "--as", provider, "--replace"), "
-          + "or \(all: logout + [["credmgr", "remove-provider", provider, "--keep-remote"]]) to forget the provider")
+        .descriptors, "the descriptor of the added provider \(quoted(provider)) is missing",
+        hints: "restore it with \(command: "credmgr", "add-provider", "FILE", "--as", provider, "--replace"), "
+          + "or \(all: logout + [["credmgr", "remove-provider", provider, "--keep-remote"]]) to remove the provider")
     } catch {
       if case .descriptorChanged = error { return problem(.descriptors, error.message) }
       var set: [String] = []
@@ -62,7 +62,8 @@ extension Doctor {
         set = ["--set", "\(variable.name)=\(variable.isSecret ? "@FILE" : "VALUE")"]
       }
       problem(
-        .descriptors, "\(quoted(provider)) was added with other variables: " + error.message.text,
+        .descriptors,
+        "\(quoted(provider)) was added with other variables: " + error.message(titled: context.titled).text,
         hints: "\(credmgr: ["add-provider", provider, "--replace"] + set)")
     }
   }
@@ -92,34 +93,34 @@ extension Doctor {
       let hosts = claims.filter { $0.helper == helper }
       for (index, host) in hosts.enumerated() {
         guard let first = hosts[..<index].first(where: { $0.host == host.host }) else { continue }
-        let providers = "\(quoted(first.provider)) and of \(quoted(host.provider))"
+        let providers = "\(quoted(first.provider)) and \(quoted(host.provider))"
         note(
           .hosts,
-          "\(quoted(host.host)) is of \(providers); a user name or a rule chooses, else the first one with an account"
+          "\(quoted(host.host)) belongs to \(providers); a user name, a rule or the first account decides"
         )
       }
     }
     guard diagnostics.count == before else { return }
     switch claims.count {
-    case 0: ok(.hosts, "no provider claims any for git or docker")
-    case 1: ok(.hosts, "one is claimed for git or docker")
-    default: ok(.hosts, "\(claims.count) are claimed for git and docker, each once")
+    case 0: ok(.hosts, "no hosts for git or docker")
+    case 1: ok(.hosts, "1 host for git or docker")
+    default: ok(.hosts, "\(claims.count) hosts for git and docker, each of one provider")
     }
   }
 
   mutating func checkRules(_ vault: Accounts?) {
     let file = context.home.accountRules
-    let without: Remedy = "\(Remedy.settingAside(file)) to do without rules"
+    let without: Remedy = "\(Remedy.settingAside(file)) to disable all rules"
     let rules: AccountRules
     do throws(CredentialError) { rules = try context.source.accountRules() } catch .malformedRules(let findings) {
-      return problem(.rules, listed(findings), hints: "correct it, or \(without)")
+      return problem(.rules, listed(findings), hints: "correct the file, or \(without)")
     } catch {
       if isForeign { return }
       if let folder = File.closedFolder(above: file) { return tellClosed(folder) }
       return problem(.rules, error.message.text, hints: without)
     }
     let before = diagnostics.count
-    // One that was added and is gone is told where it is.
+    // An added provider without a descriptor is reported elsewhere.
     let known = context.source.knownProviders() + ((try? vault?.addedProviders()) ?? [])
     for rule in rules.rules {
       let path = quoted(rules.path)
@@ -127,30 +128,30 @@ extension Doctor {
         let (line, near) = (rule.providerPlace.line, nearMiss(rule.provider, among: known))
         problem(
           .rules,
-          "line \(line) of \(path) names the provider \(quoted(rule.provider)), and there is none" + didYouMean(near),
+          "line \(line) of \(path) names the unknown provider \(quoted(rule.provider))" + didYouMean(near),
           hints: near.map { "\(run: "sed", "-i.old", "\(line)s/\(rule.provider)/\($0)/", rules.path)" }
-            ?? "correct it, or \(without)")
+            ?? "correct the file, or \(without)")
       } else if let vault, (try? vault.account(AccountID(rule.provider, rule.account)) == nil) ?? false {
         problem(
-          .rules, "line \(rule.place.line) of \(path) names \(quoted(rule.account)), who is not logged in",
+          .rules, "line \(rule.place.line) of \(path) names \(quoted(rule.account)), which is not logged in",
           hints: "\(credmgr: "login", rule.provider, "--account", rule.account)", status: .loginNeeded)
       } else if let hosts = try? context.source.hostsElsewhere(rule.remote, of: rule.provider) {
         problem(
           .rules,
-          "line \(rule.place.line) of \(path) never counts for git: the git hosts of \(quoted(rule.provider)) are "
+          "line \(rule.place.line) of \(path) never applies to git: the git hosts of \(quoted(rule.provider)) are "
             + hosts.joined(separator: ", "),
           hints: "\(credmgr: ["use", rule.provider, rule.account, "--remove"] + rule.options)")
       } else if let first = rules.cover(of: rule) {
         let removal = ["credmgr", "use", rule.provider, rule.account, "--remove"] + rule.options
-        // The same rule twice: both are removed.
+        // The removal command would remove both copies of a duplicate rule.
         let isTwice = first.account == rule.account && first.options == rule.options
         problem(
-          .rules, "line \(rule.place.line) of \(path) never counts: line \(first.place.line) covers it",
+          .rules, "line \(rule.place.line) of \(path) never applies, because line \(first.place.line) covers it",
           hints: "\(all: [removal] + (isTwice ? [removal.filter { $0 != "--remove" }] : []))")
       }
     }
     if diagnostics.count == before, !rules.rules.isEmpty {
-      ok(.rules, rules.rules.count == 1 ? "one rule" : "\(rules.rules.count) rules")
+      ok(.rules, rules.rules.count == 1 ? "1 rule" : "\(rules.rules.count) rules")
     }
   }
 }

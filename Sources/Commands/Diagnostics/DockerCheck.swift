@@ -1,6 +1,6 @@
-import CredentialManager
-import Platform
-import Text
+import CredmgrCredentialManager
+import CredmgrPlatform
+import CredmgrText
 
 extension Doctor {
   mutating func checkDocker(_ claimed: [HostClaim]) {
@@ -23,9 +23,9 @@ extension Doctor {
       let setup = ["docker-credential", "setup"] + (registries.isEmpty ? ["--all"] : registries)
       problem(
         .docker,
-        "docker looks for \(quoted("docker-credential-" + name)) in PATH"
-          + (registries.isEmpty ? "" : " for " + some(registries)) + ", and there is none",
-        hints: "install it, or \(credmgr: setup) to let docker ask credmgr instead")
+        "docker cannot find \(quoted("docker-credential-" + name)) in PATH"
+          + (registries.isEmpty ? "" : " for " + some(registries)),
+        hints: "install the program, or \(credmgr: setup) to let docker ask credmgr")
     }
     let others = Set(claimed.map(\.host)).sorted().filter { configuration.helper(of: $0) != "credmgr" }
     if !others.isEmpty {
@@ -35,13 +35,13 @@ extension Doctor {
     let readable = configuration.readablePasswords
     if !readable.isEmpty {
       note(
-        .docker, "\(quoted(path)) has passwords that can be read, for " + some(readable),
+        .docker, "\(quoted(path)) contains unencrypted passwords for " + some(readable),
         hint: "\(all: readable.prefix(Self.shown).map { ["docker", "logout", $0] })")
     }
     guard diagnostics.count == before else { return }
     ok(
       .docker,
-      configuration.asksUs ? "docker asks credmgr" : "docker does not ask credmgr, and no provider has a registry")
+      configuration.asksUs ? "docker asks credmgr" : "docker does not ask credmgr; no provider has a registry")
   }
 
   private mutating func checkDockerProgram() {
@@ -52,14 +52,14 @@ extension Doctor {
     let folder = own ?? "/usr/local/bin"
     let sudo = File.exists(folder) && !File.isWritable(folder) ? ["sudo"] : []
     problem(
-      .docker, "docker looks for \(quoted(name)) in PATH, and there is none",
+      .docker, "docker cannot find \(quoted(name)) in PATH",
       hints: "\(run: sudo + ["ln", "-s", context.program, folder + "/" + name])")
   }
 }
 
 extension DockerConfiguration {
   static func unreadable(_ path: String) -> Message {
-    .usage("\(quoted(path)) is no JSON object, and docker cannot read it, either")
-      .hint("correct it, or \(Remedy.settingAside(path))")
+    .usage("\(quoted(path)) is not a JSON object; docker cannot read it either")
+      .hint("correct the file, or \(Remedy.settingAside(path))")
   }
 }

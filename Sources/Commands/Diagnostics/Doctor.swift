@@ -1,8 +1,8 @@
-import JSON
-import Platform
-import Text
+import CredmgrJSON
+import CredmgrPlatform
+import CredmgrText
 
-/// What was found at one place: as it should be, worth knowing, or not working, with what a person can do about it.
+/// The result for one place: correct, notable, or broken, with a remedy.
 struct Diagnostic {
   enum Check: String, Sendable {
     case home, vault, accounts, clock, browser, keyring, programs, git, docker, descriptors, hosts, rules, certificates
@@ -16,7 +16,7 @@ struct Diagnostic {
 
   let check: Check
   let severity: Severity
-  /// Its status is that of a command that comes across it.
+  /// The message has the exit status of a command that fails for this reason.
   let message: Message
 
   var json: JSONValue {
@@ -27,13 +27,13 @@ struct Diagnostic {
   }
 }
 
-/// Looks at everything that a command may depend on. Nothing is changed, and nobody is asked.
+/// Checks everything that a command may depend on. Changes nothing and never prompts.
 ///
-/// A check is a file: what is looked at, what is said of it and what mends it stand together there.
+/// Each check has its own file, with the test, the message and the remedy.
 struct Doctor {
   let context: Context
   private(set) var diagnostics: [Diagnostic] = []
-  /// Whether the home is another user's, which is why nothing else in it can be used.
+  /// Whether another user owns the home, so nothing else in it works.
   var isForeign = false
 
   init(_ context: Context) { self.context = context }
@@ -44,7 +44,7 @@ struct Doctor {
     checkHome()
     let accounts = checkVault()
     if let accounts { checkAccounts(accounts) }
-    // One cause is one finding, whatever clock it was found by.
+    // Report a wrong clock only once, whichever check found it.
     if !remote.contains(where: { $0.check == .clock }) { checkClock(accounts) }
     checkBrowser()
     checkKeyring()
@@ -75,7 +75,7 @@ struct Doctor {
   mutating func problem(_ check: Diagnostic.Check, _ message: Message) { add(message, check, severity: .problem) }
 
   private mutating func add(_ message: Message, _ check: Diagnostic.Check, severity: Diagnostic.Severity) {
-    // One cause is told once, at whatever it was met first.
+    // Report a cause only once, at the first place affected.
     guard severity == .ok || !diagnostics.contains(where: { $0.message.text == message.text }) else { return }
     let message = message.with(hints: context.resolved(message.hints))
     diagnostics.append(Diagnostic(check: check, severity: severity, message: message))
@@ -88,12 +88,12 @@ struct Doctor {
     }
   }
 
-  /// Why another program cannot use its configuration.
+  /// Reports why another program cannot use its configuration.
   mutating func tell(_ fault: FileFault, of path: String, as check: Diagnostic.Check) {
     problem(check, "\(check.rawValue) cannot use \(quoted(path)): \(fault.words)", hints: fault.remedy)
   }
 
-  /// Of faults of one kind that there may be thousands of.
+  /// The most faults of one kind to show, because there may be thousands.
   static let shown = 5
 
   func value(_ variable: String) -> String? { Environment.text(variable, context.environment) }

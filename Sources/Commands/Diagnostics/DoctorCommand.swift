@@ -1,27 +1,26 @@
-import Platform
+import CredmgrPlatform
 
 extension Command {
   static let doctor = Command(
     name: "doctor", operands: "[ID]", operandCount: 0...1,
-    summary: "Check the set-up, and say how to mend what is wrong",
+    summary: "Find problems in your setup and show how to fix them",
     options: [
-      Option("--reach", value: "ID", repeats: true, "ask the servers of this provider for an answer, too"), json,
+      Option("--reach", value: "ID", repeats: true, "also check that the servers of this provider answer"), json,
     ],
     notes: [
-      "It looks at the home, the vault, the clock, the browser, the keyrings, git's and docker's configuration, "
-        + "descriptors, certificates and proxies. It changes nothing, asks for no passphrase and shows no secret. "
-        + "Without ID "
-        + "and \"--reach\" nothing is sent anywhere.",
-      "Exit status 0 when there is no problem; else that of the first one: 2 for the set-up, 3 for a login, 5 for the "
-        + "network, 6 for the vault.",
+      "credmgr checks its directories, the vault, the clock, the browser, the keyrings, the configuration of git and "
+        + "docker, descriptors, certificates and proxies. It changes nothing, asks for no passphrase and shows no "
+        + "secret. It sends nothing over the network without ID or \"--reach\".",
+      "The exit status is 0 without problems. Otherwise, the first problem sets it: 2 for the setup, 3 for a login, 5 "
+        + "for the network, 6 for the vault.",
     ],
     examples: [
-      ("credmgr doctor", "what is wrong here"),
-      ("credmgr doctor github", "the same, and whether GitHub can be reached"),
+      ("credmgr doctor", "Find problems on this machine"),
+      ("credmgr doctor github", "Also check the connection to GitHub"),
     ], asksNobody: true, needsHome: false
   ) { invocation, context throws(CommandError) in
     var doctor = Doctor(context)
-    // What needs the network comes first: another program takes this one's place for it, and begins anew.
+    // Network checks come first, because the program with networking replaces this one and starts over.
     for text in invocation.operands + invocation.all("--reach") { try doctor.reach(context.provider(text)) }
     doctor.examine()
     let found = doctor.diagnostics
@@ -31,7 +30,7 @@ extension Command {
     } else {
       try context.output(shown(found))
       context.tell(
-        problems.isEmpty ? "all is well" : problems.count == 1 ? "one problem" : "\(problems.count) problems")
+        problems.isEmpty ? "no problems found" : problems.count == 1 ? "1 problem" : "\(problems.count) problems")
     }
     if let first = problems.first { throw .ended(first.message.status) }
   }
@@ -43,7 +42,7 @@ extension Command {
     let indent = padded("", 9 + width)
     func shown(_ sentence: String) -> String {
       let sentence = Message.visible(sentence)
-      // A command is not broken: it is there to be copied.
+      // Keep commands on one line so that users can copy them.
       return columns.map {
         Layout.wrapped(sentence, width: $0, first: indent.count, indent: indent, longestQuotation: .max)
       } ?? sentence

@@ -1,10 +1,10 @@
 import Glibc
-import Platform
-import Text
+import CredmgrPlatform
+import CredmgrText
 
-/// What mends a fault depends on the disk and the environment. Both are looked at here, and nowhere in `Messages`.
+/// Remedies that depend on files and the environment, which `Messages` never reads.
 extension Context {
-  /// The remedies, with a command in the place of each that depends on a file.
+  /// Replaces each remedy that depends on a file with a command.
   func resolved(_ remedies: [Remedy]) -> [Remedy] {
     remedies.compactMap { remedy in
       if case .mending(let fault, let path) = remedy.parts.first { mending(fault, path) } else { remedy }
@@ -28,7 +28,7 @@ extension Context {
       return isOurs(path) ? usableHome : "\(run: "findmnt", "-T", place) to see how it is mounted"
     }
     if let closed = File.closedPlace(path) { return "\(run: "chmod", "u+rwX", closed)" }
-    // In another user's home nothing would work.
+    // Nothing works in another user's home.
     if let person = home.person, File.isOwn(person) == false, path.hasPrefix(person + "/") { return usableHome }
     if case .system = fault { return .anotherHome }
     return isOurs(path) ? ownership([path]) : .mending(fault, at: place)
@@ -40,17 +40,17 @@ extension Context {
     }
   }
 
-  /// Puts what a link leads to in its place, where that is ours and of the right kind.
+  /// Replaces a link with its target if the user owns the target and it has the right kind.
   private func replacingLink(_ link: String) -> Remedy {
     let isFile = link.hasSuffix(".db") || link.hasSuffix(".key")
     guard let target = Path.resolved(link), File.isOwn(target) == true, File.isDirectory(target) != isFile else {
       return "\(run: "rm", link)"
     }
-    return "\(all: [["rm", link], ["mv", target, link]]) to put there what it leads to"
+    return "\(all: [["rm", link], ["mv", target, link]]) to replace the link with its target"
   }
 
-  /// Gives us files of another user: they get another owner where they are in a home of ours; else it is the wrong
-  /// home.
+  /// Returns a remedy for files of another user. In the user's own home, that changes the owner; otherwise, the home is
+  /// wrong.
   func ownership(_ paths: [String]) -> Remedy {
     let own = [environment("CREDMGR_HOME"), home.person].compactMap { $0 }
     let isOurs = paths.allSatisfy { path in own.contains { path.hasPrefix($0 + "/") && File.isOwn($0) == true } }
@@ -78,24 +78,24 @@ extension Context {
     return Environment.text("CREDMGR_PASSPHRASE_COMMAND", environment) == nil ? .person : .command
   }
 
-  /// Why another program cannot put a new file in the place of its configuration.
+  /// Returns why another program cannot replace its configuration file; `nil` if it can.
   func obstacle(to path: String) -> FileFault? {
     if File.isDirectory(path) { return .notFile(path) }
     if File.isLink(path), !File.exists(path) {
-      return FileFault(words: "it is a link to where nothing can be", remedy: "\(run: "rm", path), which leads nowhere")
+      return FileFault(words: "it is a broken link", remedy: "\(run: "rm", path) to remove the link")
     }
     let folder = Path.directory(of: Path.resolved(path) ?? path) ?? "."
     if !File.exists(folder) {
-      let words = "there is no folder \(quoted(folder))"
+      let words = "directory \(quoted(folder)) not found"
       return FileFault(words: words, remedy: "\(run: "mkdir", "-p", folder)", isOfFolder: true)
     }
     if File.exists(path + ".lock") {
-      let remedy: Remedy = "if no other git is at work, \(run: "rm", path + ".lock")"
-      return FileFault(words: "another program changes it", remedy: remedy)
+      let remedy: Remedy = "if no other git is running, \(run: "rm", path + ".lock")"
+      return FileFault(words: "another program is changing it", remedy: remedy)
     }
     for place in [path, folder] where File.isOwn(place) == true && !File.isWritable(place) {
       let remedy = resolved([.mending(.permissionDenied(path: place), at: place)])[0]
-      return FileFault(words: "nothing can be written in \(quoted(place))", remedy: remedy, isOfFolder: true)
+      return FileFault(words: "cannot write in \(quoted(place))", remedy: remedy, isOfFolder: true)
     }
     return nil
   }
@@ -105,10 +105,10 @@ extension Context {
 struct FileFault {
   let words: String
   let remedy: Remedy
-  /// Whether nothing can be written in its folder, which matters to nobody until something is to be.
+  /// Whether only the directory is read-only, which matters only for writing.
   var isOfFolder = false
 
   static func notFile(_ path: String) -> FileFault {
-    FileFault(words: "it is not an ordinary file", remedy: .settingAside(path))
+    FileFault(words: "it is not a regular file", remedy: .settingAside(path))
   }
 }

@@ -1,6 +1,6 @@
-import CredentialManager
-import Platform
-import Text
+import CredmgrCredentialManager
+import CredmgrPlatform
+import CredmgrText
 
 extension Doctor {
   mutating func checkGit(_ claimed: [HostClaim]) {
@@ -12,15 +12,15 @@ extension Doctor {
     for entry in entries where entry.isOurs { checkProgram(of: entry) }
     let general = entries.filter { $0.pattern == nil }
     let all = GitHelperEntry.asked(general)
-    // An empty entry that comes later.
+    // A later empty entry removes ours.
     let isSentAway = general.contains(where: \.isOurs) && !all.contains(where: \.isOurs)
     let hosts = Set(claimed.map(\.host)).sorted()
     tellOthers(in: entries, for: hosts)
     if isSentAway, let empty = general.last(where: \.value.isEmpty) {
-      problem(.git, "an empty helper behind credmgr's sends it away (\(empty.origin))", hints: empty.removal)
+      problem(.git, "an empty helper entry after credmgr's disables it (\(empty.origin))", hints: empty.removal)
     }
     var unasked: [String] = []
-    // One cause is told once, for all the hosts that it is the cause for.
+    // Report each cause only once, for all hosts that it affects.
     var causes: [(key: GitHelperEntry, values: [String])] = []
     for host in hosts {
       let own = entries.filter { $0.applies(to: host) }
@@ -33,11 +33,11 @@ extension Doctor {
     for (entry, hosts) in causes {
       if entry.value.isEmpty {
         problem(
-          .git, "git asks nobody for \(some(hosts)): its configuration sends all helpers away",
+          .git, "git asks no helper for \(some(hosts)): its configuration disables all helpers",
           hints: entry.pattern == nil ? entry.removal : entry.removalOfAll)
       } else {
         problem(
-          .git, "git asks the helper \(quoted(entry.shown)) for \(some(hosts)), and not credmgr (\(entry.origin))",
+          .git, "git asks the helper \(quoted(entry.shown)) instead of credmgr for \(some(hosts)) (\(entry.origin))",
           hints: entry.pattern == nil ? Self.gitSetup : entry.removalOfAll)
       }
     }
@@ -46,9 +46,9 @@ extension Doctor {
 
   private static let gitSetup: Remedy = "\(credmgr: "git-setup")"
 
-  /// git does not know credmgr: what would keep `git-setup` from a change comes first.
+  /// Reports that git does not use credmgr. First mentions anything that would make `git-setup` fail.
   private mutating func tellUnasked(_ hosts: [String], _ file: String?) {
-    // Without a home git has no configuration to enter anything into.
+    // Without a home, git has no configuration to change.
     if context.homeFault != nil { return ok(.git, "git does not ask credmgr") }
     let isTold = diagnostics.contains { $0.check == .home && $0.severity == .problem }
     let isNeeded = !hosts.isEmpty || value("GIT_CONFIG_GLOBAL") != nil
@@ -58,8 +58,8 @@ extension Doctor {
     note(.git, "git does not ask credmgr" + (hosts.isEmpty ? "" : " for " + some(hosts)), hint: Self.gitSetup)
   }
 
-  /// The helpers that git asks beside ours for the hosts of our providers. git tells all of them what credmgr answers,
-  /// and only its own cache does not keep what is `ephemeral` (git-credential(1)). Without any host, those for all.
+  /// Reports other helpers that git uses for our hosts. git passes credmgr's answer to all of them, and only its own
+  /// cache respects `ephemeral` (git-credential(1)). Without hosts, reports helpers for all hosts.
   mutating func tellOthers(in entries: [GitHelperEntry], for hosts: [String]) {
     struct Other: Equatable { let entry: GitHelperEntry, isFirst: Bool }
     var others: [(key: Other, values: [String])] = []
@@ -78,8 +78,8 @@ extension Doctor {
       let place = (hosts.isEmpty ? "" : " for " + some(itsHosts))
       let text =
         other.isFirst
-        ? "git asks the helper \(quoted(entry.shown)) first\(place), and tells it what credmgr answers"
-        : "git tells the helper \(quoted(entry.shown)) what credmgr answers\(place), for it to keep"
+        ? "git asks the helper \(quoted(entry.shown)) first\(place) and gives it the tokens from credmgr"
+        : "git gives the helper \(quoted(entry.shown)) the tokens from credmgr\(place) to store"
       if other.isFirst || !entry.keepsNothing {
         problem(.git, Message("\(text) (\(entry.origin))", hints: remedies))
       } else if !gitKnowsEphemeral {
@@ -88,7 +88,7 @@ extension Doctor {
     }
   }
 
-  /// From git 2.46 on git's own cache does not keep what credmgr gets from a provider.
+  /// Since git 2.46, git's own cache does not store credmgr's tokens.
   private var gitKnowsEphemeral: Bool {
     let output = (try? Launcher.run("git", ["version"]))?.output ?? []
     let numbers = String(decoding: output, as: UTF8.self).split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
@@ -100,10 +100,10 @@ extension Doctor {
     let program = context.program
     let remedies: [Remedy] = [entry.removal, "\(run: context.command, "git-setup")"]
     if !File.isExecutable(file) {
-      let text = "git's configuration names \(quoted(file)), which is not there (\(entry.origin))"
+      let text = "git's configuration names the missing program \(quoted(file)) (\(entry.origin))"
       problem(.git, Message(text, hints: remedies))
     } else if Path.resolved(file) != Path.resolved(program) {
-      let text = "git asks \(quoted(file)), which is another credmgr than \(quoted(program))"
+      let text = "git asks another credmgr: \(quoted(file)) instead of \(quoted(program))"
       note(.git, text, hints: remedies)
     }
   }
@@ -121,7 +121,7 @@ extension Doctor {
     return String(line.dropFirst(mark.count))
   }
 
-  /// A mistake in git's configuration, as git says it; `nil` where it says something else.
+  /// Returns a mistake in git's configuration, as git reports it; `nil` for other output.
   static func gitFailure(_ said: String) -> Message? {
     let words = said.split(separator: "\n").first.map(plain) ?? ""
     guard let mark = words.firstPlace(of: "bad config line ") else { return nil }
@@ -131,12 +131,12 @@ extension Doctor {
     }
     let file = String(rest[place.upperBound...])
     return .usage("git cannot read its configuration: \(words)")
-      .hint("correct line \(number), or \(run: "sed", "-i.old", "\(number)s/^/# /", file) to do without it")
+      .hint("correct line \(number), or \(run: "sed", "-i.old", "\(number)s/^/# /", file) to disable it")
   }
 }
 
 extension Array {
-  /// Appends a value to those of a key, unless it is among them.
+  /// Adds a value to a key's list unless it is already there.
   mutating func note<Key: Equatable, Value: Equatable>(_ value: Value, of key: Key)
   where Element == (key: Key, values: [Value]) {
     guard let index = firstIndex(where: { $0.key == key }) else { return append((key, [value])) }
@@ -146,11 +146,11 @@ extension Array {
 
 extension Remedy {
   static let seeingGitConfiguration: Remedy =
-    "\(run: "git", "config", "--list", "--show-origin"), and mend what it names"
+    "\(run: "git", "config", "--list", "--show-origin") and correct the file that it names"
 }
 
 extension Context {
-  /// Says which helpers git would tell a provider's tokens: it was set up before the provider was added.
+  /// Reports helpers that git would pass a provider's tokens to, because git was set up before the provider was added.
   func tellOtherGitHelpers(of provider: String) {
     let claims = ((try? source.hostClaims()) ?? []).filter { $0.helper == .git && $0.provider == provider }
     guard !claims.isEmpty, (try? Launcher.find("git")) != nil, let entries = GitHelperEntry.all() else { return }
@@ -159,7 +159,7 @@ extension Context {
     doctor.tellAll()
   }
 
-  /// The file into which git writes what is for all of a person's repositories (git-config(1)).
+  /// The file with git's configuration for all of the user's repositories (git-config(1)); `nil` if unknown.
   var gitFile: String? {
     if let path = environment("GIT_CONFIG_GLOBAL") { return path.hasPrefix("/") ? path : nil }
     guard let person = home.person else { return nil }
@@ -168,10 +168,10 @@ extension Context {
     return !File.exists(own) && !File.isLink(own) && File.exists(other) ? other : own
   }
 
-  /// - Parameter scope: the option that says which one.
+  /// Returns the message for a failed git command. `scope` is the option for the configuration file.
   func gitRefusal(_ said: String, status: Int32, scope: String) -> Message {
     if let failure = Doctor.gitFailure(said) { return failure }
-    let words = said.split(separator: "\n").first.map(Doctor.plain) ?? "it ended with the status \(status)"
+    let words = said.split(separator: "\n").first.map(Doctor.plain) ?? "it failed with status \(status)"
     let message = Message.usage("git did not change its configuration: \(words)")
     let file = scope == "--global" ? gitFile : nil
     if ["No space left", "failed to write"].contains(where: { words.firstPlace(of: $0) != nil }) {

@@ -1,19 +1,19 @@
-import HTTP
-import Platform
-import Text
+import CredmgrHTTP
+import CredmgrPlatform
+import CredmgrText
 
 /// A helper in git's configuration (gitcredentials(7)).
 struct GitHelperEntry: Equatable {
   /// `system`, `global`, `local`, `worktree` or `command`.
   let scope: String
-  /// The file, or whatever else it is from.
+  /// The file or other source.
   let origin: String
-  /// Such as `credential.https://github.com.helper`.
+  /// For example `credential.https://github.com.helper`.
   let key: String
   let value: String
 
-  /// Reads `git config --null --show-scope --show-origin --get-regexp`. Before git 2.26 there are no scopes, so the
-  /// file tells them.
+  /// Reads `git config --null --show-scope --show-origin --get-regexp`. git before 2.26 prints no scopes, so the file
+  /// decides.
   static func entries(_ output: String, hasScopes: Bool = true) -> [GitHelperEntry] {
     let fields = output.split(separator: "\0", omittingEmptySubsequences: false).map(String.init)
     let width = hasScopes ? 3 : 2
@@ -29,13 +29,13 @@ struct GitHelperEntry: Equatable {
     }
   }
 
-  /// The URL that it is for; `nil` for all.
+  /// The URL for this helper; `nil` for all URLs.
   var pattern: String? {
     let middle = key.dropFirst("credential.".count)
     return middle == "helper" ? nil : String(middle.dropLast(".helper".count))
   }
 
-  /// The entries that git has, in the order in which it asks them; `nil` where it cannot read them.
+  /// Returns git's entries in the order of use; `nil` if git cannot read them.
   static func all() -> [GitHelperEntry]? {
     for hasScopes in [true, false] {
       let options = ["config", "--null"] + (hasScopes ? ["--show-scope"] : [])
@@ -47,17 +47,17 @@ struct GitHelperEntry: Equatable {
     return nil
   }
 
-  /// Those that git asks: an empty entry sends those before it away (gitcredentials(7)).
+  /// Returns the entries in use: an empty entry removes those before it (gitcredentials(7)).
   static func asked(_ entries: some Sequence<GitHelperEntry>) -> [GitHelperEntry] {
     entries.reduce(into: []) { list, entry in if entry.value.isEmpty { list = [] } else { list.append(entry) } }
   }
 
-  /// Those that git may ask for some repository on a host, and that nothing for all of the host sends away.
+  /// Returns the entries that git may use for some repository on a host, unless one for the whole host removes them.
   static func told(_ entries: [GitHelperEntry], at host: String) -> [GitHelperEntry] {
     asked(entries.filter { $0.applies(to: host) || $0.concerns(host) && !$0.value.isEmpty })
   }
 
-  /// The URLs for which git has a host's entries: on this machine nobody needs https.
+  /// Returns the URLs for a host's entries. Loopback hosts also work over http.
   static func urls(of host: String) -> [String] {
     let isLoopback = (try? URI(parsing: "http://" + host))?.isLoopback == true
     return ["https://" + host] + (isLoopback ? ["http://" + host] : [])
@@ -65,7 +65,7 @@ struct GitHelperEntry: Equatable {
 
   func applies(to host: String) -> Bool { matches(host, wholly: true) }
 
-  /// Whether it is for a host, or for a path or a user there.
+  /// Whether the entry is for a host, or for a path or user there.
   func concerns(_ host: String) -> Bool { matches(host, wholly: false) }
 
   private func matches(_ host: String, wholly: Bool) -> Bool {
@@ -96,21 +96,23 @@ struct GitHelperEntry: Equatable {
       || (value.firstPlace(of: "/credmgr'") != nil && value.hasSuffix("git-credential"))
   }
 
-  /// The file that git runs; `nil` where only a shell knows.
+  /// The program that git runs; `nil` if only a shell can tell.
   var program: String? {
-    if value.hasPrefix("!") { return nil }
-    let first = value.split(separator: " ").first.map(String.init) ?? ""
+    let isShell = value.hasPrefix("!")
+    if isShell, !String(value.dropFirst()).isASCIIAlphanumeric(or: "/._-+ ") { return nil }
+    let first = value.drop { "! ".contains($0) }.split(separator: " ").first.map(String.init) ?? ""
     if first.hasPrefix("/") { return first }
+    if isShell { return try? Launcher.find(first) }
     return (try? Launcher.find("git-credential-" + first)) ?? "git-credential-" + first
   }
 
-  /// Whether the value can be shown: a line of a shell may have a password in it.
+  /// Whether the value may be shown: a shell command may contain a password.
   private var isPlain: Bool { !value.hasPrefix("!") || !value.contains { "=;$".contains($0) } }
 
-  /// The beginning of a line of a shell, in which no password can be.
+  /// The start of a shell command, which cannot contain a password.
   private var beginning: String { String(value.prefix { !" =;$".contains($0) }) }
 
-  /// Whether it keeps what it is told in memory only, and nothing that is of use only now (git-credential-cache(1)).
+  /// Whether it stores credentials only in memory, and never `ephemeral` ones (git-credential-cache(1)).
   var keepsNothing: Bool { value == "cache" || value.hasPrefix("cache ") }
 
   var shown: String { isPlain ? value : beginning + " …" }
@@ -119,21 +121,21 @@ struct GitHelperEntry: Equatable {
     scope == "command" ? Self.forgettingCommandLine : "\(run: command + ["--unset-all", key])"
   }
 
-  /// What git was told for this time alone stands in variables (git(1)).
+  /// Environment variables hold settings for a single git run (git(1)).
   private static let forgettingCommandLine: Remedy = "\(run: "unset", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS")"
 
-  /// By its file: there may be several for the same scope, and files that they include. That of a repository is not
-  /// named from the folder here.
+  /// Names the file, because a scope may have several files and includes. For a repository's file, uses the scope
+  /// instead of a relative path.
   private var command: [String] {
     guard origin.hasPrefix("/") else { return ["git", "config", "--\(scope)"] }
     return (File.isWritable(origin) ? [] : ["sudo"]) + ["git", "config", "--file", origin]
   }
 
-  /// What has git ask credmgr alone for its hosts; `nil` where another entry would still come later.
+  /// Makes git use only credmgr for its hosts; `nil` if another entry would still follow.
   var ordering: Remedy? {
     switch scope {
-    case "system", "global": "\(credmgr: "git-setup") to have git ask credmgr alone there"
-    case "local": "\(credmgr: "git-setup", "--local") to have git ask credmgr alone there"
+    case "system", "global": "\(credmgr: "git-setup") to make git ask only credmgr there"
+    case "local": "\(credmgr: "git-setup", "--local") to make git ask only credmgr there"
     default: nil
     }
   }

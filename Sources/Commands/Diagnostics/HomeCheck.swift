@@ -1,6 +1,6 @@
 import Glibc
-import Platform
-import Text
+import CredmgrPlatform
+import CredmgrText
 
 extension Doctor {
   mutating func checkHome() {
@@ -10,7 +10,7 @@ extension Doctor {
     if File.exists(home.vault) || File.isLink(home.vault) {
       check(&foreign) { () throws(POSIXError) in try PrivateFile.checkDirectory(home.vault) }
     } else {
-      // Where the folders above are another's, it is said below whether anything can be made there.
+      // If another user owns a parent directory, the check below reports whether files can be created.
       do throws(POSIXError) {
         try PrivateFile.checkParents(of: home.vault)
       } catch { if case .writableByOthers = error { problem(.home, error.message) } }
@@ -40,7 +40,7 @@ extension Doctor {
     ok(
       .home,
       File.exists(home.vault)
-        ? "\"\(home.configuration)\" and \"\(home.vault)\" are yours alone" : "\"\(home.vault)\" is not there yet")
+        ? "only you can use \"\(home.configuration)\" and \"\(home.vault)\"" : "\"\(home.vault)\" does not exist yet")
   }
 
   mutating func tellClosed(_ folder: String) { problem(.home, POSIXError.permissionDenied(path: folder).message) }
@@ -52,7 +52,7 @@ extension Doctor {
   }
 
   private mutating func checkWritable(_ path: String) {
-    // What is not there yet is made in the first folder above it that is.
+    // A missing path will be created in the nearest existing parent.
     let place = File.existing(path)
     if path == context.home.vaultLocation.file {
       guard place == path else { return }
@@ -69,7 +69,7 @@ extension Doctor {
     }
   }
 
-  /// What the smallest change of a vault writes, its journal included.
+  /// The bytes written for the smallest change of a vault, including its journal.
   private static let neededBytes: UInt64 = 128 << 10
 
   private var ownDescriptors: [String] {

@@ -1,9 +1,9 @@
-import HTTP
-import Platform
-import Text
+import CredmgrHTTP
+import CredmgrPlatform
+import CredmgrText
 
 extension Doctor {
-  /// Where libcurl is told to look when it is built for one of the common systems.
+  /// The certificate bundles that libcurl uses on common systems.
   private static let bundles = [
     "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
@@ -12,22 +12,24 @@ extension Doctor {
   mutating func checkCertificates() {
     if let folder = value("SSL_CERT_DIR"), !File.isDirectory(folder) {
       problem(
-        .certificates, "SSL_CERT_DIR is \(quoted(folder)), which is no folder", hints: "\(run: "unset", "SSL_CERT_DIR")"
+        .certificates, "SSL_CERT_DIR names \(quoted(folder)), which is not a directory",
+        hints: "\(run: "unset", "SSL_CERT_DIR")"
       )
     }
     if let file = value("SSL_CERT_FILE") {
       let bytes = try? File.read(file, limit: 16 << 20)
       if bytes?.firstPlace(of: Array("-----BEGIN ".utf8)) != nil {
-        return ok(.certificates, "those in \"\(file)\", as SSL_CERT_FILE says")
+        return ok(.certificates, "from \"\(file)\", set by SSL_CERT_FILE")
       }
-      let reason = bytes == nil ? "which cannot be read" : "in which there is no certificate"
-      problem(.certificates, "SSL_CERT_FILE is \(quoted(file)), \(reason)", hints: "\(run: "unset", "SSL_CERT_FILE")")
+      let reason = bytes == nil ? "which cannot be read" : "which contains no certificate"
+      problem(
+        .certificates, "SSL_CERT_FILE names \(quoted(file)), \(reason)", hints: "\(run: "unset", "SSL_CERT_FILE")")
     } else if let file = Self.bundles.first(where: File.exists) {
-      ok(.certificates, "those in \"\(file)\"")
+      ok(.certificates, "from \"\(file)\"")
     } else {
       problem(
-        .certificates, "there are no certificates of authorities",
-        hints: "\(run: "sudo", "apt-get", "install", "ca-certificates"), or set SSL_CERT_FILE to a file of them")
+        .certificates, "no CA certificates found",
+        hints: "\(run: "sudo", "apt-get", "install", "ca-certificates") or set SSL_CERT_FILE")
     }
   }
 
@@ -40,7 +42,7 @@ extension Doctor {
       let text = context.environment(name) ?? ""
       let mark = text.firstPlace(of: "://")
       let scheme = mark.map { String(text[..<$0.lowerBound]).lowercased() } ?? "http"
-      // A password may stand before the host.
+      // The part before the host may contain a password.
       let rest = mark.map { text[$0.upperBound...] } ?? text[...]
       let host = rest.lastIndex(of: "@").map { rest[rest.index(after: $0)...] } ?? rest
       let shown = scheme + "://" + host
@@ -48,10 +50,10 @@ extension Doctor {
       if isHost, ["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(scheme) {
         ok(.proxy, "\(name) is \"\(shown)\"")
       } else {
-        problem(.proxy, "\(name) is \(quoted(shown)), which is no proxy that is known", hints: "\(run: "unset", name)")
+        problem(.proxy, "\(name) is \(quoted(shown)), which is not a supported proxy", hints: "\(run: "unset", name)")
       }
     }
-    if proxies.isEmpty { ok(.proxy, "there is none") }
+    if proxies.isEmpty { ok(.proxy, "no proxy is set") }
   }
 
   mutating func reach(_ provider: String) throws(CommandError) {
@@ -59,9 +61,10 @@ extension Doctor {
     for server in servers {
       switch server.date {
       case .failure(let error):
-        problem(.network, error.message(provider: provider).with(hints: [remedy(error, provider)]))
+        let message = error.message(provider: provider, title: context.titled(provider))
+        problem(.network, message.with(hints: [remedy(error, provider)]))
       case .success(let date):
-        ok(.network, "\"\(server.host)\" of \"\(provider)\" answers")
+        ok(.network, "\"\(server.host)\" of \(context.titled(provider)) answers")
         if let date { checkClock(of: server.host, date) }
       }
     }
@@ -71,6 +74,6 @@ extension Doctor {
     guard !proxies.isEmpty, case .unreachable(_, let reason) = error,
       [.proxy, .connectionRefused, .nameNotResolved, .timedOut].contains(reason)
     else { return comparing(provider) }
-    return "correct the proxy, or \(run: ["unset"] + proxies) to do without it"
+    return "correct the proxy, or \(run: ["unset"] + proxies) to use none"
   }
 }

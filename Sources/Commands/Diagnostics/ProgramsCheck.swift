@@ -1,6 +1,6 @@
-import CredentialManager
-import Platform
-import Text
+import CredmgrCredentialManager
+import CredmgrPlatform
+import CredmgrText
 
 extension Doctor {
   mutating func checkPrograms() {
@@ -9,8 +9,8 @@ extension Doctor {
     let shipped = context.home.systemProviders.last ?? ""
     let hasDescriptors = ((try? File.names(in: shipped)) ?? []).contains { $0.hasSuffix(".yaml") }
     if !hasDescriptors {
-      problem(.programs, "there are no shipped descriptors in \(quoted(shipped))", hints: context.reinstalling)
+      problem(.programs, "no built-in descriptors found in \(quoted(shipped))", hints: context.reinstalling)
     }
-    if isComplete, hasDescriptors { ok(.programs, "all of them are beside \"\(context.program)\"") }
+    if isComplete, hasDescriptors { ok(.programs, "all are installed with \"\(context.program)\"") }
   }
 }

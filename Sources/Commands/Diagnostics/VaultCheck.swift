@@ -1,10 +1,10 @@
-import CredentialManager
-import Platform
-import Store
-import Text
+import CredmgrCredentialManager
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
 
 extension Doctor {
-  /// - Returns: the accounts, where the vault opens.
+  /// Checks the vault; returns the accounts, or `nil` if the vault does not open.
   mutating func checkVault() -> Accounts? {
     guard context.homeFault == nil else { return nil }
     checkPassphraseFile()
@@ -16,23 +16,22 @@ extension Doctor {
       if let fault { tell(fault, as: .vault, opensOtherwise: status.slots.contains { $0.kind != .keyFile }) }
     } catch .vault(.absent) {
       note(
-        .vault, "there is none yet; the first provider that you add makes one",
-        hint: "\(credmgr: "providers") to see which there are")
+        .vault, "no vault yet; adding a provider creates it",
+        hint: "\(credmgr: "providers") to list the providers")
       return nil
     } catch {
       tell(error, as: .vault)
       return nil
     }
-    let ways = status.slots.map { $0.kind?.words ?? "way of a newer credmgr" }.joined(separator: ", or the ")
+    let ways = status.slots.map { $0.kind?.words ?? "slot of a newer credmgr" }.joined(separator: ", or the ")
     do throws(CredentialError) {
       let accounts = try context.source.accounts()
       let damage = try context.source.verifyVault()
       if damage.isEmpty {
         let unlocked =
           unlockedUntil.map { ", and is unlocked for \(duration(max($0 - context.clock.now(), .zero)))" } ?? ""
-        let records =
-          status.recordCount == 1 ? "its one record is as it was" : "all \(status.recordCount) records are as they were"
-        ok(.vault, "\(records) written; it opens with the \(ways)\(unlocked)")
+        let records = status.recordCount == 1 ? "its record is intact" : "all \(status.recordCount) records are intact"
+        ok(.vault, "\(records); the vault opens with the \(ways)\(unlocked)")
       } else {
         tell(damage)
       }
@@ -46,10 +45,10 @@ extension Doctor {
       return accounts
     } catch .vault(.passphraseUnavailable(.noTerminal)), .vault(.locked) {
       note(
-        .vault, "it is locked, so that nothing in it was looked at; it opens with the \(ways)",
+        .vault, "the vault is locked, so its records were not checked; it opens with the \(ways)",
         hint: "\(credmgr: "vault", "unlock")")
     } catch .vault(.passphraseUnavailable) {
-      // Told with the file of the passphrase.
+      // The check of the passphrase file reports it.
     } catch { tell(error, as: .vault) }
     return nil
   }
@@ -75,22 +74,22 @@ extension Doctor {
     do throws(POSIXError) {
       if File.isGivenStream(path) { return }
       let bytes = try File.read(path, limit: 1 << 16, ordinary: true)
-      // What ends a line is no part of it.
+      // The line ending is not part of the passphrase.
       guard !bytes.allSatisfy({ $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }) else { throw .endOfInput }
-      // Secrets of containers are often readable by all, which need not matter there: it is no problem by itself.
+      // Containers often make secrets readable by everyone, which may be fine there, so this is only a note.
       guard let mode = PrivateFile.modeForOthers(path) else { return }
       note(
         .vault, "other users can read the passphrase in \(quoted(path)) (mode \(String(mode, radix: 8)))",
         hint: "\(run: "chmod", "go=", path)")
     } catch .notRegularFile where !File.isDirectory(path) {
-      // A pipe is not read: what writes into it does so once.
+      // Do not read a pipe, because its content arrives only once.
     } catch {
       let message = context.passphraseSource.message(error)
       problem(.vault, Message(message.text, hints: message.hints))
     }
   }
 
-  /// Records that can be made anew are made so one by one, and all else at once: a backup mends that, or nothing does.
+  /// Lists records that can be recreated one by one. All other damage is one finding, because only a backup can fix it.
   private mutating func tell(_ damage: [VaultFinding]) {
     let records = damage.compactMap { finding -> RecordIdentifier? in
       guard case .record(let record, _) = finding else { return nil }
@@ -105,7 +104,7 @@ extension Doctor {
   }
 
   mutating func checkKeyring() {
-    if KernelKeyring.isThere { return ok(.keyring, "the kernel keeps keys, so that \"credmgr vault unlock\" works") }
-    note(.keyring, "the kernel keeps no keys here, so that \"credmgr vault unlock\" does not work")
+    if KernelKeyring.isThere { return ok(.keyring, "the kernel can store keys, so \"credmgr vault unlock\" works") }
+    note(.keyring, "the kernel cannot store keys here, so \"credmgr vault unlock\" does not work")
   }
 }

@@ -1,14 +1,14 @@
-import JSON
-import Platform
-import Text
+import CredmgrJSON
+import CredmgrPlatform
+import CredmgrText
 
-/// docker's configuration of a person: which program it asks for the credentials of which registry (docker-login(1)).
+/// The user's docker configuration, which names a credential helper for each registry (docker-login(1)).
 struct DockerConfiguration {
   private var members: [JSONValue.Member] = []
 
   static let own = "credmgr"
 
-  /// `nil` where there is no home.
+  /// `nil` if there is no home.
   static func path(_ context: Context) -> String? {
     let folder = Environment.text("DOCKER_CONFIG", context.environment)
     return (folder ?? context.home.person.map { $0 + "/.docker" }).map { $0 + "/config.json" }
@@ -16,7 +16,7 @@ struct DockerConfiguration {
 
   init() {}
 
-  /// `nil` where docker could not read it, either.
+  /// `nil` if docker cannot read it either.
   init?(_ bytes: [UInt8]) {
     guard let members = (try? JSONValue.parse(bytes))?.members else { return nil }
     self.members = members
@@ -26,7 +26,7 @@ struct DockerConfiguration {
 
   var text: String { value.formatted + "\n" }
 
-  /// The helper that docker asks for every registry without one of its own.
+  /// The helper for every registry without its own helper.
   var store: String? { value["credsStore"]?.text.flatMap { $0.isEmpty ? nil : $0 } }
 
   private var helpers: [JSONValue.Member] { value["credHelpers"]?.members ?? [] }
@@ -37,7 +37,7 @@ struct DockerConfiguration {
 
   var asksUs: Bool { store == Self.own || helpers.contains { $0.value.text == Self.own } }
 
-  /// The helpers of others with their registries; without any for the one that is asked for all.
+  /// The other helpers with their registries. The default helper has an empty list.
   var others: [(name: String, registries: [String])] {
     var found = store.map { [($0, [])] } ?? [] as [(name: String, registries: [String])]
     for name in Set(helpers.compactMap(\.value.text)).sorted() where !name.isEmpty && name != store {
@@ -57,7 +57,7 @@ struct DockerConfiguration {
 
   mutating func askForAll() { set("credsStore", .string(Self.own)) }
 
-  /// Takes our entries out, or those of some registries alone.
+  /// Removes our entries, or only those of some registries.
   mutating func forget(_ registries: [String]) {
     if store == Self.own, registries.isEmpty { set("credsStore", nil) }
     let rest = helpers.filter { helper in
@@ -78,7 +78,7 @@ extension Command {
     guard let path = DockerConfiguration.path(context) else { throw CommandError(.noHome) }
     var configuration = DockerConfiguration()
     if File.exists(path) {
-      if File.isDirectory(path) { throw .usage("\"\(path)\" is a folder", hint: .settingAside(path)) }
+      if File.isDirectory(path) { throw .usage("\"\(path)\" is a directory", hint: .settingAside(path)) }
       let bytes = try system(File.read(path, limit: 1 << 20))
       guard let read = DockerConfiguration(bytes) else { throw .failed(DockerConfiguration.unreadable(path)) }
       configuration = read
@@ -86,7 +86,7 @@ extension Command {
     let before = configuration.text
     var registries: [String] = []
     for text in invocation.operands.dropFirst() {
-      // The one of docker itself is named by its whole address.
+      // docker.io's own registry is named by its complete address.
       let host = try RegistryAddress(text).host
       registries.append(text.firstPlace(of: "://") == nil ? host : text)
     }
@@ -96,30 +96,30 @@ extension Command {
       let of = registries.isEmpty ? "" : " for " + some(registries)
       what =
         configuration.text == before
-        ? "docker's configuration has no entry of ours" + of : "docker does not ask credmgr any more" + of
+        ? "credmgr is not in docker's configuration" + of : "docker no longer asks credmgr" + of
     } else if invocation.has("--all") {
       if let other = configuration.store, other != DockerConfiguration.own,
         (try? Launcher.find("docker-credential-" + other)) != nil
       {
         throw .usage(
-          "docker asks \"\(other)\" for every registry, and what is stored there would not be found any more",
-          hint: "\(credmgr: "docker-credential", "setup", "ghcr.io") for one registry at a time")
+          "docker would no longer find the logins that \"\(other)\" stores for every registry",
+          hint: "\(credmgr: "docker-credential", "setup", "ghcr.io") to set up a single registry")
       }
       configuration.askForAll()
-      what = "docker asks credmgr for every registry for which it asks nobody else"
+      what = "docker now asks credmgr for every registry without another helper"
     } else {
       if registries.isEmpty { registries = try Set(context.dockerClaims().map(\.host)).sorted() }
       guard !registries.isEmpty else {
         throw .usage(
-          "no provider that was added has a registry",
-          hint: "\(credmgr: "docker-credential", "setup", "--all"), which stores what \"docker login\" is given")
+          "none of the added providers has a registry",
+          hint: "\(credmgr: "docker-credential", "setup", "--all") to store the logins of \"docker login\"")
       }
       configuration.ask(for: registries)
-      what = "docker asks credmgr for " + some(registries)
+      what = "docker now asks credmgr for " + some(registries)
     }
     if configuration.text != before {
       if let folder = Path.directory(of: path) { try system(File.createDirectory(folder)) }
-      // A link, such as into a folder of configurations, stays one.
+      // Write to the target of a symbolic link, for example in a dotfiles repository.
       try system(PrivateFile.replace(Path.resolved(path) ?? path, Array(configuration.text.utf8)))
     }
     context.tell(what)

@@ -1,38 +1,38 @@
-import CredentialManager
-import JSON
+import CredmgrCredentialManager
+import CredmgrJSON
 
 extension Command {
   static let dockerCredential = Command(
     name: "docker-credential", operands: "get|store|erase|list|version|setup", operandCount: 0...10_000,
-    summary: "The docker credential helper",
+    summary: "Answer docker as its credential helper, and set it up",
     options: [
-      Option("--all", "setup: let docker ask credmgr for every registry for which it asks nobody else"),
-      Option("--remove", "setup: take our entries out again"),
+      Option("--all", "setup: use credmgr for every registry without another helper"),
+      Option("--remove", "setup: remove the entries of credmgr"),
     ],
     notes: [
-      "\"setup [REGISTRY]…\" enters credmgr into ~/.docker/config.json as the helper of these registries; without "
-        + "any, of those of the providers that were added. All else in the file stays: {\"credHelpers\": {\"ghcr.io\": "
-        + "\"credmgr\"}}, or with \"--all\" {\"credsStore\": \"credmgr\"}.",
-      "docker looks for a program docker-credential-credmgr, which is a link to credmgr.",
+      "\"setup [REGISTRY]…\" adds credmgr to ~/.docker/config.json as the helper of these registries (default: the "
+        + "registries of the added providers). It writes {\"credHelpers\": {\"ghcr.io\": \"credmgr\"}}, or with "
+        + "\"--all\" {\"credsStore\": \"credmgr\"}. Everything else in the file stays the same.",
+      "docker runs the program docker-credential-credmgr, which is a link to credmgr.",
     ],
     examples: [
-      ("credmgr docker-credential setup", "let docker ask credmgr"),
-      ("echo ghcr.io | credmgr docker-credential get", "what docker would get"),
+      ("credmgr docker-credential setup", "Let docker use credmgr"),
+      ("echo ghcr.io | credmgr docker-credential get", "Show the answer for docker"),
     ]
   ) { invocation, context throws(CommandError) in
     if invocation.operands.first == "setup" { return try setUpDocker(invocation, context) }
     for option in ["--all", "--remove"] where invocation.has(option) {
       throw .usage(
-        "\"\(option)\" goes with \"docker-credential setup\"", hint: "\(credmgr: "help", "docker-credential")")
+        "\"\(option)\" requires \"docker-credential setup\"", hint: "\(credmgr: "help", "docker-credential")")
     }
-    // docker reads an error from standard output, and the status is 1 whatever it is.
+    // docker reads an error from standard output and expects status 1.
     do throws(CommandError) { try run(invocation.operands, context) } catch .handOver(let input) {
       throw .handOver(input: input)
     } catch {
       guard let message = context.message(error) else { throw error }
       let isNotFound = if case .credential(.loginNeeded(_, _, .noCredential)) = error { true } else { false }
       try context.output((isNotFound ? DockerError.notFound : message.text) + "\n")
-      // What a person has to know stands on standard error too, which docker hands on.
+      // docker passes standard error on to the user.
       if !DockerError.all.contains(message.text) { StandardError.show(message) }
       throw .ended(.unexpected)
     }
@@ -59,12 +59,14 @@ extension Command {
     if operation == "get" { return try session.get() }
     try session.erase(nil)
     guard let claim = docker.claim, try context.username(of: claim) != nil else { return }
+    let title = context.titled(claim.provider)
     context.tell(
-      "\"\(claim.host)\" still gets the token of \"\(claim.provider)\": \"credmgr logout \(claim.provider)\" ends that")
+      "docker still gets the \(title) token for \"\(claim.host)\"; run \"credmgr logout \(claim.provider)\" to stop it"
+    )
   }
 
-  /// Every registry with its user name. docker asks for each of them when it builds, so that those without an account
-  /// are left out: one that cannot be had would end the build.
+  /// Prints every registry with its user name. When building, docker requests each of them, and one without a valid
+  /// account would end the build, so those are omitted.
   private static func list(_ context: Context) throws(CommandError) {
     var names: [String: String] = [:]
     for claims in try Dictionary(grouping: context.dockerClaims(), by: \.host).values {
@@ -85,7 +87,7 @@ extension Context {
     try manager(source.hostClaims().filter { $0.helper == .docker })
   }
 
-  /// The user name that `get` would answer with; `nil` where nobody is logged in, or it is not clear who is meant.
+  /// Returns the user name that `get` would print; `nil` if no account is logged in or the choice is ambiguous.
   fileprivate func username(of claim: HostClaim) throws(CommandError) -> String? {
     let name = try account(nil, of: claim.provider)
     do throws(CredentialError) {

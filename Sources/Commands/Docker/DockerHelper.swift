@@ -1,10 +1,10 @@
-import CredentialManager
-import Cryptography
-import HTTP
-import JSON
-import OAuth
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrOAuth
 
-/// A question of docker about a registry (docker/docker-credential-helpers).
+/// A request from docker for a registry's credentials (docker/docker-credential-helpers).
 struct DockerHelper: HelperProtocol {
   let address: RegistryAddress
   let claims: [HostClaim]
@@ -22,23 +22,23 @@ struct DockerHelper: HelperProtocol {
 
   var logins: HostLoginPattern? { HostLoginPattern(origin: address.origin) }
 
-  /// What a person stored for a registry goes before what its provider would give.
+  /// A login that the user stored takes precedence over a provider's token.
   var prefersLogins: Bool { true }
 
   var recipient: String { "docker " + address.host }
 
   static func login(_ input: [UInt8]) throws(CommandError) -> (RegistryAddress, HostLogin) {
     guard let value = try? JSONValue.parse(input), let members = value.members else {
-      throw .usage("what docker wrote is no JSON object")
+      throw .usage("invalid input from docker: it is not a JSON object")
     }
-    // Docker's own helpers read the names without regard to case.
+    // docker's own helpers ignore the case of names.
     func text(_ name: String) -> String { members.last { $0.name.lowercased() == name }?.value.text ?? "" }
     let (server, username) = (text("serverurl"), text("username"))
     if server.isEmpty { throw .usage(DockerError.noServer) }
     if username.isEmpty { throw .usage(DockerError.noUsername) }
     let address = try RegistryAddress(server)
     var login = HostLogin(username: username, password: Secret(text("secret")))
-    // `list` names it as docker did.
+    // `list` prints the address as docker wrote it.
     login.path = address.written == address.text ? nil : address.written
     return (address, login)
   }
@@ -67,7 +67,7 @@ struct DockerHelper: HelperProtocol {
   }
 }
 
-/// The sentences that docker knows (docker/docker-credential-helpers, credentials/error.go), as they are there.
+/// Error messages that docker recognizes, word for word (docker/docker-credential-helpers, credentials/error.go).
 enum DockerError {
   static let notFound = "credentials not found in native keychain"
   static let noServer = "no credentials server URL"
@@ -75,26 +75,26 @@ enum DockerError {
   static let all = [notFound, noServer, noUsername]
 }
 
-/// The address of a registry as docker writes it: `ghcr.io`, `registry.example:5000`, `https://index.docker.io/v1/`.
+/// A registry's address as docker writes it: `ghcr.io`, `registry.example:5000`, `https://index.docker.io/v1/`.
 struct RegistryAddress: Equatable {
-  /// What a login is stored under, and `list` shows: the host alone where nothing else is said.
+  /// The name for storing logins and for `list`: only the host if nothing else matters.
   let text: String
   let written: String  // As docker wrote it.
-  /// The host, in lower case, with a port where it is not the ordinary one.
+  /// In lowercase, with its port unless that is the default.
   let host: String
-  /// Whether what is sent there is sent over TLS, or stays on this machine.
+  /// Whether the connection uses TLS or stays on this machine.
   let isSafe: Bool
 
   init(_ text: String) throws(CommandError) {
     let hasScheme = text.firstPlace(of: "://") != nil
-    // The sentence of its error leaves a password in the address out.
+    // This error's message omits a password in the address.
     let uri = try http(URI(parsing: hasScheme ? text : "https://" + text))
-    // None belongs there, and each may be secret.
+    // A registry's address has none of these parts, and each could be secret.
     guard !text.contains(where: { "@?#".contains($0) }) else {
-      throw .usage("the address of a registry has no user name, query or fragment")
+      throw .usage("a registry address must not contain a user name, query or fragment")
     }
     guard let host = HostPattern.authority(uri), ["http", "https"].contains(uri.scheme) else {
-      throw .usage("a registry is not reached by \"\(uri.scheme)\"")
+      throw .usage("unsupported scheme \"\(uri.scheme)\" in a registry address")
     }
     self.host = host
     written = text
@@ -103,13 +103,15 @@ struct RegistryAddress: Equatable {
     self.text = isHost ? host : hasScheme ? uri.text : String(uri.text.dropFirst("https://".count))
   }
 
-  /// The origin of logins in the vault. git's are URLs, so that the two never meet.
+  /// The origin for logins in the vault. git's origins are URLs, so the two never collide.
   var origin: String { Self.prefix + text }
 
   static let prefix = "docker:"
 
   init(_ input: [UInt8]) throws(CommandError) {
-    guard let text = String(validating: input, as: UTF8.self) else { throw .usage("what docker wrote is not UTF-8") }
+    guard let text = String(validating: input, as: UTF8.self) else {
+      throw .usage("invalid input from docker: it is not UTF-8")
+    }
     let blank: (Character) -> Bool = { $0 == " " || $0 == "\t" || $0.isNewline }
     let trimmed = String(text.drop(while: blank).reversed().drop(while: blank).reversed())
     if trimmed.isEmpty { throw .usage(DockerError.noServer) }

@@ -1,16 +1,16 @@
-import Text
+import CredmgrText
 
 extension Command {
   static let gitCredential = Command(
     name: "git-credential", operands: "get|store|erase|capability", operandCount: 1...1,
-    summary: "The git credential helper",
+    summary: "Answer git as its credential helper",
     options: [
-      Option("--timeout", value: "DURATION", "forget what git stores after that; a number alone counts seconds")
+      Option("--timeout", value: "DURATION", "time to keep the credentials that git stores; a plain number is seconds")
     ],
     notes: [
-      "\"credmgr git-setup\" enters it into git's configuration.",
-      "A host that no provider claims gets what git stored for it.",
-    ], examples: [("echo url=https://github.com | credmgr git-credential get", "what git would get")]
+      "\"credmgr git-setup\" adds this command to the configuration of git.",
+      "For a host without a provider, git gets the credentials that it stored before.",
+    ], examples: [("echo url=https://github.com | credmgr git-credential get", "Show the answer for git")]
   ) { invocation, context throws(CommandError) in
     let operation = invocation.operands[0]
     if operation == "capability" { return try context.output("version 0\ncapability authtype\ncapability state\n") }
@@ -18,7 +18,7 @@ extension Command {
     let lifetime: Duration? =
       if let seconds { .seconds(seconds) } else { try context.duration("--timeout", invocation) }
     try context.withInput { input throws(CommandError) in
-      // Operations that we do not know are passed over (gitcredentials(7)).
+      // Helpers must ignore unknown operations (gitcredentials(7)).
       guard ["get", "store", "erase"].contains(operation) else { return }
       let request = try GitCredential(input)
       let git: GitHelper?

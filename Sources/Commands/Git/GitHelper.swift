@@ -1,22 +1,22 @@
-import CredentialManager
-import Cryptography
-import HTTP
-import OAuth
-import Platform
-import Text
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrText
 
-/// A question of git, for a host that there can be (gitcredentials(7), CUSTOM HELPERS).
+/// A request from git for a valid host (gitcredentials(7), CUSTOM HELPERS).
 struct GitHelper: HelperProtocol {
   let request: GitCredential
   let uri: URI
   let claims: [HostClaim]
   let claim: HostClaim?
 
-  /// `nil` for a question about no host, or about one that is not to be told anything.
+  /// `nil` if the request names no host, or a host that must not get an answer.
   init?(_ request: GitCredential, _ context: Context) throws(CommandError) {
     guard let uri = request.uri else {
       if let host = request["host"], !host.utf8.allSatisfy({ $0 < 0x80 }) {
-        context.tell("the host \(quoted(host)) is not looked up: write it as DNS has it, with \"xn--\"")
+        context.tell("cannot look up the host \(quoted(host)): write it in its DNS form with \"xn--\"")
       }
       return nil
     }
@@ -29,8 +29,9 @@ struct GitHelper: HelperProtocol {
       repository.remotes(uri, path: request["path"])
     }
     if let claim, !uri.isSecure, !uri.isLoopback {
-      // Whoever listens on the way would read it.
-      context.tell("\"\(uri.host ?? "")\" is of \"\(claim.provider)\", whose credentials go over https alone")
+      // Without TLS, others on the network could read the token.
+      context.tell(
+        "credmgr sends credentials of \(context.titled(claim.provider)) to \(quoted(uri.host ?? "")) only over https")
       return nil
     }
   }
@@ -41,7 +42,7 @@ struct GitHelper: HelperProtocol {
 
   var refused: GivenToken? { wasMisplaced ? nil : GivenToken(gitStates: request.list("state")) }
 
-  /// Whether a server that takes Bearer alone was sent a password: git asked before it knew (`http.proactiveAuth`).
+  /// Whether a server that accepts only Bearer got a password, because git asked early (`http.proactiveAuth`).
   var wasMisplaced: Bool {
     let isPassword = request["password"] != nil || GivenToken(gitStates: request.list("state"))?.isPassword == true
     return isPassword && request.needsBearer && request.has(capability: "authtype")
@@ -69,7 +70,7 @@ struct GitHelper: HelperProtocol {
 
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {
     guard let claim else { throw .loginNeeded(provider: provider, account: name, .noCredential) }
-    // A clone goes on for some minutes, and git asks but once.
+    // A clone may take minutes, and git asks only once.
     return try context.source.handOut(
       name, of: provider, by: .helper, to: .claimed(claim), RefreshPolicy(preferredLifetime: .seconds(300)))
   }
@@ -83,9 +84,9 @@ struct GitHelper: HelperProtocol {
     }
   }
 
-  /// What git wants to be stored, for so long; `nil` where that is of no use later.
+  /// Returns the login that git wants to store for this long; `nil` if it is useless later.
   func login(at now: Moment, lifetime: Duration?) -> HostLogin? {
-    // What is of use only now is not kept (git-credential(1), `ephemeral`).
+    // Do not store short-lived credentials (git-credential(1), `ephemeral`).
     if let ephemeral = request["ephemeral"], !GitCredential.isFalse(ephemeral) { return nil }
     var login: HostLogin
     if let scheme = request["authtype"], let credential = request["credential"] {
@@ -110,7 +111,7 @@ struct GitHelper: HelperProtocol {
     let knowsSchemes = request.has(capability: "authtype")
     let isBearer = knowsSchemes && request.needsBearer
     if knowsSchemes {
-      // Another helper that keeps it would hand it out when it is old.
+      // Keeps other helpers from storing the token and returning it after it expires.
       answer += "capability[]=authtype\nephemeral=1\n"
     }
     if isBearer {
@@ -124,7 +125,7 @@ struct GitHelper: HelperProtocol {
     if request.has(capability: "state") {
       answer +=
         try "capability[]=state\n" + GitCredential.line("state[]", GivenToken(account, isPassword: !isBearer).gitState)
-      // Once, a refused token is asked for again, and not given up.
+      // Let git ask again once after a refused token, instead of giving up.
       if refused == nil, account.isRefreshable(at: context.clock.now()) { answer += "continue=1\n" }
     }
     return answer
@@ -140,7 +141,7 @@ struct GitHelper: HelperProtocol {
     return answer
   }
 
-  /// git would ask for a user name and a password next, which cannot help: what is stored here may be the answer.
+  /// Tells git to stop. Otherwise, it would prompt for a password, although a stored one may be the answer.
   static func ending(_ error: CommandError, _ context: Context) throws(CommandError) -> CommandError {
     switch error {
     case .handOver, .ended: break
@@ -155,19 +156,19 @@ struct GitHelper: HelperProtocol {
     let context = session.context
     switch error {
     case .loginNeeded(_, let name, let reason)?:
-      // What names no account yet is what the person calls the new one, unless another program said it.
+      // A name without an account is the new account's name if the user chose it, but not if another program did.
       let isMeant = reason != .noCredential || (choice.map { $0.reason != .username } ?? false)
       if mayPrompt(context) { return try logIn(isMeant ? name : nil, choice, session) }
-      // Where there is something that does not work any more, the person is told.
+      // Report a login that no longer works.
       if reason != .noCredential, let error { throw CommandError(error) }
     case .unknownAccount(_, let provider, let known)?:
       guard let error, let message = context.message(CommandError(error)) else { return }
-      // git would ask for a password next, which is none that this host takes.
+      // git would prompt for a password next, which this host does not accept.
       if mayPrompt(context) { try context.output("quit=1\n") }
       guard choice?.reason == .username, claim?.namesAccount == false, let one = known.first else {
         throw .failed(message)
       }
-      let use: Remedy = "\(credmgr: "use", provider, one, "--for", uri.origin) to have one of them for this host"
+      let use: Remedy = "\(credmgr: "use", provider, one, "--for", uri.origin) to use one of them for this host"
       throw .failed(message.with(hints: [use] + message.hints))
     default: hint(context)
     }
@@ -176,13 +177,13 @@ struct GitHelper: HelperProtocol {
   private func mayPrompt(_ context: Context) -> Bool {
     func value(_ name: String) -> String? { Environment.text(name, context.environment) }
     if let prompt = value("GIT_TERMINAL_PROMPT"), GitCredential.isFalse(prompt) { return false }
-    // A program that answers nothing is how scripts say that nobody is there.
     if SessionKind(environment: context.environment) != .desktop, ControllingTerminal() == nil { return false }
-    // Only git knows all of the places where this can stand.
+    // This setting can be in many places, so let git look it up.
     func configured(_ arguments: String...) -> String? {
       let said = try? Launcher.run("git", ["config"] + arguments, errors: .silenced)
       return said?.status == 0 ? String(decoding: said?.output.filter { $0 > 0x20 } ?? [], as: UTF8.self) : nil
     }
+    // Scripts set an askpass program that prints nothing to show that no user is present.
     let mutes = ["true", "false", "echo", ":"]
     let program = value("GIT_ASKPASS") ?? configured("--get", "core.askPass") ?? value("SSH_ASKPASS")
     if let program, mutes.contains(Path.lastComponent(of: program)) { return false }
@@ -198,7 +199,7 @@ struct GitHelper: HelperProtocol {
     guard context.source.hasNetwork else { throw .handOver(input: nil) }
     FaultPoint.reach("git.login")
     let programs = WaitingPrograms { $0.hasPrefix("git") }
-    context.tell("git needs a login to \"\(provider)\"" + (name.map { " for the account \"\($0)\"" } ?? ""))
+    context.tell("git requires a login to \(context.titled(provider))" + (name.map { " as \"\($0)\"" } ?? ""))
     var wish = LoginOptions()
     wish.account = name
     wish.unlessAlive = true
@@ -214,26 +215,26 @@ struct GitHelper: HelperProtocol {
     defer { user.end() }
     let account: Account
     do throws(CredentialError) { account = try context.source.login(provider, wish, user: user) } catch {
-      // git would ask for a password next, which is none that this host takes.
+      // git would prompt for a password next, which this host does not accept.
       try context.output("quit=1\n")
       throw CommandError(error)
     }
     if let choice, choice.reason == .username, choice.name != account.name, !account.matches(username: choice.name) {
       try context.output("quit=1\n")
       throw .failed(
-        "the login was for \"\(account.name)\", and the URL asks for \"\(choice.name)\"",
+        "you logged in as \"\(account.name)\", but the URL names \"\(choice.name)\"",
         hint: "\(credmgr: "login", provider, "--account", choice.name)", status: .loginNeeded)
     }
     try session.answer(account)
   }
 
-  /// A host that nobody claims may still tell what it is.
+  /// Suggests a provider for a host without one, using the realms that the server sent.
   private func hint(_ context: Context) {
     guard let host = HostPattern.authority(uri), uri.isSecure, !request.realms.isEmpty,
       let (provider, realm) = context.source.providers(ofRealms: request.realms).first
     else { return }
     let isAdded = (try? context.source.accountsIfAny()?.registration(of: provider.identifier)) != nil
-    context.tell("\"\(host)\" says that it is \(realm), and no provider claims it")
+    context.tell("\"\(host)\" reports that it is \(realm), but no provider is set up for it")
     let name = isAdded ? ["--as", "\(provider.identifier)-\(host.exchanging(":", for: "-"))"] : []
     let options = name + ["--set", "host=\(host)"] + ClientNeeds(provider).options
     context.tell(hint: "\(credmgr: ["add-provider", provider.identifier] + options)")
@@ -241,9 +242,9 @@ struct GitHelper: HelperProtocol {
 }
 
 extension Context {
-  /// The account that a user name in a URL names, else the one that the environment or a rule does; `nil` for the
-  /// default one. A user name that names no account says nothing where the token goes with a name of its own, unless a
-  /// login is stored with it, or there are several accounts, and nothing says which of them is meant.
+  /// Returns the account in a URL's user name, the environment or a rule; `nil` for the default account. A user name
+  /// without an account is ignored if the token has its own user name, unless a login with that name is stored, or
+  /// there are several accounts and no choice.
   func choice(
     username: String?, _ claim: HostClaim, stored: HostLoginPattern?, remotes: () -> [RemoteAddress]
   ) throws(CommandError) -> AccountChoice? {

@@ -1,24 +1,25 @@
-import Platform
-import Text
+import CredmgrPlatform
+import CredmgrText
 
 extension Command {
   static let gitSetup = Command(
     name: "git-setup", operands: "", operandCount: 0...0,
-    summary: "Enter the helper into git's configuration, or take it out",
+    summary: "Add or remove credmgr as git's credential helper",
     options: [
-      Option("--global", "the person's configuration; this is what is taken without an option"),
-      Option("--local", "the configuration of the repository here"),
-      Option("--system", "the machine's configuration"),
-      Option("--remove", "take our entry out again"),
+      Option("--global", "change your own git configuration (default)"),
+      Option("--local", "change the configuration of the current repository"),
+      Option("--system", "change the configuration of this machine"),
+      Option("--remove", "remove the entries of credmgr"),
     ],
     notes: [
-      "For each host of a provider that was added, an empty entry comes before ours: git asks no other helper there, "
-        + "and tells none a token. Other hosts keep their helpers. Run it again after a provider was added.",
-      "Only our own entries are added or removed; all others stay as they are.",
+      "For each host of an added provider, credmgr writes an empty helper entry before its own entry. The empty entry "
+        + "keeps git from asking other helpers for these hosts and from giving them tokens. Other hosts keep their "
+        + "helpers. Run the command again after adding a provider.",
+      "credmgr adds and removes only its own entries.",
     ],
     examples: [
-      ("credmgr git-setup", "for all your repositories"),
-      ("credmgr git-setup --local", "for the one where you are"),
+      ("credmgr git-setup", "Set up all your repositories"),
+      ("credmgr git-setup --local", "Set up only the current repository"),
     ]
   ) { invocation, context throws(CommandError) in
     let scopes = ["--global", "--local", "--system"].filter { invocation.has($0) }
@@ -31,16 +32,17 @@ extension Command {
           throw .failed(context.gitRefusal(said, status: status, scope: scope))
         }
         throw .usage(
-          "there is no git repository here", hint: "\(credmgr: "git-setup") for all repositories, or go to the one")
+          "the current directory is not in a git repository",
+          hint: "\(credmgr: "git-setup") to set up all repositories")
       }
     }
     let (status, listed) = try git(["config", scope, "--get-all", "credential.helper"])
-    // It has the status 1 where there is no such key, and where it cannot read a file.
+    // Status 1 means either that the key does not exist or that git cannot read a file.
     if status > 1 || status == 1 && !listed.isEmpty {
       throw .failed(context.gitRefusal(listed, status: status, scope: scope))
     }
     let values = listed.split(separator: "\n").map(String.init)
-    // An entry may have options (`credmgr --timeout 8h`), and may be the machine's.
+    // An entry may have options (`credmgr --timeout 8h`) and may be in the system's configuration.
     let inherited = scope == "--global" ? GitHelperEntry.all()?.filter { $0.scope == "system" } ?? [] : []
     let own = values.filter { isOwn($0, context) }
     let existing = own.last ?? inherited.last { $0.pattern == nil && isOwn($0.value, context) }?.value
@@ -48,20 +50,20 @@ extension Command {
     let sections = try sections(scope)
     if invocation.has("--remove") {
       let ours = sections.filter { $0.values.contains { isOwn($0, context) } }
-      guard !own.isEmpty || !ours.isEmpty else { return context.tell("git's configuration has no entry of ours") }
+      guard !own.isEmpty || !ours.isEmpty else { return context.tell("credmgr is not in git's configuration") }
       for value in Set(own).sorted() {
-        // As an expression, because "--fixed-value" is only for git 2.30 and later.
+        // Use an expression, because "--fixed-value" requires git 2.30.
         let pattern = "^" + value.map { #"\.[]{}()*+?^$|"#.contains($0) ? "\\\($0)" : String($0) }.joined() + "$"
         try change(["config", scope, "--unset-all", "credential.helper", pattern], context)
       }
       for section in ours { try removeOwn(from: section, scope: scope, context) }
-      return context.tell("took the helper out of git's configuration")
+      return context.tell("removed credmgr from git's configuration")
     }
     if existing != nil {
-      context.tell("git's configuration has the helper already")
+      context.tell("credmgr is already in git's configuration")
     } else {
       try change(["config", scope, "--add", "credential.helper", entry], context)
-      context.tell("git asks credmgr for credentials now")
+      context.tell("git now asks credmgr for credentials")
     }
     let claims = (try? context.source.hostClaims())?.filter { $0.helper == .git } ?? []
     let entries = GitHelperEntry.all() ?? []
@@ -74,23 +76,23 @@ extension Command {
         let last = section?.values.suffix(2) ?? []
         let isLast = last.count == 2 && last.first == "" && last.last.map { isOwn($0, context) } == true
         if isLast, isAlone { continue }
-        // At the end of the file it sends those away, too, that were entered after it.
+        // At the end of the file, the empty entry also removes entries added after ours.
         if let section, isLast { try removeOwn(from: section, scope: scope, context) }
         for value in ["", entry] { try change(["config", scope, "--add", key, value], context) }
         if ordered.last != host { ordered.append(host) }
       }
     }
-    if !ordered.isEmpty { context.tell("for \(some(ordered)) git asks credmgr alone") }
-    // Other helpers that git asks, or tells what it gets of ours, are somebody else's entries: they are told only.
+    if !ordered.isEmpty { context.tell("git asks only credmgr for \(some(ordered))") }
+    // Only report other helpers, because those entries are not ours to change.
     var doctor = Doctor(context)
     doctor.checkGit(claims)
     doctor.tellAll()
   }
 
-  /// A key for the helpers at a URL, with its values in one of git's files.
+  /// The key for the helpers of a URL, with its values in one file.
   private typealias Section = (key: String, values: [String])
 
-  /// Whether a helper is this program, with whatever options.
+  /// Whether a helper is this program, with any options.
   private static func isOwn(_ value: String, _ context: Context) -> Bool {
     let entry = GitHelperEntry(scope: "", origin: "", key: "credential.helper", value: value)
     if value == helper(context.executable) { return true }
@@ -107,7 +109,7 @@ extension Command {
     return sections
   }
 
-  /// Takes our entry out of a section, with the empty one before it, which is ours, too.
+  /// Removes our entry from a section, and the empty one that we put before it.
   private static func removeOwn(
     from section: Section, scope: String, _ context: Context
   ) throws(CommandError) {
@@ -119,7 +121,7 @@ extension Command {
     for value in kept { try change(["config", scope, "--add", section.key, value], context) }
   }
 
-  /// The value of `credential.helper`: an absolute path is run as it is, anything else by a shell behind a `!`
+  /// Returns the value of `credential.helper`. git runs an absolute path directly, and anything after `!` in a shell
   /// (gitcredentials(7)).
   private static func helper(_ executable: String) -> String {
     if executable.isASCIIAlphanumeric(or: "/._-+") { return executable + " git-credential" }
@@ -127,7 +129,7 @@ extension Command {
     return "!'" + pieces.joined(separator: "'\\''") + "' git-credential"
   }
 
-  /// What git says, on both streams and in English, with its exit status.
+  /// Runs git in English; returns its exit status and both output streams.
   private static func git(_ arguments: [String]) throws(CommandError) -> (status: Int32, said: String) {
     var environment = Environment.all()
     environment["LC_ALL"] = "C"
@@ -135,7 +137,7 @@ extension Command {
       let completion = try Launcher.run("git", arguments, environment: environment, errors: .withOutput)
       return (completion.status, String(decoding: completion.output, as: UTF8.self))
     } catch .commandNotFound("git") {
-      throw .usage("there is no command \"git\"", hint: "\(run: "sudo", "apt-get", "install", "git")")
+      throw .usage("command \"git\" not found", hint: "\(run: "sudo", "apt-get", "install", "git")")
     } catch { throw CommandError(error) }
   }
 

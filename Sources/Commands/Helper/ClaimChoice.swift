@@ -1,10 +1,10 @@
-import CredentialManager
-import HTTP
-import Store
+import CredmgrCredentialManager
+import CredmgrHTTP
+import CredmgrStore
 
 extension Context {
-  /// Which of the providers with a host is meant: the one that has the user name as an account, or the account that
-  /// `CREDMGR_ACCOUNT` names; the one of the first rule that matches; the first with an account; the first.
+  /// Returns the provider for a host that several claim. Tries in this order: an account with the user name or the name
+  /// in `CREDMGR_ACCOUNT`; the first matching rule; the first provider with an account; the first provider.
   func claim(
     among claims: [HostClaim], username: String? = nil, remotes: (() -> [RemoteAddress])? = nil
   ) throws(CommandError) -> HostClaim? {
@@ -23,11 +23,10 @@ extension Context {
     {
       return named
     }
-    let named = try first { claim throws(CredentialError) in
-      guard let name = environmentAccount(of: claim.provider) else { return false }
-      return try accounts.account(AccountID(claim.provider, name)) != nil
+    for claim in claims {
+      guard let name = try environmentAccount(of: claim.provider) else { continue }
+      if try manager(accounts.account(AccountID(claim.provider, name))) != nil { return claim }
     }
-    if let named { return named }
     let repository = RepositoryContext(environment: environment)
     let rule = try manager(source.accountRules()).first(
       for: claims.map(\.provider), remotes: remotes ?? repository.remotes, folders: repository.folders)

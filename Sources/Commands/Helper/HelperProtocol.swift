@@ -1,40 +1,40 @@
-import CredentialManager
+import CredmgrCredentialManager
 
-/// A question of another program for credentials, as its protocol has it: what is asked for, how an answer is written,
-/// what happens where there is none. Everything between is shared (``HelperSession``).
+/// A request from another program in its own protocol: how to read it, answer it, and report a failure.
+/// ``HelperSession`` does everything else.
 protocol HelperProtocol {
-  /// `nil` where the token is nobody's.
+  /// `nil` if no provider claims the host.
   var provider: String? { get }
-  /// Those that a refused token, or one that is to be stored, may be from.
+  /// The providers that a refused or stored token may come from.
   var providers: [String] { get }
-  /// What the program was given before and was refused, where it says so.
+  /// The refused token, if the program reports it.
   var refused: GivenToken? { get }
-  /// Which stored logins are meant; `nil` for a program that stores none.
+  /// The stored logins that match; `nil` if the program stores none.
   var logins: HostLoginPattern? { get }
-  /// Whether a stored login goes before an account's token.
+  /// Whether a stored login takes precedence over an account's token.
   var prefersLogins: Bool { get }
-  /// As the log names it.
+  /// The receiver's name in the log.
   var recipient: String { get }
 
   /// `nil` for the default account.
   func choice(_ provider: String, _ context: Context) throws(CommandError) -> AccountChoice?
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account
-  /// Whether a login that is to be stored is what an account got from its provider, which only the provider changes.
+  /// Whether a login to store is an account's token, which only its provider may change.
   func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool
   func answer(_ account: Account, _ context: Context) throws(CommandError) -> String
   func answer(_ login: HostLogin) throws(CommandError) -> String
-  /// Tells the program that there is no answer because of an error, as its protocol has it; returns the error.
+  /// Reports an error in the program's protocol; returns the error.
   static func ending(_ error: CommandError, _ context: Context) throws(CommandError) -> CommandError
-  /// What is done where there is nothing to hand out; `error` is `nil` without a provider.
+  /// Refuses the request; `error` is `nil` if there is no provider.
   func refuse(_ error: CredentialError?, _ choice: AccountChoice?, _ session: HelperSession<Self>) throws(CommandError)
 }
 
-/// A token that a program was given.
+/// A token returned to a program earlier.
 struct GivenToken: Equatable {
   let provider: String
   let account: String
   let revision: Int64
-  let isPassword: Bool  // Otherwise it was given for `Authorization: Bearer`.
+  let isPassword: Bool  // If false, for `Authorization: Bearer`.
 }
 
 extension HelperProtocol {

@@ -1,9 +1,9 @@
-import CredentialManager
-import Cryptography
-import Platform
-import Store
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrStore
 
-/// Answers a question of another program: an account's token or a stored login, whichever protocol it is asked in.
+/// Answers another program's request with an account's token or a stored login, in any protocol.
 struct HelperSession<Helper: HelperProtocol> {
   let helper: Helper
   let context: Context
@@ -38,8 +38,8 @@ struct HelperSession<Helper: HelperProtocol> {
     return helper.prefersLogins || !mayBeStored(missing) ? nil : try login().map(text)
   }
 
-  /// Whether a stored login may be what is asked for. Where an account is meant and there is none of its tokens, a
-  /// login that is somebody else's is not.
+  /// Whether a stored login may answer the request. It may not if the request names an account without a token, because
+  /// the login may be another user's.
   private func mayBeStored(_ missing: CredentialError?) -> Bool {
     switch missing {
     case nil, .loginNeeded(_, _, .noCredential): true
@@ -65,7 +65,7 @@ struct HelperSession<Helper: HelperProtocol> {
     return try manager(context.source.hostLogin(pattern))
   }
 
-  /// Whoever asks again within one request was refused what it got before.
+  /// A program that asks again within one request was refused the earlier token.
   private func rejectRefused() throws(CredentialError) {
     guard let refused = helper.refused, helper.providers.contains(refused.provider),
       let account = try context.source.accountsIfAny()?.account(AccountID(refused.provider, refused.account)),
@@ -74,7 +74,7 @@ struct HelperSession<Helper: HelperProtocol> {
     try context.source.reject(account.credential.accessToken, account: account.name, of: account.provider)
   }
 
-  /// - Parameter isOnly: whether all other logins of the host go.
+  /// Stores a login; with `isOnly`, removes all other logins of the host.
   func store(_ login: HostLogin, isOnly: Bool) throws(CommandError) {
     guard let origin = helper.logins?.origin else { return }
     var accounts: [Account] = []
@@ -85,7 +85,7 @@ struct HelperSession<Helper: HelperProtocol> {
     try manager(context.source.store(login, for: origin, isOnly: isOnly))
   }
 
-  /// Forgets logins, and marks a token as refused; `nil` where the program does not say which.
+  /// Erases logins and marks a token as refused; `password` is `nil` if the program names none.
   func erase(_ password: Secret?) throws(CommandError) {
     if let password, try manager(context.source.accountsIfAny()) != nil {
       for provider in helper.providers where helper.refused.map({ $0.provider == provider }) ?? true {
@@ -100,7 +100,7 @@ struct HelperSession<Helper: HelperProtocol> {
 }
 
 extension Context {
-  /// Runs an operation on standard input, which a program that takes this one's place gets.
+  /// Runs an operation on standard input, and passes the input on to a program that replaces this one.
   func withInput(_ operation: ([UInt8]) throws(CommandError) -> Void) throws(CommandError) {
     let input: [UInt8]
     do throws(POSIXError) { input = try File.readStandardInput(limit: 1 << 20) } catch {

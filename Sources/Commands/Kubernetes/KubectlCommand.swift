@@ -1,19 +1,19 @@
-import CredentialManager
-import HTTP
-import JSON
-import Platform
-import Text
+import CredmgrCredentialManager
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrPlatform
+import CredmgrText
 
 extension Command {
   static let kubectlCredential = Command(
     name: "kubectl-credential", operands: "ID", operandCount: 1...1,
-    summary: "The exec credential plugin of kubectl", options: [account],
+    summary: "Answer kubectl as its exec credential plugin", options: [account],
     notes: [
-      "In the kubeconfig, below users: exec: {apiVersion: client.authentication.k8s.io/v1, command: credmgr, "
+      "Add this to a user in the kubeconfig: exec: {apiVersion: client.authentication.k8s.io/v1, command: credmgr, "
         + "args: [kubectl-credential, ID], interactiveMode: Never, provideClusterInfo: true}.",
-      "Nobody is asked anything. When a cluster refuses a token before its time, kubectl asks again, and gets another "
-        + "one: the next command works.",
-    ], examples: [("credmgr kubectl-credential keycloak", "what kubectl would get")]
+      "credmgr never prompts here. If a cluster rejects a token before it expires, kubectl asks again and gets a new "
+        + "token, so the next command works.",
+    ], examples: [("credmgr kubectl-credential keycloak", "Show the answer for kubectl")]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let name = try context.account(invocation, of: provider)
@@ -33,14 +33,14 @@ private struct KubectlHelper: HelperProtocol {
   let provider: String?
   let name: String?
   let question: ExecQuestion
-  /// `nil` where kubectl does not say which cluster it is for.
+  /// `nil` if kubectl does not name the cluster.
   let server: URI?
 
   var recipient: String { "kubectl" + (server.map { " for " + $0.withoutQueryAndFragment.text } ?? "") }
 
   func choice(_ provider: String, _ context: Context) -> AccountChoice? { name.map { AccountChoice($0, .option) } }
 
-  /// The account with a token, and an ID token where it has one, that is good, and that was not refused before.
+  /// Returns the account with a valid token, and a valid ID token if it has one, that was not refused before.
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {
     let account: Account
     do throws(CredentialError) { account = try goodAccount(name, of: provider, context) } catch {
@@ -50,7 +50,7 @@ private struct KubectlHelper: HelperProtocol {
       }
       throw error
     }
-    // Without the cluster, whoever asks twice may be asking for two of them.
+    // Without a cluster, two requests may be for two different clusters.
     guard let server, try context.source.rejectIfRepeated(account, process: ParentProcess.identity, server: server.text)
     else { return account }
     return try goodAccount(account.name, of: provider, context)
@@ -59,7 +59,7 @@ private struct KubectlHelper: HelperProtocol {
   private func goodAccount(
     _ name: String?, of provider: String, _ context: Context
   ) throws(CredentialError) -> Account {
-    // A provider may let its ID tokens end before the access tokens that came with them.
+    // An ID token may expire before the access token.
     func isOver(_ account: Account) -> Bool {
       account.credential.idTokenExpiresAt.map { $0 <= context.clock.now() } ?? false
     }
@@ -74,13 +74,13 @@ private struct KubectlHelper: HelperProtocol {
 
   func answer(_ account: Account, _ context: Context) -> String {
     let credential = account.credential
-    // The ID token is what clusters with OpenID Connect look at, where there is one; else the access token.
+    // Clusters with OpenID Connect check the ID token, so prefer it.
     let token = credential.idToken ?? credential.accessToken
     var status: [JSONValue.Member] = [.init("token", .string(token.reveal()))]
     let expiries = [credential.expiresAt, credential.idTokenExpiresAt].compactMap { $0 }
     if let expiresAt = expiries.min() {
-      // kubectl keeps the token until then: long enough before the end that what it asks last is answered. Of a token
-      // that is nearly over already, the end itself.
+      // kubectl reuses the token until this time, so report an early one to leave time for its last request. If the
+      // token has almost expired, report its real expiry.
       let early = expiresAt - credential.margin
       let end = early > context.clock.now() ? early : expiresAt
       status.append(.init("expirationTimestamp", .string(end.text)))
@@ -94,13 +94,13 @@ private struct KubectlHelper: HelperProtocol {
   func answer(_ login: HostLogin) -> String { "" }
 }
 
-/// What kubectl asks for (client-go credential plugins, "Input and output formats").
+/// kubectl's request (client-go credential plugins, "Input and output formats").
 struct ExecQuestion: Equatable {
   let version: String
-  /// The server of the cluster, where the kubeconfig says `provideClusterInfo`.
+  /// The cluster's server, if the kubeconfig sets `provideClusterInfo`.
   let server: String?
 
-  /// - Parameter question: `KUBERNETES_EXEC_INFO`. Nobody is ever asked, whatever it says of a person who is there.
+  /// Parses `KUBERNETES_EXEC_INFO`. Never prompts, even if the variable says that a user is present.
   init(_ question: String?) throws(CommandError) {
     let standard = "client.authentication.k8s.io/v1"
     guard let question, !question.isEmpty else {
@@ -108,16 +108,16 @@ struct ExecQuestion: Equatable {
       return
     }
     guard let value = try? JSONValue.parse(Array(question.utf8)), let version = value["apiVersion"]?.text else {
-      throw .usage("KUBERNETES_EXEC_INFO is not what kubectl writes")
+      throw .usage("invalid KUBERNETES_EXEC_INFO: it is not from kubectl")
     }
     guard [standard, standard + "beta1"].contains(version) else {
-      throw .usage("kubectl asks for \"\(version)\", which is not known", hint: "the kubeconfig can say \(standard)")
+      throw .usage("unsupported apiVersion \"\(version)\"", hint: "set \"apiVersion: \(standard)\" in the kubeconfig")
     }
     for (member, name) in [(value, "apiVersion"), (value, "spec"), (value["spec"], "cluster")]
-    where member?.repeats(name) == true { throw .usage("KUBERNETES_EXEC_INFO has \"\(name)\" more than once") }
+    where member?.repeats(name) == true { throw .usage("invalid KUBERNETES_EXEC_INFO: duplicate \"\(name)\"") }
     self.version = version
     let cluster = value["spec"]?["cluster"]
-    // What is there and is no text is no server either.
+    // A server that is not a text counts as missing.
     server =
       switch cluster {
       case nil, .null?: nil
@@ -125,23 +125,23 @@ struct ExecQuestion: Equatable {
       }
   }
 
-  /// Why the token is not given for a server, without what may be a secret in it.
+  /// Why a server gets no token, without anything that may be secret.
   struct ServerFault: Error {
     let server: String
     let sentence: String
   }
 
-  /// The URL of a server as it is read everywhere. kubectl reads more than this; nobody could tell whom it means.
+  /// Parses a server's URL strictly. kubectl accepts more URLs, but their hosts would be ambiguous.
   static func server(_ text: String) throws(ServerFault) -> URI {
     let uri: URI
     do { uri = try URI(parsing: text) } catch {
       let (server, reason): (String, HTTPError.InvalidURI) =
         if case .invalidURI(let text, let reason) = error { (text, reason) } else { ("", .host) }
-      let sentence = "the server \"\(server)\" of the cluster cannot be read, so the token is not given for it"
-      throw ServerFault(server: server, sentence: sentence + ": \(reason.sentence)")
+      let sentence = "cannot give out a token for the cluster: invalid server \"\(server)\": \(reason.sentence)"
+      throw ServerFault(server: server, sentence: sentence)
     }
     if uri.isSecure || (uri.scheme == "http" && uri.isLoopback) { return uri }
-    let sentence = "the cluster \"\(uri.origin)\" is not reached over TLS, so the token is not given for it"
+    let sentence = "cannot give out a token for the cluster: \"\(uri.origin)\" does not use TLS"
     throw ServerFault(server: uri.origin, sentence: sentence)
   }
 }

@@ -1,229 +1,240 @@
-import CredentialManager
-import Store
-import Text
+import CredmgrCredentialManager
+import CredmgrStore
+import CredmgrText
+
+extension Message {
+  static func malformedAccounts(_ fault: (part: String, isSecond: Bool)) -> Message {
+    .usage(
+      "cannot read CREDMGR_ACCOUNT: \(quoted(fault.part)) "
+        + (fault.isSecond ? "names a second account of that provider" : "is not PROVIDER=ACCOUNT")
+    ).hint("\(run: "unset", "CREDMGR_ACCOUNT"), or write ACCOUNT, or PROVIDER=ACCOUNT,PROVIDER=ACCOUNT")
+  }
+}
 
 extension CredentialError {
-  var message: Message {
+  var message: Message { message(titled: quoted) }
+
+  /// - Parameter titled: the name by which the user knows a provider, for its identifier.
+  func message(titled: (String) -> String) -> Message {
     let passphraseFile: Remedy = "\(add: "--passphrase-file", "FILE")"
     return switch self {
-    case .noHome: .usage("there is no home folder").hint("set HOME, or \(Remedy.anotherHome)")
+    case .noHome: .usage("cannot find your home directory: HOME is not set").hint(.anotherHome)
     case .relativeHome(let path):
-      .usage("CREDMGR_HOME is \(quoted(path)), which is not an absolute path").hint(Self.absolute(path))
+      .usage("invalid CREDMGR_HOME \(quoted(path)): it must be an absolute path").hint(Self.absolute(path))
     case .provider(let error): error.message
-    case .oauth(let error, let provider): error.message(provider: provider)
-    case .http(let error, let provider): error.message(provider: provider)
+    case .oauth(let error, let provider): error.message(provider: provider, title: titled(provider))
+    case .http(let error, let provider): error.message(provider: provider, title: titled(provider))
     case .vault(let error): error.message()
     case .system(let error): error.message
     case .discovery(let error, let issuer): error.message(issuer: issuer)
     case .notAdded(let provider, let needs):
-      .usage("the provider \(quoted(provider)) was not added yet" + needs.registration)
+      .usage("\(titled(provider)) has not been added" + needs.registration)
         .hint("\(credmgr: ["add-provider", provider] + needs.options)")
     case .alreadyAdded(let provider):
-      .usage("the provider \(quoted(provider)) was added already").hint("\(add: "--replace") to change it")
-        .hint("\(add: "--as", "ID") to add it once more")
+      .usage("\(titled(provider)) has already been added").hint("\(add: "--replace") to change it")
+        .hint("\(add: "--as", "\(provider)-2") to add it again under another name")
     case .clientIdentifierMissing(let provider, let needs):
-      .usage("\(quoted(provider)) needs a client identifier" + needs.registration).hint("\(add: needs.options)")
+      .usage("\(titled(provider)) requires a client ID" + needs.registration).hint("\(add: needs.options)")
     case .loginNeeded(let provider, let account, let reason):
-      .loginNeeded(reason.sentence(provider, account)).hint("\(credmgr: ["login", provider] + accountOption(account))")
+      .loginNeeded(reason.sentence(titled(provider), account)).hint(
+        "\(credmgr: ["login", provider] + accountOption(account))")
     case .unknownAccount(let name, let provider, let known):
       Self.unknown(
-        name, at: provider, known: known, "there is no account \(quoted(name)) at \(quoted(provider))", hints: [])
+        name, at: provider, known: known, "\(titled(provider)) has no account \(quoted(name))")
     case .ambiguousAccount(let provider, let known):
-      .usage("there are several accounts at \(quoted(provider)): \(some(known))")
-        .hint("\(credmgr: "use", provider, known.first ?? "ACCOUNT") to make one the default")
-        .hint("\(add: "--account", known.first ?? "ACCOUNT") for this time")
+      .usage("\(titled(provider)) has several accounts and no default: \(some(known))")
+        .hint("\(credmgr: "use", provider, known.first ?? "ACCOUNT") to set the default account")
+        .hint("\(add: "--account", known.first ?? "ACCOUNT") to use it for this command only")
     case .malformedAccount(let name):
-      .usage("\(quoted(name)) is no name for an account: 1 to 255 bytes without control characters")
+      .usage("invalid account name \(quoted(name)): use 1 to 255 bytes without control characters")
     case .identityMismatch(let provider, let account, let expected, let found, let other):
       .refused(
-        "the login was for \(found.map(quoted) ?? "somebody whom the provider does not name")"
-          + (other.map { ", who is the account \(quoted($0)) already" } ?? "")
-          + ", and the account \(quoted(account)) is \(quoted(expected)); nothing was changed"
+        "cannot log in as \(quoted(account)): you signed in as \(found.map(quoted) ?? "an unnamed user")"
+          + (other.map { " (account \(quoted($0)))" } ?? "") + " instead of \(quoted(expected)); nothing was changed"
       ).with(hints: Self.ways(provider, account, expected: expected, found: found, other: other))
     case .nameNeeded(let provider, let account):
       .usage(
-        "\(quoted(provider)) does not say who logs in, and \(quoted(account)) is logged in already; nothing was changed"
+        "\(titled(provider)) does not report who logged in, and account \(quoted(account)) exists; nothing was changed"
       )
-      .hint("\(add: "--account", "NAME") for another account")
-      .hint("\(add: "--account", account) to put a new token in the place of the old one")
+      .hint("\(add: "--account", "NAME") to add another account")
+      .hint("\(add: "--account", account) to replace its token")
     case .grantNotOffered(let grant, let offered):
-      .usage("the provider does not offer the grant \(quoted(grant.rawValue))")
+      .usage("the provider does not offer the grant \(quoted(grant.rawValue)), only \(listed(offered.map(\.rawValue)))")
         .with(hints: .correcting(grant.rawValue, to: offered.first?.rawValue))
-        .hint("it offers \(listed(offered.map(\.rawValue)))")
     case .pasteNeeded(let provider, let isCode):
-      .usage(
-        "nobody pasted the \(isCode ? "code that the page shows" : "address of the page where the browser ended up")"
-      )
-      .hint("\(credmgr: "login", provider) at a terminal, or give the \(isCode ? "code" : "address") on standard input")
+      .usage("cannot log in to \(titled(provider)): no \(isCode ? "code" : "address") was pasted")
+        .hint("\(credmgr: "login", provider) at a terminal, or pipe the \(isCode ? "code" : "address") into it")
     case .pasteExposesToken(let provider):
       .usage(
-        "\(quoted(provider)) puts the token into the address of a port of this machine, where another program may wait "
-          + "for it with \"--paste\""
-      ).hint("leave \"--paste\" out; \"--no-browser\" prints the address, and waits at the port")
+        "cannot log in to \(titled(provider)) with \"--paste\": another program on this machine could read the token"
+      ).hint(Remedy(parts: [.without("--paste", instead: ["--no-browser"])]))
     case .schemeWithoutState(let provider, let redirect):
-      .usage("cannot log in to \(quoted(provider)): without a state, any program can answer at \(quoted(redirect))")
+      .usage("cannot log in to \(titled(provider)): without \"state\", any program can answer at \(quoted(redirect))")
         .hint("\(add: "--paste")")
     case .loginPageTaken(let provider):
-      .loginNeeded("another program opened the login page first; the login was stopped")
-        .hint("\(credmgr: "login", provider, "--no-browser"), and open the address that it prints")
+      .loginNeeded("the login was stopped: another program opened the login page first")
+        .hint("\(credmgr: "login", provider, "--no-browser") and open the address that it prints")
     case .timedOut(let time):
-      .loginNeeded("nobody finished the login within \(exactDuration(time))").hint("run the command again")
+      .loginNeeded("the login timed out after \(exactDuration(time))").hint("run the command again")
     case .lockTimedOut(let provider, let account):
       .unexpected(
-        "another process did not finish with " + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider)
-      )
-      .hint("run the command again, or see \(command: "ps", "-C", "credmgr-online")")
+        "timed out waiting for another process that uses "
+          + (account.map { "\(quoted($0)) at " } ?? "") + titled(provider)
+      ).hint("\(run: "ps", "-C", "credmgr-online") to find that process")
     case .uncommitted(let provider, let account, let isKept, let error):
       .vault(
-        "\(quoted(provider)) gave a new token\(account.map { " for \(quoted($0))" } ?? ""), "
-          + (isKept ? "which waits beside the vault: " : "which is lost: ") + error.cause
+        "cannot store the new \(titled(provider)) token\(account.map { " for \(quoted($0))" } ?? ""): \(error.cause)"
+          + (isKept ? "; a file next to the vault has it" : "; the token is lost")
       ).hint(
         isKept
-          ? "mend that, and run the command again"
-          : "mend that, then \(credmgr: ["login", provider] + accountOption(account))")
+          ? "fix the cause, then run the command again"
+          : "fix the cause, then \(credmgr: ["login", provider] + accountOption(account))")
     case .interrupted: Message("interrupted", status: .interrupted)
     case .noLoginWaits:
-      .usage("no login waits for this address").hint("begin the login again, and use the page that it opens")
+      .usage("no login is waiting for this address").hint("start the login again and use the page that it opens")
     case .networkNeeded:
-      .unexpected("this program has no network").hint("\(credmgr: "doctor") to see how to install it")
+      .unexpected("cannot use the network: the program \"credmgr-online\" is missing")
+        .hint("\(credmgr: "doctor") to see how to install it")
     case .destinationChange(let provider, let accounts, let places):
       .usage("the new descriptor of \(quoted(provider)) \(places.words(accounts, "would send"))")
-        .hint("run it at a terminal to agree, or \(command: "credmgr", "logout", provider, "--all") first")
+        .hint("if you trust the author of the descriptor, \(add: "--yes")")
     case .descriptorChanged(let provider, let file, let isOwn, let places):
       .usage(
         isOwn
           ? "\(quoted(file)) was changed after \(quoted(provider)) was added, and \(places.words(nil, "would send"))"
-          : "\(quoted(provider)) was added with another descriptor than \(quoted(file)), which "
+          : "\(quoted(provider)) was added with a different descriptor than \(quoted(file)), which "
             + places.words(nil, "would send")
-      ).hint("look at the file; if it is right, \(credmgr: "add-provider", provider, "--replace") at a terminal")
+      ).hint("if the file is correct, \(credmgr: "add-provider", provider, "--replace") at a terminal to agree")
     case .notAgreed(let provider, let origin, let route):
       .usage(
-        "the credentials of \(quoted(provider)) do not go to \(quoted(origin)), because that was not agreed to when "
-          + "the provider was added"
+        "cannot send credentials of \(quoted(provider)) to \(quoted(origin)): you did not agree to this server when "
+          + "you added the provider"
       ).hint(
         route == .kubectl
-          ? "name it below \"kubectl\" in the descriptor, then \(credmgr: "add-provider", provider, "--replace")"
-          : "\(credmgr: "providers", provider) to see where they go")
+          ? "add it under \"kubectl\" in the descriptor, then \(credmgr: "add-provider", provider, "--replace")"
+          : "\(credmgr: "providers", provider) to see the allowed servers")
     case .peculiar(let provider, let places, let isBeingAdded):
-      .usage("\(quoted(provider)) needs consent: " + places.peculiarities.joined(separator: ", and "))
+      .usage("\(quoted(provider)) requires your consent: " + places.peculiarities.joined(separator: ", and "))
         .hint(
           isBeingAdded
-            ? "at a terminal it asks; \(add: "--yes") if you trust the descriptor's author"
-            : "\(credmgr: "add-provider", provider, "--replace") at a terminal asks; it takes \"--set\" as well")
+            ? "if you trust the author of the descriptor, \(add: "--yes")"
+            : "\(credmgr: "add-provider", provider, "--replace") at a terminal to agree")
     case .foreignDevicePage(let provider, let origin):
       Message(
-        "\(quoted(provider)) wants its code to be entered at \(quoted(origin)), which is none of its servers",
+        "\(quoted(provider)) asks for its code at \(quoted(origin)), which is not one of its servers",
         hint:
-          "\(credmgr: "providers", provider) shows its servers; another provider's page would give your account away",
+          "do not enter the code: it could give away another account of yours; "
+          + "\(credmgr: "providers", provider) to see the servers",
         status: .refused)
     case .clusterNeeded(let provider):
       .usage(
-        "the descriptor of \(quoted(provider)) names its clusters, and kubectl does not say for which one it asks, so "
-          + "the token is not given"
-      ).hint("write \"provideClusterInfo: true\" below \"exec\" in the kubeconfig")
+        "cannot give kubectl a token of \(titled(provider)): kubectl does not name the cluster, and the descriptor "
+          + "allows only certain clusters"
+      ).hint("add \"provideClusterInfo: true\" under \"exec\" in the kubeconfig")
     case .mixUp(let provider, let other, let mixUp):
       Message(
         mixUp.sentence(provider, other),
-        hint: "look at both descriptors; \(credmgr: "remove-provider", provider) if you do not trust its author",
+        hint: "check both descriptors; \(credmgr: "remove-provider", provider) if you do not trust its author",
         status: mixUp.isInAnswer ? .refused : .usage)
     case .accountsRemain(let provider, let accounts):
-      .usage("somebody is logged in to \(quoted(provider)): \(some(accounts))")
+      .usage("cannot remove \(titled(provider)): it still has accounts: \(some(accounts))")
         .hint("\(credmgr: "logout", provider, "--all") first")
     case .loginUnderWay(let provider, let account):
-      .usage("a login at \(quoted(provider))\(account.map { " as \(quoted($0))" } ?? "") is under way")
-        .hint("end it, then \(credmgr: "remove-provider", provider) again")
+      .usage("cannot remove \(titled(provider)): a login\(account.map { " as \(quoted($0))" } ?? "") is in progress")
+        .hint("stop the login, then \(credmgr: "remove-provider", provider) again")
     case .extended(let provider, let dependents):
-      .usage("your descriptor \(quoted(provider)) is extended by \(some(dependents))")
+      .usage("cannot remove \(quoted(provider)): your descriptor is extended by \(some(dependents))")
         .hint("\(credmgr: "remove-provider", dependents.first ?? "ID") first")
     case .nothingToRemove(let provider):
-      .usage(
-        "there is nothing to remove: \(quoted(provider)) was not added, and you have no descriptor of your own for it"
-      )
-      .hint("\(credmgr: "providers") to see which were added")
+      .usage("cannot remove \(titled(provider)): it has not been added, and you have no descriptor of your own for it")
+        .hint("\(credmgr: "providers") to see the added providers")
     case .malformedRegistration(let provider):
-      .vault("the registration at \(quoted(provider)) in the vault cannot be read")
+      .vault("cannot read the registration of \(titled(provider)) in the vault")
         .hint(RecordIdentifier(kind: .registration, provider: provider, account: "").remedy())
     case .malformedRules(let findings):
       Message(
-        "the rules for accounts have \(findings.count == 1 ? "an error" : "\(findings.count) errors")"
-          + (findings.first.map { " in \(quoted($0.place.source.name))" } ?? ""), findings: findings)
+        "the account rules" + (findings.first.map { " in \(quoted($0.place.source.name))" } ?? "")
+          + " have \(findings.count == 1 ? "an error" : "\(findings.count) errors")", findings: findings)
     case .uneditableRules(let path):
-      .usage("\(quoted(path)) is not written line by line, and can be edited only by hand")
+      .usage("cannot edit \(quoted(path)): its rules are not one key per line")
+        .hint("edit the file by hand")
     case .malformedToken:
-      .usage("what was given is no token: it is empty, or has spaces or other characters that a header cannot have")
+      .usage("invalid token: it is empty or contains characters that a header cannot have, such as spaces")
     case .tokenRefused(let provider, let words):
-      .refused("\(quoted(provider)) does not take this token" + (words.map { ": \($0)" } ?? "") + "; it was not kept")
-        .hint(
-          "\(credmgr: "login", provider, "--with-token") with another one, or "
-            + "\(command: "credmgr", "login", provider) for a new one")
-    case .malformedExport: .usage("this is no file that \"credmgr vault export\" made")
-    case .wrongExportPassphrase: .usage("the passphrase is not the one of the exported file")
+      .refused("\(titled(provider)) rejected the token" + (words.map { ": \($0)" } ?? "") + "; it was not stored")
+        .hint("\(credmgr: "login", provider, "--with-token") with another token")
+    case .malformedExport: .usage("cannot import the file: \"credmgr vault export\" did not write it")
+    case .wrongExportPassphrase: .usage("wrong passphrase for the export file")
     case .newPassphraseUnavailable(.noTerminal):
-      .usage("there is no terminal to ask for the new passphrase at").hint(passphraseFile)
+      .usage("cannot prompt for the new passphrase: no terminal").hint(passphraseFile)
     case .newPassphraseUnavailable(.endOfInput):
-      .usage("there was no passphrase; nothing was changed").hint(passphraseFile)
+      .usage("no passphrase was entered; nothing was changed").hint(passphraseFile)
     case .exportPassphraseUnavailable(.noTerminal):
-      .usage("there is no terminal to ask for the passphrase of the exported file at").hint(passphraseFile)
-    case .exportPassphraseUnavailable(.endOfInput): .usage("there was no passphrase")
+      .usage("cannot prompt for the passphrase of the export file: no terminal").hint(passphraseFile)
+    case .exportPassphraseUnavailable(.endOfInput): .usage("no passphrase was entered")
     case .newPassphraseUnavailable(let error), .exportPassphraseUnavailable(let error): error.message
     case .plainExport:
-      .usage("the file is not encrypted, so anybody who had it can have changed it")
-        .hint("if you trust it, \(add: "--plain")")
+      .usage("cannot import an unencrypted file without \"--plain\": anyone could have changed it")
+        .hint("if you trust the file, \(add: "--plain")")
     case .importWidens(let provider, let places):
       .usage(
-        "the file's registration of \(quoted(provider)) \(places.words(nil, "would send")), which was not agreed to "
-          + "here; nothing was changed"
-      ).hint("run it at a terminal to agree, or \(command: "credmgr", "remove-provider", provider) first")
+        "the registration of \(quoted(provider)) in the file \(places.words(nil, "would send")), to which you have "
+          + "not agreed here; nothing was changed"
+      ).hint("run the command at a terminal to agree, or \(command: "credmgr", "remove-provider", provider) first")
     case .alreadyThere(let records, let files):
       .usage("the import would replace \(records.words(and: files)); nothing was changed")
-        .hint("\(add: "--replace") to replace what is there")
-    case .notValidatable(let provider): .usage("\(quoted(provider)) has no endpoint that says whether a token is good")
+        .hint("\(add: "--replace") to replace them")
+    case .notValidatable(let provider):
+      .usage("cannot validate tokens of \(titled(provider)): its descriptor has no endpoint for it")
     }
   }
 
-  /// `others` are the providers that have an account with the name: it is probably meant for them alone.
+  /// `others` are the providers that have an account with the name, which is probably meant only for them.
   static func unknownAccount(
-    ofEnvironment name: String, provider: String, known: [String], others: [String]
+    ofEnvironment name: String, provider: String, known: [String], others: [String],
+    titled: (String) -> String = quoted
   ) -> Message {
     let meant = others.map { "\($0)=\(name)" }.joined(separator: ",")
     let near: Remedy? =
       if let near = nearMiss(name, among: known, isShort: true) { "\(export: "CREDMGR_ACCOUNT", near)" } else {
-        others.isEmpty ? nil : "\(export: "CREDMGR_ACCOUNT", meant) to leave the other providers their own accounts"
+        others.isEmpty ? nil : "\(export: "CREDMGR_ACCOUNT", meant) to set it for the other providers only"
       }
     return unknown(
       name, at: provider, known: known,
-      "CREDMGR_ACCOUNT is \(quoted(name)), and there is no such account at \(quoted(provider))",
-      hints: (near.map { [$0] } ?? []) + ["\(run: "unset", "CREDMGR_ACCOUNT")"])
+      "CREDMGR_ACCOUNT names \(quoted(name)), which is not an account at \(titled(provider))",
+      hints: [near ?? "\(run: "unset", "CREDMGR_ACCOUNT")"])
   }
 
   private static func ways(
     _ provider: String, _ account: String, expected: String, found: String?, other: String?
   ) -> [Remedy] {
     let again: Remedy =
-      "\(credmgr: "login", provider, "--account", account), and log in as \(quoted(expected)) on the page"
+      "\(credmgr: "login", provider, "--account", account) and sign in as \(quoted(expected))"
     let beside = found.map { name -> Remedy in
       let command = other.map { ["use", provider, $0] } ?? ["login", provider, "--account", name]
-      return "\(credmgr: command) to \(other == nil ? "keep it beside the other one" : "use that account")"
+      return "\(credmgr: command) to \(other == nil ? "add \(quoted(name)) as another account" : "use that account")"
     }
-    return [again] + (beside.map { [$0] } ?? []) + ["\(all: another(account, of: provider)) to make it the other one"]
+    let replacing: Remedy = "\(all: another(account, of: provider)) to replace \(quoted(expected))"
+    return [again] + (beside.map { [$0] } ?? []) + [replacing]
   }
 
-  /// The commands that give an account's name to somebody else.
+  /// Returns the commands that give an account's name to another user.
   static func another(_ account: String, of provider: String) -> [[String]] {
     ["logout", "login"].map { ["credmgr", $0, provider, "--account", account] }
   }
 
   private static func unknown(
-    _ name: String, at provider: String, known: [String], _ sentence: String, hints: [Remedy]
+    _ name: String, at provider: String, known: [String], _ sentence: String, hints: [Remedy] = []
   ) -> Message {
     let near = nearMiss(name, among: known, isShort: true)
     return Message(
-      sentence + didYouMean(near) + "; there \(known.count == 1 ? "is" : "are") \(some(known))",
+      sentence + didYouMean(near)
+        + (near == nil ? "; \(known.count == 1 ? "the only account is" : "its accounts are") \(some(known))" : ""),
       hints: .correcting(name, to: near) + hints + ["\(credmgr: "login", provider, "--account", name) to add it"],
       status: .loginNeeded)
   }
 
-  /// What a person meant by a path that no shell has made absolute.
+  /// Returns the remedy for a path that no shell made absolute.
   private static func absolute(_ path: String) -> Remedy {
     let isBelowHome = path == "~" || path.hasPrefix("~/")
     let rest = isBelowHome ? String(path.dropFirst()) : "/" + path
@@ -233,36 +244,36 @@ extension CredentialError {
 
 extension ClientNeeds {
   fileprivate var registration: String {
-    needsIdentifier ? "; register a client at " + (register ?? "the provider") : ""
+    needsIdentifier ? ": register a client at " + (register ?? "the provider") : ""
   }
 
-  /// What follows "credmgr add-provider ID".
+  /// The options to add to "credmgr add-provider ID".
   var options: [String] {
     (needsIdentifier ? ["--client-id", "ID"] : []) + (needsSecret ? ["--client-secret-file", "FILE"] : [])
   }
 }
 
 extension CredentialError.LoginReason {
-  fileprivate func sentence(_ provider: String, _ account: String?) -> String {
-    let whose = "provider \(quoted(provider))" + (account.map { " and account \(quoted($0))" } ?? "")
+  fileprivate func sentence(_ title: String, _ account: String?) -> String {
+    let whose = account.map { " for \(quoted($0))" } ?? ""
+    let token = "the \(title) token" + whose
     func said(_ words: String?) -> String { words.map { ": \($0)" } ?? "" }
     return switch self {
-    case .noCredential: "no credential for \(whose)"
-    case .expired: "the credential for \(whose) has expired, and cannot be refreshed"
-    case .refreshRefused(let words):
-      "the provider \(quoted(provider)) does not refresh the credential" + (account.map { " of \(quoted($0))" } ?? "")
-        + " any more" + said(words)
-    case .notRefreshable: "the credential for \(whose) is good, and there is nothing to refresh it with"
+    case .noCredential: "not logged in to \(title)" + (account.map { " as \(quoted($0))" } ?? "")
+    case .expired: "\(token) has expired and cannot be refreshed"
+    case .refreshRefused(let words): "\(title) refused to refresh the token" + whose + said(words)
+    case .notRefreshable: "cannot refresh \(token): the provider issued no refresh token"
     case .refreshInterrupted(let words):
-      "an earlier refresh at \(quoted(provider)) was interrupted, and its answer is lost" + said(words)
-    case .rejected: "the credential for \(whose) was refused, and cannot be refreshed"
+      "an earlier refresh of \(token) was interrupted, and the new token is lost" + said(words)
+    case .rejected: "\(token) was rejected and cannot be refreshed"
+    case .loginUnderWay: "cannot refresh \(token) while a login is under way"
     }
   }
 }
 
 extension [NewPlace] {
-  /// What a new descriptor does, with the places where it says so: `would send tokens to "evil.example" (file:1:1)`.
-  /// `accounts` are those whose tokens are kept; `nil` where that is not known.
+  /// Returns what a new descriptor would do, and where: `would send tokens to "evil.example" (file:1:1)`. `accounts`
+  /// are those with stored tokens; `nil` if unknown.
   func words(_ accounts: [String]?, _ send: String) -> String {
     let use = send.exchanging("send", for: "use")
     func listed(_ places: [NewPlace]) -> String { places.map(\.named).joined(separator: ", ") }
@@ -274,8 +285,9 @@ extension [NewPlace] {
     }
     for place in self where place.kind != .secrets && place.kind != .tokens {
       switch place.kind {
-      case .anyIssuer: words.append("\(use) answers of any issuer" + place.source)
-      case .setting(let key): words.append("\(send.exchanging("send", for: "set")) \(quoted(key)) to \(place.named)")
+      case .anyIssuer: words.append("\(use) answers from any issuer" + place.source)
+      case .setting(let key), .value(let key):
+        words.append("\(send.exchanging("send", for: "set")) \(quoted(key)) to \(place.named)")
       case .shownSecret: words.append("\(send.exchanging("send", for: "show")) the secret \(place.named)")
       default: words.append("\(use) the \(place.noun) \(place.named)")
       }
@@ -283,7 +295,7 @@ extension [NewPlace] {
     return words.joined(separator: ", and ")
   }
 
-  /// Why somebody has to agree to them; those for one reason in one sentence.
+  /// The reasons to ask the user, with one sentence for all places with the same reason.
   var peculiarities: [String] {
     var reasons: [(key: [String], values: [String])] = []
     for place in self { reasons.note(place.named, of: place.reason) }
@@ -304,7 +316,7 @@ extension NewPlace {
     case .issuer, .anyIssuer: "issuer"
     case .audience: "audience of assertions"
     case .shownSecret: "variable"
-    case .setting(let key): key
+    case .setting(let key), .value(let key): key
     }
   }
 
@@ -312,32 +324,33 @@ extension NewPlace {
     switch kind {
     case .secrets: "gets the client secret and tokens"
     case .tokens: "gets tokens"
-    case .redirect: "gets the answer to a login"
+    case .redirect: "receives the answers to logins"
     case .scheme(let owner): "is opened by \(quoted(owner))"
-    case .devicePage, .othersDevicePage: "is opened for the code of a device"
+    case .devicePage, .othersDevicePage: "is opened for entering a device code"
     case .borrower: "gets tokens of another provider"
-    case .issuer: "is whose answers count"
-    case .anyIssuer: "lets the answers of any issuer count"
-    case .audience: "takes assertions that the client signs"
-    case .shownSecret: "is shown and no secret any more"
+    case .issuer: "may issue answers"
+    case .anyIssuer: "allows answers from any issuer"
+    case .audience: "receives assertions that the client signs"
+    case .shownSecret: "is shown and no longer secret"
     case .setting(let key):
-      key.hasPrefix("response.") ? "is where that secret is taken from" : "protects less"
+      key.hasPrefix("response.") ? "supplies that secret" : "protects less"
+    case .value: "differs from what you agreed to"
     }
   }
 
-  /// What stands before and behind the name.
+  /// The texts before and after the name.
   fileprivate var reason: [String] {
     switch kind {
-    case .issuer: ["its issuer ", " is on another server than its endpoints"]
-    case .devicePage: ["its page for a device's code ", " is on another server than its endpoints"]
-    case .othersDevicePage(let owner): ["its page for a device's code ", " belongs to \(quoted(owner))"]
+    case .issuer: ["its issuer ", " is on a different server than its endpoints"]
+    case .devicePage: ["its page for device codes ", " is on a different server than its endpoints"]
+    case .othersDevicePage(let owner): ["its page for device codes ", " belongs to \(quoted(owner))"]
     case .borrower(let owner, let page):
-      ["logins are on \(quoted(page)), which belongs to \(quoted(owner)), and what they give goes to ", ""]
+      ["logins use \(quoted(page)), which belongs to \(quoted(owner)), and their tokens go to ", ""]
     default: ["its \(noun) ", " \(gets)"]
     }
   }
 
-  /// The old and the new place, and what the new one gets, as one line.
+  /// One line with the old place, the new one, and what the new one gets.
   var difference: String {
     let old = before.isEmpty ? "(nothing)" : before.map(quoted).joined(separator: ", ")
     return "\(noun): \(old) -> \(named), which \(gets)"
@@ -350,13 +363,13 @@ extension MixUp {
     case .issuer(let issuer):
       "\(quoted(provider)) names the issuer \(quoted(issuer)), which belongs to \(quoted(other))"
     case .page(let page, let token):
-      "the login page of \(quoted(provider)) is on \(quoted(page)), which belongs to \(quoted(other)), and its codes "
+      "the login page of \(quoted(provider)) is on \(quoted(page)), which belongs to \(quoted(other)), but its codes "
         + "would go to \(quoted(token))"
-    case .redirect(let redirect): "the redirect of \(quoted(provider)) is that of \(quoted(other)): \(quoted(redirect))"
+    case .redirect(let redirect): "\(quoted(provider)) and \(quoted(other)) use the same redirect: \(quoted(redirect))"
     case .devicePage(let host):
       "the page for the code of \(quoted(provider)) is on \(quoted(host)), which belongs to \(quoted(other))"
     case .answer(let issuer):
-      "the redirect comes from \(quoted(issuer)), which belongs to \(quoted(other)), and not from \(quoted(provider))"
+      "the redirect comes from \(quoted(issuer)), which belongs to \(quoted(other)), instead of \(quoted(provider))"
     }
   }
 

@@ -1,20 +1,22 @@
-import Descriptors
-import HTTP
-import Platform
-import Text
-import YAML
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrPlatform
+import CredmgrText
+import CredmgrYAML
 
 extension Finding {
-  /// `file:line:column: error: sentence`, the source line, unless it has no text, and a caret below the place. Without
-  /// `columns` the sentence is one line.
+  /// Returns `file:line:column: error: sentence`, the source line unless it is empty, and a caret below the place.
+  /// Without `columns`, the sentence is one line.
   func report(columns: Int? = nil) -> String {
     let name = Message.visible(place.source.name)
     let text = "\(name):\(place.line):\(place.column): \(severity.rawValue): \(Message.visible(sentence))"
     let head = (columns.map { Layout.wrapped(text, width: $0, indent: "  ", longestQuotation: .max) } ?? text) + "\n"
     let shownWidth = columns.map { max($0 - 4, Self.narrowest) } ?? Self.shownWidth
-    let line = Array(Message.visible(String(place.source.line(place.line))).unicodeScalars)
+    // A tab becomes one blank, which keeps the caret in its place.
+    let source = String(place.source.line(place.line)).exchanging("\t", for: " ")
+    let line = Array(Message.visible(source).unicodeScalars)
     guard line.contains(where: { $0 != " " }) else { return head }
-    // Of a line that no terminal could show, the part around the place.
+    // Of a very long line, show only the part around the place.
     let column = min(max(place.column - 1, 0), line.count)
     let start = column > shownWidth / 2 && line.count > shownWidth ? column - shownWidth / 2 : 0
     let end = min(start + shownWidth, line.count)
@@ -37,67 +39,70 @@ extension Finding {
     case .wrongType(let expected): "expected \(expected)"
     case .unknownValue(let value, let allowed, let suggestion):
       "unknown value \(quoted(value))"
-        + (suggestion == nil ? "; known are \(allowed.joined(separator: ", "))" : didYouMean(suggestion))
+        + (suggestion == nil ? "; use one of \(allowed.joined(separator: ", "))" : didYouMean(suggestion))
     case .malformedName(let name):
-      "\(quoted(name)) is no name: letters, digits, \"-\", \"_\" and \".\", and none that the engine uses itself"
+      "invalid name \(quoted(name)): use letters, digits, \"-\", \"_\" and \".\"; some names are reserved"
     case .template(let error): error.sentence
     case .unknownTemplateName(let name, let suggestion):
-      "the template names \(quoted(name)), which nothing defines" + didYouMean(suggestion)
-    case .insecureURL(let url): "\(quoted(url)) is not https; http is for this machine's own addresses only"
+      "the template uses \(quoted(name)), which is not defined" + didYouMean(suggestion)
+    case .insecureURL(let url): "\(quoted(url)) must use https; http is only for addresses of this machine"
     case .invalidURL(let url): "\(quoted(url)) is not an absolute URL"
-    case .invalidHost(let host): "\(quoted(host)) is not a host name, with a port at most"
-    case .subdomains(let host): "\(quoted(host)) is more than one host; git and docker ask for each by its whole name"
-    case .controlCharacter: "the text has a character in it that a terminal would act on"
+    case .invalidHost(let host): "\(quoted(host)) is not a host name with an optional port"
+    case .subdomains(let host):
+      "\(quoted(host)) matches several hosts; list each host of git and docker by its full name"
+    case .controlCharacter: "the text contains a character that controls terminals"
     case .tooManyEntries(let limit): "more than \(limit) entries"
     case .forbiddenHeader(let name): "the header \(quoted(name)) cannot be set"
     case .ownedParameter(let name):
-      "the parameter \(quoted(name)) protects the login; it can be renamed below \"rename\", and not be set"
+      "cannot set the parameter \(quoted(name)), which protects the login; \"rename\" can give it another name"
     case .fixedParameter(let name):
-      "the parameter \(quoted(name)) protects the login, and a server that gets it under another name ignores it"
+      "cannot rename the parameter \(quoted(name)), which protects the login: servers would ignore it"
     case .shownSecret(let path):
-      "the field \(quoted(path)) is a secret; an account's name, what is kept and what a person is told is shown"
-    case .computedRedirect: "a redirect is one text, with a single name in each place: no function, and no alternative"
+      "cannot use the secret field \(quoted(path)) here, because credmgr shows this value to the user"
+    case .computedRedirect: "a redirect can contain only names in braces, without functions or alternatives"
     case .unprotectedState(let state): state.sentence
-    case .invalidDuration(let text): "\(quoted(text)) is no duration, such as 90s, 5m, 8h or 30d"
-    case .invalidPattern(let text): "\(quoted(text)) is no regular expression"
+    case .invalidDuration(let text): "invalid duration \(quoted(text)); use a form like 90s, 5m, 8h or 30d"
+    case .invalidPattern(let text): "invalid regular expression \(quoted(text))"
     case .grantWithoutEndpoint(let grant, let endpoint):
-      "the grant \(quoted(grant)) needs the endpoint \(quoted(endpoint))"
+      "the grant \(quoted(grant)) requires the endpoint \(quoted(endpoint))"
     case .unreadable(let path, let reason):
-      "the file \(quoted(path)) cannot be read, and no other one is taken in its place: \(reason.words)"
-    case .unknownBase(let name): "there is no descriptor \(quoted(name)) to extend"
-    case .cyclicExtends(let chain): "\"extends\" comes back to itself: \(chain.joined(separator: " → "))"
+      "cannot read \(quoted(path)): \(reason.words); credmgr uses no other file instead"
+    case .unknownBase(let name): "cannot extend \(quoted(name)): descriptor not found"
+    case .cyclicExtends(let chain): "\"extends\" forms a cycle: \(chain.joined(separator: " → "))"
     case .tooManyBases(let limit): "more than \(limit) files extend each other"
     case .identifierIsNotFileName(let identifier, let fileName):
-      "the provider is \(quoted(identifier)), and the file \(quoted(fileName)); a descriptor is found by its "
-        + "file's name"
+      "the provider \(quoted(identifier)) must be in a file of the same name, not in \(quoted(fileName))"
     case .invalidDefault(let variable):
-      "the default of the variable \(quoted(variable)) is not one of the values that it may have"
+      "the default of the variable \(quoted(variable)) is not one of its allowed values"
     case .secretInAddress(let name):
-      "\(quoted(name)) is a secret, and what it stands in is shown or sent to others: the address of a page, a "
-        + "redirect, an issuer, a host or a user name"
+      "cannot use the secret \(quoted(name)) here: credmgr shows this value or sends it to other servers"
     case .foreignPage(let origin):
-      "the page for a device's code is at \(quoted(origin)), where the descriptor has no endpoint; use an endpoint's "
-        + "host or \"{verification_uri}\""
+      "the page for the device code is at \(quoted(origin)), which has no endpoint here; use the host of an endpoint "
+        + "or \"{verification_uri}\""
     case .keptVariable(let name):
-      "\(quoted(name)) is also a variable that stands in a URL or a host, so the provider's answer would choose that "
-        + "host; keep the field under another name"
+      "cannot keep a field as \(quoted(name)): a variable of this name is part of a URL or a host, so the answer "
+        + "would choose the host"
     case .keptSubdomains(let name):
-      "the provider's answer says what \(quoted(name)) is, so it cannot stand behind \"*.\""
+      "cannot use \(quoted(name)) after \"*.\": its value comes from the provider's answer"
     case .unboundedHost(let name):
-      "\(quoted(name)) is any host that the provider says; give it a \"pattern\" below \"keep\" that has the "
-        + "provider's own domain"
-    case .unusedVariable(let name): "nothing uses the variable \(quoted(name))"
+      "the provider can set \(quoted(name)) to any host; add a \"pattern\" with the provider's domain under \"keep\""
+    case .unusedVariable(let name): "the variable \(quoted(name)) is not used"
     case .withoutGrant(let key, let grants):
       "\(quoted(key)) has no effect without the grant " + grants.map(\.rawValue).joined(separator: " or ")
     case .readElsewhere(let key, let kinds):
-      "\(quoted(key)) has no effect here; it is read at the endpoint " + kinds.map(\.rawValue).joined(separator: " or ")
+      "\(quoted(key)) has no effect here, only at the endpoint " + kinds.map(\.rawValue).joined(separator: " or ")
+    case .accountWithoutSource(let name):
+      "\(quoted(name)) has no effect without the endpoint \"identity\" or a field of that name below \"keep\""
+    case .unusedAssertion:
+      "\"assertion\" has no effect: no endpoint uses \"private_key_jwt\", \"client_secret_jwt\" or \"{assertion}\""
     case .unsentParameter(let name, let suggestion):
       "no request has a parameter \(quoted(name))" + didYouMean(suggestion)
-    case .bracketInPath(let path): "\(quoted(path)) names one field; dots lead into others, as in \"user.email\""
-    case .blankInScope(let scope): "\(quoted(scope)) is one scope with a blank in it; write a list for several"
+    case .bracketInPath(let path):
+      "\(quoted(path)) is the name of a single field; use dots for nested fields, as in \"user.email\""
+    case .blankInScope(let scope): "\(quoted(scope)) is a single scope with a space; use a list for several scopes"
     case .newHost(let host, let provider):
-      "tokens of \(quoted(provider)) would go to \(quoted(host)), and it was added without that; "
-        + "\"credmgr add-provider \(provider) --replace\" asks first"
+      "tokens of \(quoted(provider)) would go to the new host \(quoted(host)); "
+        + "\"credmgr add-provider \(provider) --replace\" asks for consent"
     }
   }
 }
@@ -106,17 +111,16 @@ extension Finding.Problem.UnprotectedState {
   fileprivate var sentence: String {
     switch self {
     case .scheme:
-      "\"state\" has to come back with the scheme of an application in \"redirect\", because nothing else ties the "
+      "\"state\" must be \"required\" with an application's scheme in \"redirect\", because nothing else ties the "
         + "answer to the login"
-    case .noProofKey: "without a \"state\" and a proof key, a page that is visited then could bring a code of its own"
-    case .implicit: "without a \"state\", a page that is visited then could bring a token of its own"
+    case .noProofKey: "without \"state\" and a proof key, any web page could inject a code into the login"
+    case .implicit: "without \"state\", any web page could inject a token into the login"
     }
   }
 }
 
 extension Finding {
-  /// What the permissions of the file, or of a folder on the way to it, are at fault for, and whether only they are
-  /// told.
+  /// The permission fault of the file or a parent directory, and whether only to report it; `nil` if there is none.
   fileprivate var fault: (error: POSIXError, path: String, isTold: Bool)? {
     switch problem {
     case .unreadable(_, .closedFolder(let folder)): (.permissionDenied(path: folder), folder, true)
@@ -129,7 +133,7 @@ extension Finding {
 
   var closedFolder: String? { if case .unreadable(_, .closedFolder(let folder)) = problem { folder } else { nil } }
 
-  /// Whether the file itself is at fault, and not what stands in it.
+  /// Whether the file itself is unreadable, as opposed to its content being wrong.
   var isUnreadable: Bool { if case .unreadable = problem { true } else { false } }
 
   var file: String { if case .unreadable(let path, _) = problem { path } else { place.source.name } }
@@ -140,16 +144,16 @@ package func didYouMean(_ suggestion: String?) -> String { suggestion.map { " (d
 extension YAMLError.Reason {
   var sentence: String {
     switch self {
-    case .syntax(let problem): "this is not YAML: \(problem)"
+    case .syntax(let problem): "invalid YAML: \(problem)"
     case .notUTF8: "the file is not UTF-8"
     case .empty: "the file is empty"
-    case .severalDocuments: "a second document; a descriptor is one"
-    case .duplicateKey(let key, let firstLine): "the key \(quoted(key)) stands on line \(firstLine) already"
-    case .keyNotScalar: "a key has to be a text"
-    case .unknownAlias(let name): "the alias \(quoted("*" + name)) has no anchor before it"
+    case .severalDocuments: "a second document; a descriptor must be a single document"
+    case .duplicateKey(let key, let firstLine): "duplicate key \(quoted(key)), first used on line \(firstLine)"
+    case .keyNotScalar: "a key must be a text"
+    case .unknownAlias(let name): "the alias \(quoted("*" + name)) has no preceding anchor"
     case .tooLarge(let bytes): "the file is larger than \(bytes / 1024) KiB"
-    case .tooDeep(let depth): "mappings and lists are nested deeper than \(depth)"
-    case .tooManyNodes(let nodes): "more than \(nodes) values, aliases counted as often as they are used"
+    case .tooDeep(let depth): "mappings and lists are nested deeper than \(depth) levels"
+    case .tooManyNodes(let nodes): "more than \(nodes) values, counting each use of an alias"
     }
   }
 }
@@ -157,15 +161,15 @@ extension YAMLError.Reason {
 extension TemplateError {
   var sentence: String {
     switch self {
-    case .tooDeep(let depth): "functions are nested deeper than \(depth)"
-    case .tooLong(let bytes): "the template, or what is computed of it, is longer than \(bytes / 1024) KiB"
-    case .unbalancedBrace(let offset): "the brace at character \(offset + 1) has no partner; two braces stand for one"
+    case .tooDeep(let depth): "functions are nested deeper than \(depth) levels"
+    case .tooLong(let bytes): "the template or its value is longer than \(bytes / 1024) KiB"
+    case .unbalancedBrace(let offset): "unbalanced brace at character \(offset + 1); double it for a literal brace"
     case .malformedPlace(let text):
-      "\(quoted("{" + text + "}")) is no place for a value: a name, a quoted text or a function"
+      "invalid placeholder \(quoted("{" + text + "}")): use a name, a quoted text or a function"
     case .unknownFunction(let name):
-      "unknown function \(quoted(name)); known are "
+      "unknown function \(quoted(name)); use one of "
         + "\(Template.Function.allCases.map(\.rawValue).joined(separator: ", "))"
-    case .missing(let name): "there is no value for \(quoted(name))"
+    case .missing(let name): "\(quoted(name)) has no value"
     }
   }
 }
@@ -174,18 +178,18 @@ extension UnreadableDescriptor {
   fileprivate var words: String {
     switch self {
     case .permissionDenied, .closedFolder: "permission denied"
-    case .notRegularFile: "it is not an ordinary file"
-    case .danglingLink: "it is a link to a file that is not there"
-    case .tooLarge: "it is longer than 1 MiB"
-    case .otherOwner: "another user owns it"
-    case .writableByOthers: "other users can write it"
-    case .failed: "the system failed"
+    case .notRegularFile: "it is not a regular file"
+    case .danglingLink: "it is a link to a missing file"
+    case .tooLarge: "it is larger than 1 MiB"
+    case .otherOwner: "it belongs to another user"
+    case .writableByOthers: "other users can change it"
+    case .failed: "system error"
     }
   }
 }
 
 extension ProviderError {
-  /// What is wrong. The findings of an invalid descriptor are reported one by one beside it.
+  /// The message. Findings of an invalid descriptor are reported one by one.
   package var message: Message {
     switch self {
     case .invalid(let findings):
@@ -198,33 +202,34 @@ extension ProviderError {
         hint: faults.first.map { .mending($0.error, at: $0.path) }, findings: findings)
     case .unknown(let identifier, let suggestion):
       return Message(
-        "there is no provider \(quoted(identifier))" + didYouMean(suggestion),
-        hints: .correcting(identifier, to: suggestion) + ["\(credmgr: "providers") to see them"], status: .usage)
+        "unknown provider \(quoted(identifier))" + didYouMean(suggestion),
+        hints: .correcting(identifier, to: suggestion) + ["\(credmgr: "providers") to see all providers"],
+        status: .usage)
     case .malformedIdentifier(let text):
       return .usage(
-        "\(quoted(text)) is no identifier of a provider: lower-case letters, digits, \"-\", \"_\" and \".\"")
+        "invalid provider name \(quoted(text)): use lower-case letters, digits, \"-\", \"_\" and \".\"")
     case .missingVariable(let variable): return .missing([variable])
     case .invalidVariable(let variable, let value):
       return .usage(
-        "\(variable.isSecret ? "what was given" : quoted(value)) is no value for the variable \(quoted(variable.name))"
+        "invalid value\(variable.isSecret ? "" : " " + quoted(value)) for the variable \(quoted(variable.name))"
           + rule(variable) + variable.explanation)
     case .unknownVariable(let name, let known):
-      let others = known.isEmpty ? "; there is none" : "; there \(known.count == 1 ? "is" : "are") \(listed(known))"
+      let others = known.isEmpty ? "; the provider has no variables" : "; use \(listed(known))"
       return Message(
-        "there is no variable \(quoted(name))" + didYouMean(nearMiss(name, among: known)) + others,
-        hint: known.isEmpty ? "leave \"--set \(name)=…\" out" : nil, status: .usage)
+        "unknown variable \(quoted(name))" + didYouMean(nearMiss(name, among: known)) + others,
+        hint: known.isEmpty ? "omit \"--set \(name)=…\"" : nil, status: .usage)
     }
   }
 
   private func rule(_ variable: Variable) -> String {
     if !variable.choices.isEmpty { return " (one of \(variable.choices.joined(separator: ", ")))" }
-    if let pattern = variable.pattern { return " (it has to match \(pattern))" }
+    if let pattern = variable.pattern { return " (it must match \(pattern))" }
     return switch variable.format {
     case .text: ""
-    case .hostname: " (it has to be the name of a host, with a port at most)"
-    case .url: " (it has to be a URL with https)"
-    case .redirect: " (it has to be a redirect URI, or oob)"
-    case .integer: " (it has to be a whole number)"
+    case .hostname: " (it must be a host name with an optional port)"
+    case .url: " (it must be an https URL)"
+    case .redirect: " (it must be a redirect URI or oob)"
+    case .integer: " (it must be a whole number)"
     }
   }
 }
@@ -233,8 +238,8 @@ extension Variable { fileprivate var explanation: String { help.map { ": \($0)" 
 
 extension Message {
   static func secretInArguments(_ variable: Variable) -> Message {
-    .usage("the variable \(quoted(variable.name)) is a secret, which is not taken from the command line")
-      .hint("write it into a file, and \"--set \(variable.name)=@FILE\"; \"@-\" is standard input")
+    .usage("cannot take the secret variable \(quoted(variable.name)) from the command line")
+      .hint("write it to a file and use \"--set \(variable.name)=@FILE\", or \"@-\" for standard input")
   }
 
   static func missing(_ variables: [Variable]) -> Message {
@@ -244,7 +249,7 @@ extension Message {
         + " no value",
       hints: variables.map { variable in
         let option = ["--set", "\(variable.name)=\(variable.isSecret ? "@FILE" : "VALUE")"]
-        // A command that lacks one of two values helps nobody.
+        // A command without one of two required values would fail as well.
         return variables.count > 1
           ? "add \(quoted(option.joined(separator: " ")))\(variable.explanation)"
           : "\(add: option)\(variable.explanation)"

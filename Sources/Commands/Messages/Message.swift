@@ -1,15 +1,15 @@
-import Descriptors
-import Text
+import CredmgrDescriptors
+import CredmgrText
 
-/// What a person is told when something does not work: a sentence in lower case without a full stop, and what mends it.
+/// An error message: a sentence in lowercase without a full stop, and remedies.
 ///
-/// The files beside this one make it of an error alone: they do not look at the disk or the environment. What mends a
-/// fault of a file depends on both, so such a remedy is looked up by `Context.message`.
+/// The files in this directory use only the error, never the disk or the environment. `Context.message` looks up
+/// remedies that depend on files.
 package struct Message: Sendable, Equatable {
   let text: String
   var hints: [Remedy]
   package let status: ExitStatus
-  /// The mistakes in a file, each with its place, which are shown before it.
+  /// The mistakes in a file with their places, shown before the message.
   let findings: [Finding]
 
   package init(
@@ -36,7 +36,7 @@ package struct Message: Sendable, Equatable {
     return message
   }
 
-  /// - Parameter columns: where sentences are broken; `nil` for nowhere, so that each is one line for other programs.
+  /// Returns the lines of the message. Wraps sentences at `columns`; `nil` keeps each on one line for other programs.
   func lines(
     program: String = "credmgr", after line: CommandLine? = nil, style: Style = .plain, columns: Int? = nil
   ) -> String {
@@ -47,8 +47,7 @@ package struct Message: Sendable, Equatable {
       + hints.compactMap { $0.sentence(after: line) }.map { shown($0, as: "hint:", style.bold) }.joined()
   }
 
-  /// A text without anything that a terminal would act on, and without passwords in URLs: parts of it come from files,
-  /// providers and the command line.
+  /// Removes control characters and passwords in URLs, because files, providers and the user supply parts of messages.
   static func visible(_ text: String) -> String {
     let text = withoutPasswords(text)
     if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return text }
@@ -62,16 +61,16 @@ package struct Message: Sendable, Equatable {
 package enum ExitStatus: Int32, Sendable {
   case done = 0
   case unexpected = 1
-  /// Usage, or input that does not parse or validate.
+  /// Wrong usage, or input that is invalid.
   case usage = 2
   case loginNeeded = 3
   case refused = 4
   case unreachable = 5
-  /// The vault is locked, damaged or not ours.
+  /// The vault is locked or damaged, or belongs to another user.
   case vault = 6
-  /// A command that takes this program's place cannot be run (env(1)).
+  /// The command that should replace this program cannot be run (env(1)).
   case notExecutable = 126
-  /// There is no command to take this program's place (env(1)).
+  /// The command that should replace this program does not exist (env(1)).
   case commandNotFound = 127
   case interrupted = 130
 }

@@ -1,40 +1,42 @@
-import CredentialManager
-import Text
+import CredmgrCredentialManager
+import CredmgrText
 
 extension Notice {
-  func sentence(now: Moment) -> String {
+  /// - Parameter titled: the name by which the user knows a provider, for its identifier.
+  func sentence(now: Moment, titled: (String) -> String = quoted) -> String {
     switch self {
     case .waiting(let provider, let account, _):
-      "waiting for another process that is at work with " + (account.map { "\(quoted($0)) at " } ?? "")
-        + quoted(provider)
+      "waiting for another process that uses " + (account.map { "\(quoted($0)) at " } ?? "") + titled(provider)
     case .unidentified(let account, let error):
-      "the account is called \(quoted(account)), and whose it is is not known: \(error.message.text)"
+      "named the account \(quoted(account)), because its user is unknown: \(error.message(titled: titled).text)"
     case .unnameable(let account, let provider):
-      "the account is called \(quoted(account)): the name that \(quoted(provider)) gives it has control characters, or "
+      "named the account \(quoted(account)), because the name from \(titled(provider)) has control characters or "
         + "more than 255 bytes"
-    case .interrupted(let interruption): interruption.words(now: now) + "; " + (interruption.remedy.sentence() ?? "")
-    case .beginsAnew(let interruption): interruption.words(now: now) + "; this login begins anew"
+    case .interrupted(let interruption):
+      interruption.words(now: now, titled: titled) + "; " + (interruption.remedy.sentence() ?? "")
+    case .beginsAnew(let interruption): interruption.words(now: now, titled: titled) + "; starting over"
     case .sameIdentity(let provider, let account, let identity, let other):
-      "warning: \(quoted(identity)) is the account \(quoted(other)) already, and \(quoted(account)) as well now; if "
-        + "somebody else was meant, "
+      "warning: accounts \(quoted(other)) and \(quoted(account)) are now both \(quoted(identity)); if you meant "
+        + "another user, "
         + (("\(all: CredentialError.another(account, of: provider))" as Remedy).sentence() ?? "")
     case .notRevoked(let provider, let error):
-      "warning: the new token of \(quoted(provider)) is not kept, and could not be revoked: \(error.message.text)"
-    case .loginsRefused(let error): "warning: logins will be refused: \(error.message.text)"
+      "warning: the new token of \(titled(provider)) was not stored and could not be revoked: "
+        + error.message(titled: titled).text
+    case .loginsRefused(let error): "warning: logins will fail: \(error.message(titled: titled).text)"
     case .unreadable(let provider, let fields):
-      "warning: the answer of \(quoted(provider)) has \(listed(fields.map(\.rawValue))) in a form that cannot be read; "
-        + "the token is kept without"
-    case .handOutNotNoted(let error): "warning: it cannot be noted who was handed the credential: \(error.message.text)"
+      "warning: ignored an unreadable \(listed(fields.map(\.rawValue))) in the answer of \(titled(provider))"
+    case .handOutNotNoted(let error):
+      "warning: cannot log which program received the credential: \(error.message.text)"
     case .notRefreshed(let provider, let account, let left, let error):
-      "warning: the token of \(quoted(account)) at \(quoted(provider)) "
-        + (left.map { "is valid for another \(duration($0)), and could" } ?? "could")
-        + " not be refreshed: \(error.message.text)" + error.login
+      "warning: cannot refresh the \(titled(provider)) token for \(quoted(account))"
+        + (left.map { ", which is valid for another \(duration($0))" } ?? "")
+        + ": \(error.message(titled: titled).text)" + error.login
     }
   }
 }
 
 extension CredentialError {
-  /// The login that repairs an account, where nothing else does.
+  /// The login that repairs an account; empty if something else does.
   fileprivate var login: String {
     guard case .loginNeeded = self, let remedy = message.hints.first?.sentence() else { return "" }
     return "; " + remedy
@@ -42,13 +44,13 @@ extension CredentialError {
 }
 
 extension Interruption {
-  /// What happened, and what may have come of it.
-  func words(now: Moment) -> String {
-    let whose = (account.map { " of \(quoted($0))" } ?? "") + " at \(quoted(provider))"
+  /// Returns what was interrupted, and the possible consequences.
+  func words(now: Moment, titled: (String) -> String = quoted) -> String {
+    let whose = (account.map { " of \(quoted($0))" } ?? "") + " at \(titled(provider))"
     let past = startedAt > 0 && now - startedAt >= .seconds(60) ? " \(duration(now - startedAt)) ago" : ""
     let interrupted = " \(exchange.rawValue)\(whose) was interrupted\(past)"
     return switch exchange {
-    case .refresh: "a" + interrupted + ", and its answer may be lost"
+    case .refresh: "a" + interrupted + ", and the new token may be lost"
     case .login: "a" + interrupted
     case .logout: "a" + interrupted + ", and the token may be revoked"
     }
@@ -57,8 +59,9 @@ extension Interruption {
   var remedy: Remedy {
     let account = accountOption(account)
     return switch exchange {
-    case .refresh: "if the token is refused, \(credmgr: ["login", provider] + account)"
-    case .login, .logout: "\(credmgr: [exchange.rawValue, provider] + account) to finish it"
+    case .refresh: "if the token is rejected, \(credmgr: ["login", provider] + account)"
+    case .login: "\(credmgr: ["login", provider] + account) again"
+    case .logout: "\(credmgr: ["logout", provider] + account) to finish it"
     }
   }
 }

@@ -1,39 +1,38 @@
-import Platform
-import Text
+import CredmgrPlatform
+import CredmgrText
 
-/// What a person can do about a fault: a sentence whose commands are values.
+/// A remedy for a fault: a sentence that contains commands as values.
 ///
-/// A command is a list of arguments, which is quoted for a shell where the sentence is shown, and completed with what
-/// the person typed in the command that failed.
+/// Each command is a list of arguments. Showing the sentence quotes them for a shell and adds the options of the failed
+/// command.
 package struct Remedy: Sendable, Equatable {
   enum Part: Sendable, Equatable {
     case words(String)
-    /// Commands of which each runs if the one before it succeeded.
+    /// Commands that each run only if the previous one succeeded.
     case commands([[String]])
-    /// A line for a shell that is more than a list of arguments: a redirection, a substitution, an assignment.
+    /// A shell line that is more than a command: a redirection, a substitution or an assignment.
     case shell(String)
-    /// The command that failed, with other options; the first one names the option that is replaced.
+    /// The failed command with other options; the first names the option to replace.
     case again([String])
-    /// The command that failed, with another word in the place of the mistyped one.
+    /// The failed command with a mistyped word corrected.
     case correction(of: String, to: String)
-    /// The command that failed without an option and its value, and with others in their place.
+    /// The failed command without an option and its value, and with `instead` added.
     case without(String, instead: [String])
-    /// What mends a fault of a file: `Context` looks at the file, and puts a command in the place of this.
+    /// A placeholder for a fault of a file. `Context` looks at the file and replaces it with a command.
     case mending(POSIXError, path: String)
   }
 
   private(set) var parts: [Part]
 
-  /// What mends a fault of a file, by what is found there when it is told.
+  /// Returns the remedy for a fault of a file, determined when it is shown.
   static func mending(_ error: POSIXError, at path: String) -> Remedy { Remedy(parts: [.mending(error, path: path)]) }
 
-  /// The command lines in it that are lists of arguments.
+  /// All commands in the sentence.
   var commands: [[String]] {
     parts.flatMap { part in if case .commands(let commands) = part { commands } else { [[String]]() } }
   }
 
-  /// - Parameter line: the command that failed, which completes the remedy.
-  /// - Returns: `nil` for what does not fit the command that failed.
+  /// Returns the sentence, completed from the failed command `line`; `nil` if the remedy does not fit that command.
   func sentence(after line: CommandLine? = nil) -> String? {
     var sentence = ""
     for part in parts {
@@ -42,17 +41,17 @@ package struct Remedy: Sendable, Equatable {
       case .shell(let text): sentence += quoted(text)
       case .commands(let commands): sentence += quoted(shell(commands.map { line?.completing(login: $0) ?? $0 }))
       case .again(let options):
-        // What names the account of one command names nobody in another.
+        // An account option only makes sense for a command that has it.
         if let line, !line.has(options[0]), options[0] == "--account" { return nil }
         sentence += run(line?.with(options)) ?? "add " + quoted(shell([options]))
       case .correction(let word, let meant):
         guard let command = run(line?.replacing(word, with: meant)) else { return nil }
         sentence += command
       case .without(let option, let instead):
-        let words = instead.isEmpty ? "leave " + quoted(option) + " out" : "add " + quoted(shell([instead]))
+        let words = instead.isEmpty ? "omit " + quoted(option) : "add " + quoted(shell([instead]))
         sentence += run(line?.without(option, instead: instead)) ?? words
       case .mending(_, let path):
-        sentence += "name another file; \(quoted(shell([["ls", "-ld", path]]))) shows what this one is"
+        sentence += "use another file; \(quoted(shell([["ls", "-ld", path]]))) shows this one"
       }
     }
     return Message.visible(sentence)
@@ -66,12 +65,12 @@ package struct Remedy: Sendable, Equatable {
 }
 
 extension [Remedy] {
-  /// The command that failed, as it was probably meant; nothing where no near miss is known.
+  /// Suggests the failed command with a correction; empty if `meant` is `nil`.
   static func correcting(_ word: String, to meant: String?) -> [Remedy] {
     meant.map { [Remedy(parts: [.correction(of: word, to: $0)])] } ?? []
   }
 
-  /// The remedies that do not run a command that begins with these arguments.
+  /// Returns the remedies without a command that starts with these arguments.
   func without(_ command: String...) -> [Remedy] {
     filter { remedy in !remedy.commands.contains { $0.starts(with: command) } }
   }
@@ -84,7 +83,7 @@ extension Remedy: ExpressibleByStringInterpolation {
 
   static func + (left: Remedy, right: Remedy) -> Remedy { Remedy(parts: left.parts + right.parts) }
 
-  /// `"\(run: "rm", path), which leads nowhere"`.
+  /// Builds remedies such as `"\(run: "rm", path), which leads nowhere"`.
   package struct StringInterpolation: StringInterpolationProtocol {
     fileprivate var parts: [Part] = []
 
@@ -115,7 +114,7 @@ extension Remedy: ExpressibleByStringInterpolation {
       appendInterpolation(shell: "export \(name)=\(argument(value))")
     }
 
-    /// The command that failed, with an option and its value.
+    /// Inserts the failed command with an option and its value.
     package mutating func appendInterpolation(add options: String...) { parts.append(.again(options)) }
     mutating func appendInterpolation(add options: [String]) { parts.append(.again(options)) }
   }

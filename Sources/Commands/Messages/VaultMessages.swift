@@ -1,93 +1,94 @@
-import Platform
-import Store
-import Text
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
 
 extension StoreError {
-  /// - Parameter opensOtherwise: whether the vault has other slots than its key file.
+  /// Returns the message. `opensOtherwise` says whether the vault has other slots than its key file.
   func message(passphrase: PassphraseSource = .person, opensOtherwise: Bool = false) -> Message {
     func key(_ text: String, _ path: String) -> Message {
       let folder = Path.directory(of: path) ?? "."
       return .vault(text).hint(
         opensOtherwise
-          ? "\(credmgr: "vault", "protect", "key-file") to make a new one"
-          : "put the key file back from a backup, or \(Remedy.settingAside(folder)) to begin with an empty vault")
+          ? "\(credmgr: "vault", "protect", "key-file") to create a new key file"
+          : "restore the key file from a backup, or \(Remedy.settingAside(folder)) to start with an empty vault")
     }
     let verify: Remedy = "\(credmgr: "vault", "verify")"
     return switch self {
     case .absent(let path):
-      .vault("there is no vault at \(quoted(path)) yet")
-        .hint("\(run: "credmgr") to see how to begin: the first provider that is added makes one")
-    case .keyFileMissing(let path): key("the vault is there, and its key file \(quoted(path)) is not", path)
-    case .keyFileInvalid(let path): key("the key file \(quoted(path)) holds no key", path)
-    case .keyFileOfAnotherVault(let path): key("the key file \(quoted(path)) belongs to another vault", path)
+      .vault("vault \(quoted(path)) does not exist yet; adding a provider creates it")
+        .hint("\(run: "credmgr") to see the first steps")
+    case .keyFileMissing(let path): key("cannot open the vault: its key file \(quoted(path)) is missing", path)
+    case .keyFileInvalid(let path): key("cannot open the vault: the key file \(quoted(path)) contains no key", path)
+    case .keyFileOfAnotherVault(let path):
+      key("cannot open the vault: the key file \(quoted(path)) belongs to another vault", path)
     case .locked: .vault("the vault is locked").hint(.unlocking)
     case .wrongPassphrase:
-      .vault("the passphrase is wrong")
-        .hint(passphrase.remedy ?? "\(credmgr: "vault", "status") to see what else opens the vault")
+      .vault("wrong passphrase")
+        .hint(passphrase.remedy ?? "\(credmgr: "vault", "status") to see other ways to open the vault")
     case .passphraseUnavailable(let error): passphrase.message(error)
     case .passphraseCommandFailed(let status):
-      .vault("the command for the passphrase ended with status \(status)")
+      .vault("the passphrase command failed with status \(status)")
         .hint("\(shell: "eval $CREDMGR_PASSPHRASE_COMMAND >/dev/null") to see why")
     case .secretService(let fault): fault.message()
     case .kernelKeyring(.system(_, _, let code)):
-      .vault("the kernel keeps no keys here (error \(code)); the vault stays locked")
-        .hint("give the passphrase each time, or set CREDMGR_PASSPHRASE_FILE")
+      .vault("cannot keep the vault unlocked: the kernel does not store keys here (error \(code))")
+        .hint("enter the passphrase each time, or set CREDMGR_PASSPHRASE_FILE")
     case .kernelKeyring(let error): .vault(error.message.text)
-    case .noSlot(let kind): .usage("the vault has no \(kind.words) to remove")
+    case .noSlot(let kind): .usage("cannot remove the \(kind.words): the vault does not use one")
     case .lastSlot(let kind):
-      .usage("the \(kind.words) is the only way into the vault, and stays")
+      .usage("cannot remove the \(kind.words): nothing else opens the vault")
         .hint("\(credmgr: "vault", "protect", kind == .passphrase ? "key-file" : "passphrase") first")
     case .otherSlots:
-      .vault("the ways into the vault are others than they were a moment ago").hint("\(credmgr: "vault", "status")")
+      .vault("another process has just changed the unlock methods of the vault").hint("\(credmgr: "vault", "status")")
     case .notAVault(let path): .vault("\(quoted(path)) is not a vault").hint(.restoring(vault: path))
-    case .truncated(let path): .vault("the end of the vault \(quoted(path)) is missing").hint(.restoring(vault: path))
+    case .truncated(let path): .vault("the vault \(quoted(path)) is truncated").hint(.restoring(vault: path))
     case .newerFormat(let path, let found, let supported):
-      .vault("the vault \(quoted(path)) has format \(found), and this credmgr knows formats up to \(supported)")
-        .hint("use a newer credmgr")
+      .vault("cannot open \(quoted(path)): it has vault format \(found), and this credmgr supports up to \(supported)")
+        .hint("install a newer credmgr")
     case .damaged(let path, let part): .vault("the vault \(quoted(path)) is damaged: \(part.words)").hint(verify)
     case .damagedRecord(let record): .damaged([record])
     case .conflict(let record, _):
       .unexpected("another process changed \(record.words) at the same time").hint("run the command again")
-    case .tooLarge(let record): .usage("\(record.words) is too large for the vault")
+    case .tooLarge(let record): .usage("cannot store \(record.words): it is too large for the vault")
     case .file(let error): Message(error.message.text, hints: error.message.hints, status: .vault)
     case .busy(let path):
-      .vault("other processes hold the vault \(quoted(path)) for too long").hint("run the command again")
+      .vault("timed out waiting for other processes that use the vault \(quoted(path))").hint("run the command again")
     case .full(let path): .vault(cause + "; nothing was changed").hint(.makingRoom(in: Path.directory(of: path) ?? "."))
     case .readOnly(let path):
       .vault(cause + "; nothing was changed").hint(.mending(.permissionDenied(path: path), at: path))
     case .inputOutput(let path, let code):
-      .vault("the vault \(quoted(path)) cannot be read or written (SQLite error \(code))").hint(verify)
+      .vault("cannot read or write the vault \(quoted(path)) (SQLite error \(code))").hint(verify)
     case .unconfirmed(let path):
       .vault(
-        "the vault \(quoted(path)) was changed, but the system could not write its folder: after a power cut the "
-          + "change may be gone"
+        "the vault \(quoted(path)) was changed, but a power failure may undo the change: the system could not "
+          + "write its directory"
       ).hint(verify)
-    case .outOfMemory: .vault("there is no memory for the keys")
+    case .outOfMemory: .vault("not enough memory for the keys")
     }
   }
 
-  /// Why something could not be done, for a sentence that says itself what became of it.
+  /// The cause alone, for a sentence that states the consequence.
   var cause: String {
     switch self {
-    case .full(let path): "the disk of the vault \(quoted(path)) is full"
-    case .readOnly(let path): "the vault \(quoted(path)) cannot be written"
+    case .full(let path): "cannot write the vault \(quoted(path)): the disk is full"
+    case .readOnly(let path): "cannot write the vault \(quoted(path)): permission denied"
     default: message().text
     }
   }
 }
 
-/// What answers for the passphrase of the vault.
+/// The source of the vault's passphrase.
 enum PassphraseSource: Equatable {
   case person, command
   case file(String)
 
-  /// What lets another answer; `nil` where a person was asked.
+  /// How to use another source; `nil` if the user was prompted.
   var remedy: Remedy? {
     switch self {
     case .person: nil
     case .command:
-      "\(run: "unset", "CREDMGR_PASSPHRASE_COMMAND") to be asked, or set it to a command that writes the passphrase"
-    case .file: "\(run: "unset", "CREDMGR_PASSPHRASE_FILE"), or set it to the file that has the passphrase"
+      "\(run: "unset", "CREDMGR_PASSPHRASE_COMMAND") to get a prompt, or set it to a command that prints the passphrase"
+    case .file: "\(run: "unset", "CREDMGR_PASSPHRASE_FILE") to get a prompt, or set it to the right file"
     }
   }
 
@@ -96,17 +97,17 @@ enum PassphraseSource: Equatable {
     switch (self, error) {
     case (_, .interrupted): return error.message
     case (_, .noTerminal):
-      return .vault("the vault is locked, and there is no terminal to ask for the passphrase at").hint(.unlocking)
+      return .vault("the vault is locked, and credmgr cannot prompt for the passphrase: no terminal").hint(.unlocking)
     case (.person, .endOfInput):
-      return .vault("there was no passphrase").hint("run the command again, and type the passphrase of the vault")
+      return .vault("no passphrase was entered").hint("run the command again and type the passphrase of the vault")
     case (.file(let path), .endOfInput):
-      text = "CREDMGR_PASSPHRASE_FILE names \(quoted(path)), in which there is no passphrase"
+      text = "CREDMGR_PASSPHRASE_FILE names \(quoted(path)), which is empty"
     case (.file(let path), .notFound(let missing)) where missing == path:
-      // It may be the passphrase itself.
+      // Do not repeat the name, because it may be the passphrase itself.
       text = "CREDMGR_PASSPHRASE_FILE names a file that does not exist"
     case (.file(let path), _): text = "CREDMGR_PASSPHRASE_FILE names \(quoted(path)): \(error.message.text)"
-    case (.command, .endOfInput): text = "the command in CREDMGR_PASSPHRASE_COMMAND wrote no passphrase"
-    case (_, .timedOut): text = "nobody gave the passphrase in time"
+    case (.command, .endOfInput): text = "the command in CREDMGR_PASSPHRASE_COMMAND printed no passphrase"
+    case (_, .timedOut): text = "timed out waiting for the passphrase"
     default: text = error.message.text
     }
     return Message(text, hints: remedy.map { [$0] } ?? error.message.hints, status: .vault)
@@ -116,24 +117,24 @@ enum PassphraseSource: Equatable {
 extension Remedy {
   static let unlocking: Remedy = "\(credmgr: "vault", "unlock") at a terminal, or set CREDMGR_PASSPHRASE_FILE"
 
-  private static let fromBackup: Remedy = "put it back with \(command: "credmgr", "vault", "restore", "FILE"), or "
+  private static let fromBackup: Remedy = "restore a backup with \(command: "credmgr", "vault", "restore", "FILE"), or "
 
   static func restoring(vault file: String) -> Remedy {
-    fromBackup + "\(settingAside(Path.directory(of: file) ?? ".")) to begin with an empty one"
+    fromBackup + "\(settingAside(Path.directory(of: file) ?? ".")) to start with an empty vault"
   }
 
-  /// Makes a vault of all that can be read in a damaged one, which stays beside it.
+  /// Returns commands that build a new vault from a damaged one, and keep the damaged one.
   static func rescuing(_ folder: String) -> Remedy {
     let file = "credmgr-rescued.json"
     let commands = [
       ["credmgr", "vault", "export", file], ["mv", folder, folder + ".old"], ["credmgr", "vault", "import", file],
     ]
-    return fromBackup + "\(all: commands) to keep all that can be read, under a passphrase meanwhile"
+    return fromBackup + "\(all: commands) to keep everything readable"
   }
 }
 
 extension Message {
-  /// Records that cannot be read. The others can.
+  /// Returns the message for unreadable records in a vault that otherwise works.
   static func damaged(_ records: [RecordIdentifier]) -> Message {
     Message(
       "\(records.words) \(records.count == 1 ? "is" : "are") damaged in the vault",
@@ -154,18 +155,18 @@ extension RecordIdentifier {
   var words: String {
     switch kind {
     case .credential: "the credential of \(quoted(account)) at \(quoted(provider))"
-    case .registration: "the registration at \(quoted(provider))"
-    case .selection: "the choice of the default account at \(quoted(provider))"
+    case .registration: "the registration of \(quoted(provider))"
+    case .selection: "the default account of \(quoted(provider))"
     case .login: "the login of \(quoted(account)) at \(quoted(provider))"
-    case .event: "an entry of the log"
-    case .host: "the claim of \(quoted(provider))"
-    case .pending: "the note of an exchange for \(quoted(account)) at \(quoted(provider))"
+    case .event: "a log entry"
+    case .host: "the host list of \(quoted(provider))"
+    case .pending: "the note of an unfinished request for \(quoted(account)) at \(quoted(provider))"
     }
   }
 
-  /// - Parameter other: an account that there is.
+  /// Returns the remedy for a record. `other` is an existing account.
   func remedy(account other: String? = nil) -> Remedy {
-    let backup: Remedy = ", or put the vault back from a backup"
+    let backup: Remedy = ", or restore the vault from a backup"
     return switch kind {
     case .credential: "\(credmgr: "login", provider, "--account", account)" + backup
     case .registration: "\(credmgr: "add-provider", provider, "--client-id", "ID", "--replace")" + backup
@@ -186,28 +187,28 @@ extension SlotKind {
 }
 
 extension SecretServiceFault {
-  /// - Parameter opensVault: whether the vault has a slot that the Secret Service opens.
+  /// Returns the message. `opensVault` says whether the Secret Service can open the vault.
   func message(opensVault: Bool = true) -> Message {
-    let remove: Remedy = ", or \(credmgr: "vault", "protect", "secret-service", "--remove") to do without"
+    let remove: Remedy = ", or \(credmgr: "vault", "protect", "secret-service", "--remove")"
     let otherwise = opensVault ? remove : ""
     return switch self {
     case .noBus:
-      .vault("there is no session bus on which the Secret Service could be reached")
-        .hint("come here through the desktop's session\(otherwise)")
+      .vault("cannot reach the Secret Service: no session bus")
+        .hint("run the command in a desktop session\(otherwise)")
     case .noService:
-      .vault("nobody on the session bus offers the Secret Service")
-        .hint("\(run: "sudo", "apt-get", "install", "gnome-keyring"), and log in to the desktop anew")
+      .vault("cannot reach the Secret Service: it is not running")
+        .hint("\(run: "sudo", "apt-get", "install", "gnome-keyring") and log in to the desktop again")
     case .locked: .vault("the keyring of the Secret Service is locked").hint("unlock it on the desktop\(otherwise)")
     case .noKey:
       .vault("the Secret Service does not have the key of this vault")
-        .hint("\(credmgr: "vault", "protect", "secret-service") to give it a new one")
+        .hint("\(credmgr: "vault", "protect", "secret-service") to store a new key")
     case .timedOut:
-      .vault("the Secret Service did not answer within 2 s").hint("mend the keyring of the desktop\(otherwise)")
+      .vault("the Secret Service did not answer within 2 s").hint("check the keyring of the desktop\(otherwise)")
     case .notInstalled:
-      .vault("secret-tool, which speaks to the Secret Service, is not installed")
+      .vault("cannot reach the Secret Service: the program \"secret-tool\" is not installed")
         .hint("\(run: "sudo", "apt-get", "install", "libsecret-tools")")
     case .failed:
-      .vault("the Secret Service did not do what it was asked for").hint("mend the keyring of the desktop\(otherwise)")
+      .vault("the Secret Service refused the request").hint("check the keyring of the desktop\(otherwise)")
     }
   }
 }
@@ -228,11 +229,11 @@ extension VaultFinding {
   var sentence: String {
     switch self {
     case .record(let record, let fault): "\(record.words) \(fault.words)"
-    case .unknownRecord(let lookup): "a row that belongs to no record (\(lookup))"
-    case .index(let number, _): "part \(number) of the index is not as it was written"
-    case .header: "the header was altered"
-    case .slots: "the key slots were altered"
-    case .schema: "the tables are not those of a vault"
+    case .unknownRecord(let lookup): "a row belongs to no record (\(lookup))"
+    case .index(let number, _): "part \(number) of the index was modified"
+    case .header: "the header was modified"
+    case .slots: "the key slots were modified"
+    case .schema: "the file does not have the tables of a vault"
     case .structure: "the structure of the file is damaged"
     }
   }
@@ -241,10 +242,10 @@ extension VaultFinding {
 extension VaultFinding.RecordFault {
   fileprivate var words: String {
     switch self {
-    case .altered: "was altered"
+    case .altered: "was modified"
     case .dropped: "was removed"
-    case .replayed: "is an older one"
-    case .swapped(let other): "was exchanged for \(other.words)"
+    case .replayed: "was replaced by an older version"
+    case .swapped(let other): "was replaced by \(other.words)"
     }
   }
 }

@@ -1,44 +1,47 @@
-import CredentialManager
-import Cryptography
-import Descriptors
-import Platform
-import Text
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrJSON
+import CredmgrPlatform
+import CredmgrText
 
 extension Command {
   static let addProvider = Command(
     name: "add-provider", operands: "SOURCE", operandCount: 1...1,
-    summary: "Install a provider: a shipped descriptor, a file, \"-\", or an issuer",
+    summary: "Add a provider from its name, a file or an issuer URL",
     options: [
-      Option("--as", value: "ID", "install it under another identifier"),
-      Option("--client-id", value: "ID", "the client identifier, or consumer key, that the provider gave you"),
-      Option("--client-secret-file", value: "FILE", "a file with the client secret; \"-\" is standard input"),
+      Option("--as", value: "ID", "add the provider under another identifier"),
+      Option("--client-id", value: "ID", "client ID or consumer key that the provider gave you"),
+      Option("--client-secret-file", value: "FILE", "file with the client secret; \"-\" reads standard input"),
       Option(
         "--initial-access-token-file", value: "FILE",
-        "a file with the token that the provider wants when a client is registered; \"-\" is standard input"),
+        "file with the token for registering a client; \"-\" reads standard input"),
       Option(
         "--set", value: "NAME=VALUE", repeats: true,
-        "the value of a variable of the descriptor; NAME=@FILE for a secret one"),
-      Option("--yes", "agree to what was discovered at an issuer, or is unusual in a descriptor, unasked"),
-      Option("--replace", "replace one that was added before; what is not given stays as it was"),
+        "set a variable of the descriptor; NAME=@FILE for a secret variable"),
+      Option("--yes", "agree to a discovered issuer, or to an unusual or changed descriptor, without a prompt"),
+      Option("--replace", "change an added provider; omitted values stay the same"), json,
     ],
     notes: [
-      "SOURCE is an identifier that \"credmgr providers\" lists, a path with a \"/\" or \".yaml\" in it, or the https "
-        + "URL of an issuer, whose metadata becomes a descriptor; it is shown before it is kept.",
-      "Without \"--client-id\" a client is registered at the provider, where the descriptor says how.",
-      "The client identifier, secret and variables are kept in the vault.",
+      "SOURCE is a provider from \"credmgr providers\", the path of a descriptor (with \"/\" or \".yaml\"), \"-\" for "
+        + "standard input, or the https URL of an issuer. For an issuer, credmgr makes a descriptor from its metadata "
+        + "and shows it before storing it.",
+      "Without \"--client-id\", credmgr registers a client at the provider if the descriptor supports it.",
+      "The client ID, secret and variables are stored in the vault.",
     ],
     examples: [
-      ("credmgr add-provider github --client-id Iv1.8a61f9b3", "one that credmgr knows"),
-      ("credmgr add-provider gitlab --set host=git.example.org --client-id ID", "a server of your own"),
-      ("credmgr add-provider ./notes.yaml --client-id ID --client-secret-file secret", "your own descriptor"),
+      ("credmgr add-provider github --client-id Iv1.8a61f9b3", "Add a built-in provider"),
+      ("credmgr add-provider gitlab --set host=git.example.org --client-id ID", "Add your own GitLab server"),
+      ("credmgr add-provider ./notes.yaml --client-id ID --client-secret-file secret", "Add your own descriptor"),
     ]
   ) { invocation, context throws(CommandError) in
     let source = invocation.operands[0]
     let secretFile = invocation.value("--client-secret-file")
     let tokenFile = invocation.value("--initial-access-token-file")
-    let crowded = CommandError.usage("only one of the descriptor, the secrets and the token can be on standard input")
+    let crowded = CommandError.usage(
+      "only one of the descriptor, the secrets and the token can come from standard input")
     if [source, secretFile, tokenFile].filter({ $0 == "-" }).count > 1 { throw crowded }
-    // A program without a network reads it, and the one with a network reads it again.
+    // The program without networking reads this first, and passes it to the program with networking.
     var input: [UInt8]?
     func read(_ path: String, _ name: String) throws(CommandError) -> [UInt8] {
       if path == "-", input != nil { throw crowded }
@@ -59,9 +62,9 @@ extension Command {
       do throws(CredentialError) {
         addition = try context.source.addition(shipped: identifier, as: invocation.value("--as"))
       } catch .provider(.unknown(_, suggestion: nil)) where source.contains(".") {
-        // It looks like the host of an issuer.
+        // The argument looks like the host of an issuer.
         let message = CredentialError.provider(.unknown(identifier: identifier, suggestion: nil)).message
-        let issuer: Remedy = "\(credmgr: "add-provider", "https://\(source)") if that is an issuer"
+        let issuer: Remedy = "\(credmgr: "add-provider", "https://\(source)") if it is an issuer"
         throw .failed(message.with(hints: [issuer] + message.hints))
       } catch { throw CommandError(error) }
     }
@@ -77,22 +80,26 @@ extension Command {
         return try context.source.add(
           addition, clientIdentifier: invocation.value("--client-id"), clientSecret: secret, variables: variables,
           initialAccessToken: token, replaces: invocation.has("--replace"),
-          confirms: { accounts, places in
-            agrees(
-              "the new descriptor of \"\(addition.identifier)\" \(places.words(accounts, "sends"))",
-              to: places.map(\.difference))
+          confirms: { provider, accounts, places in
+            let isOwn = provider == addition.identifier
+            let subject = isOwn ? "the new descriptor of" : "\(quoted(provider)) extends"
+            let verb = isOwn ? "" : "and "
+            return invocation.has("--yes")
+              || agrees(
+                "\(subject) \(quoted(addition.identifier)) \(verb)\(places.words(accounts, "sends"))",
+                to: places.map(\.difference))
           },
-          // What an issuer says of itself was shown as a whole, and not whose login page it is.
+          // The complete metadata of an issuer was shown, but not whose login page it uses.
           agrees: { places in
             isURL(source) && !places.contains(where: \.isBorrowed) || invocation.has("--yes")
-              || agrees("\(quoted(addition.identifier)) needs consent:", to: places.peculiarities)
+              || agrees("\(quoted(addition.identifier)) requires your consent:", to: places.peculiarities)
           })
       } catch .networkNeeded {
         throw .handOver(input: input)
       } catch .provider(.missingVariable) {
         let missing = try missing(variables, of: addition, context)
         guard missing.allSatisfy(\.isSecret), Terminal.isTerminal(2) else { throw .failed(.missing(missing)) }
-        // What is typed is asked for by the program that can use it, and not a second time.
+        // Leave prompting to the program that can register, so that the user is not prompted twice.
         if addition.descriptor.endpoints[.registration] != nil, !context.source.hasNetwork {
           throw .handOver(input: input)
         }
@@ -100,28 +107,46 @@ extension Command {
         return try add()
       } catch { throw CommandError(error) }
     }
+    let accounts = try? context.source.accountsIfAny()
+    let before = try? accounts?.registration(of: addition.identifier)
     let registration = try add()
     StandardError.show(addition.warnings)
     if let registered = registration?.registered, let registration {
       context.tell("registered the client \"\(registration.clientIdentifier)\" at \(registered.place)")
       if let expiresAt = registered.secretExpiresAt {
-        let another = "\"credmgr add-provider \(addition.identifier) --replace\" then registers another one"
-        context.tell("its secret expires in \(duration(expiresAt - context.clock.now())); \(another)")
+        let another = "run \"credmgr add-provider \(addition.identifier) --replace\" to register another client"
+        context.tell("its secret expires in \(duration(expiresAt - context.clock.now())); then \(another)")
       }
     }
     if isURL(source) || Context.isDescriptorFile(source) { try tellAgreement(on: addition.identifier, context) }
-    context.tell("added \"\(addition.identifier)\"; run \"credmgr login \(addition.identifier)\"")
+    let client = try manager(context.source.accountsIfAny()?.registration(of: addition.identifier))?.clientIdentifier
+    if let before, before.clientIdentifier != client {
+      let tied = ((try? accounts?.accounts(of: addition.identifier)) ?? []).filter { $0.credential.refreshToken != nil }
+      if !tied.isEmpty {
+        context.tell(
+          "warning: the refresh tokens of \(some(tied.map(\.name))) belong to the client "
+            + "\"\(before.clientIdentifier)\"; log in again when the access tokens expire")
+      }
+    }
+    if context.isJSON {
+      try context.output([
+        "provider": .string(addition.identifier), "client_id": .optional(client?.isEmpty == true ? nil : client),
+        "registered": .boolean(registration?.registered != nil),
+      ])
+    }
+    let title = context.titled(addition.identifier)
+    context.tell("added \(title); run \"credmgr login \(addition.identifier)\" to log in")
     context.tellOtherGitHelpers(of: addition.identifier)
   }
 
-  /// A stranger may have written the descriptor: the person sees what it is trusted with.
-  private static func tellAgreement(on provider: String, _ context: Context) throws(CommandError) {
+  /// A stranger may have written the descriptor, so show what the user trusts it with.
+  static func tellAgreement(on provider: String, _ context: Context) throws(CommandError) {
     let places = try manager(context.source.agreedPlaces(of: provider))
-    context.tell("\"\(provider)\" is trusted with this, and nothing else:")
+    context.tell("\"\(provider)\" is trusted only with the following:")
     for (kind, words) in [
-      (.secrets, "client secret and tokens go to"), (.tokens, "tokens go to"), (.redirect, "logins come back to"),
-      (.devicePage, "codes of devices are entered at"), (.issuer, "answers are issued by"),
-      (.audience, "what the client signs is for"),
+      (.secrets, "client secret and tokens go to"), (.tokens, "tokens go to"), (.redirect, "logins return to"),
+      (.devicePage, "device codes are entered at"), (.issuer, "answers are issued by"),
+      (.audience, "client signatures are for"),
     ] as [(NewPlace.Kind, String)] {
       let names = places.filter { $0.kind == kind }.map(\.name)
       if names.isEmpty { continue }
@@ -141,55 +166,56 @@ extension Command {
     let identifier = discovery.addition.identifier
     let registration = try manager(context.source.accountsIfAny()?.registration(of: identifier))
     if registration != nil, !invocation.has("--replace") { throw CommandError(.alreadyAdded(provider: identifier)) }
-    context.tell("this was discovered at \(discovery.location):")
+    context.tell("found this metadata at \(discovery.location):")
     let lines = discovery.text.split(separator: "\n", omittingEmptySubsequences: false)
     Terminal.writeError("\n" + lines.map { ($0.isEmpty ? "" : "  " + Message.visible(String($0))) + "\n" }.joined())
     for endpoint in discovery.foreignEndpoints {
-      context.tell("the \(endpoint.name) is on another host than the issuer: \(endpoint.host)")
+      context.tell("the \(endpoint.name) is on a different host than the issuer: \(endpoint.host)")
     }
     if invocation.has("--yes") { return discovery.addition }
     guard Terminal.isTerminal(0), Terminal.isTerminal(2) else {
-      let text = "nobody can be asked here whether to keep what was discovered"
-      throw .usage(text, hint: "\(add: "--yes") to keep it")
+      throw .usage("cannot ask whether to add this provider: no terminal", hint: "\(add: "--yes") to add it")
     }
-    guard agrees("Keep it as \"\(identifier)\"?") else { throw .usage("nothing was kept") }
+    guard try agrees("Add it as \"\(identifier)\"?") else { throw .usage("nothing was added") }
     return discovery.addition
   }
 
   static let removeProvider = Command(
     name: "remove-provider", operands: "ID", operandCount: 1...1,
-    summary: "Remove a provider that was added, and its client",
-    options: [Option("--keep-remote", "leave a client at the provider that was registered there by itself")],
+    summary: "Remove a provider and its client",
+    options: [Option("--keep-remote", "do not delete an automatically registered client at the provider")],
     notes: [
-      "It removes the client identifier, the secret and the variables from the vault, and your own descriptor; a "
-        + "shipped one stays.",
-      "Nobody may be logged in there any more. A client that \"credmgr add-provider\" registered is deleted at the "
-        + "provider, where that has a way (RFC 7592).",
-    ], examples: [("credmgr remove-provider github", "after \"credmgr logout github --all\"")]
+      "Log out all accounts of the provider first.",
+      "credmgr removes the client ID, the secret and the variables from the vault and deletes your own descriptor. "
+        + "Built-in descriptors stay.",
+      "If \"credmgr add-provider\" registered the client, credmgr also deletes it at the provider where possible "
+        + "(RFC 7592).",
+    ],
+    examples: [("credmgr remove-provider github", "Remove a provider after \"credmgr logout github --all\"")]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let removal: ProviderRemoval
     do throws(CredentialError) {
       removal = try context.source.remove(provider, keepsRemote: invocation.has("--keep-remote"))
     } catch {
-      guard [.refused, .unreachable].contains(error.message.status) else { throw CommandError(error) }
-      let message = error.message
-      // RFC 7592, 2.3: what a client is answered, too, that was deleted already.
+      let message = error.message(titled: context.titled)
+      guard [.refused, .unreachable].contains(message.status) else { throw CommandError(error) }
+      // RFC 7592, 2.3: 401 is also the answer for a client that was already deleted.
       let mayBeGone = if case .oauth(.refused(_, let refusal), _) = error { refusal.status == 401 } else { false }
       let keeping: Remedy = "\(credmgr: "remove-provider", provider, "--keep-remote")"
       let removal: Remedy =
         mayBeGone
-        ? "if the client is gone there already, \(keeping) to remove the provider here"
-        : "\(keeping) to leave the client there"
+        ? "if the provider has already deleted the client, \(keeping)"
+        : "\(keeping) to keep the client at the provider"
       let text = message.text + "; nothing was removed"
       throw .failed(Message(text, hints: message.hints + [removal], status: message.status))
     }
     switch removal.client {
     case .deleted(let place)?: context.tell("deleted the client at \(place)")
-    case .kept?: context.tell("the client stays registered at the provider")
+    case .kept?: context.tell("the client is still registered at the provider")
     case nil: break
     }
-    context.tell("removed \"\(provider)\"" + (removal.successor.map { "; the name stands for \"\($0)\" now" } ?? ""))
+    context.tell("removed \(quoted(provider))" + (removal.successor.map { "; the name now refers to \"\($0)\"" } ?? ""))
   }
 
   private static func asked(_ variable: Variable) throws(CommandError) -> Secret {
@@ -209,38 +235,43 @@ extension Command {
     }
   }
 
-  /// Shows the difference line by line, and asks a person at a terminal; nobody else agrees.
+  /// Shows the changes line by line and asks the user at a terminal. Without a terminal, returns false.
   static func agrees(_ sentence: String, to lines: [String]) -> Bool {
     guard Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
     StandardError.tell(sentence)
     for line in lines { StandardError.tell(line) }
-    return agrees("Is that what you want?")
+    return (try? agrees("Do you agree?")) ?? false
   }
 
-  static func agrees(_ question: String) -> Bool {
+  static func agrees(_ question: String) throws(CommandError) -> Bool {
+    Signals.installInterruptFlag()
     Terminal.writeError(StandardError.prompt(question + " [y/N]"))
-    let answer = (try? Terminal.readLine(0)) ?? ""
-    return ["y", "yes"].contains(answer.lowercased())
+    let answer = try? Terminal.readLine(0)
+    if Signals.isInterrupted {
+      Terminal.writeError("\n")
+      throw CommandError(CredentialError.interrupted)
+    }
+    return ["y", "yes"].contains((answer ?? "").lowercased())
   }
 
   private static let descriptorFolders = Option(
-    "--descriptors", value: "DIR", repeats: true, "a folder of descriptors, which go before those of the machine")
+    "--descriptors", value: "DIR", repeats: true, "directory of descriptors to search before the installed ones")
 
   static let check = Command(
     name: "check", operands: "FILE…", operandCount: 1...10_000,
-    summary: "Report every mistake in descriptors", options: [descriptorFolders],
+    summary: "Check descriptors for errors", options: [descriptorFolders],
     notes: [
-      "Findings go to standard output, as FILE:LINE:COLUMN: error: SENTENCE, with the line and a caret.",
-      "It says nothing when there are none.",
-      "Hosts to which the tokens of a provider that was added would newly go are warned of.",
+      "credmgr prints each error on standard output as FILE:LINE:COLUMN: error: MESSAGE, with the line and a caret. It "
+        + "prints nothing for a correct file.",
+      "If the descriptor of an added provider would send tokens to a new host, credmgr prints a warning.",
     ],
     examples: [
-      ("credmgr check notes.yaml", "before you send it to somebody"),
-      ("credmgr check --descriptors . *.yaml", "files that extend each other"),
+      ("credmgr check notes.yaml", "Check a descriptor before sharing it"),
+      ("credmgr check --descriptors . *.yaml", "Check files that extend each other"),
     ], asksNobody: true, needsHome: false
   ) { invocation, context throws(CommandError) in
     var status = ExitStatus.done
-    let library = context.home.library.behind(invocation.all("--descriptors"))
+    let library = context.home.library.behind(try context.descriptorFolders(invocation))
     for path in invocation.operands {
       let findings: [Finding]
       do throws(CommandError) {
@@ -251,7 +282,7 @@ extension Command {
       } catch .credential(.provider(.invalid(let found))) {
         findings = found
       } catch .failed(let message) {
-        // The other files are looked at all the same.
+        // Continue with the other files.
         StandardError.show(message)
         status = .usage
         continue
@@ -262,8 +293,8 @@ extension Command {
     if status != .done { throw .ended(status) }
   }
 
-  /// A host to which nobody agreed yet, where a provider with this identifier was added: who edits a descriptor is
-  /// asked about it later. A vault that does not open without a person is let be.
+  /// Returns hosts that the user has not agreed to, if a provider with this identifier was added: after editing a
+  /// descriptor, the user will be asked about them. Skips a vault that requires a passphrase.
   private static func newHosts(
     of descriptor: Descriptor?, in bytes: [UInt8], named name: String, _ context: Context
   ) -> [Finding] {
@@ -275,27 +306,28 @@ extension Command {
 
   static let simulate = Command(
     name: "simulate", operands: "ID|FILE", operandCount: 1...1,
-    summary: "Play a provider on this machine, as its descriptor says it behaves",
+    summary: "Simulate a provider on this machine",
     options: [
-      Option("--port", value: "N", "listen on this port of 127.0.0.1; otherwise any free one"),
-      Option("--set", value: "NAME=VALUE", repeats: true, "the value of a variable, which every request must have"),
-      Option("--lifetime", value: "DURATION", "how long an access token lives"),
-      Option("--grace", value: "DURATION", "how long a refresh token works after it was replaced; otherwise 0s"),
-      Option("--fault", value: "NAME", repeats: true, "go wrong in one of the ways below"),
-      Option("--git-host", value: "HOST:PORT", repeats: true, "a git host of the descriptor that is written"),
-      Option("--keep-redirect", "keep a redirect that does not come back to this machine"),
-      Option("--client-secret-file", value: "FILE", "the client's secret, or its RSA key; otherwise a random secret"),
+      Option("--port", value: "N", "port of 127.0.0.1 to listen on (default: any free port)"),
+      Option("--set", value: "NAME=VALUE", repeats: true, "variable value that every request must contain"),
+      Option("--lifetime", value: "DURATION", "lifetime of access tokens"),
+      Option("--grace", value: "DURATION", "time for which a replaced refresh token still works (default: 0s)"),
+      Option("--fault", value: "NAME", repeats: true, "simulate one of the faults below"),
+      Option("--git-host", value: "HOST:PORT", repeats: true, "git host to write into the descriptor"),
+      Option("--keep-redirect", "allow redirect URIs outside this machine"),
+      Option(
+        "--client-secret-file", value: "FILE", "file with the client secret or RSA key (default: random)"),
       descriptorFolders,
     ],
     notes: [
-      "It prints where it listens, a descriptor to add, and the client's identifier and secret, and goes on until it "
-        + "is interrupted. What happened is at /simulator/log, and a protected resource at /simulator/resource.",
-      "Faults are html, not-json, huge, redirect, error-200, drop, wrong-state, no-rotation, no-expiry, server-error, "
-        + "wrong-issuer and slow=MS.",
+      "The simulator prints its address, a descriptor to add, and the client ID and secret. It runs until you stop it "
+        + "with Ctrl-C. Its log is at /simulator/log, and a protected resource at /simulator/resource.",
+      "The faults are html, not-json, huge, redirect, error-200, drop, wrong-state, no-rotation, no-expiry, "
+        + "server-error, wrong-issuer and slow=MS.",
     ],
     examples: [
-      ("credmgr simulate github", "log in without the provider"),
-      ("credmgr simulate notes.yaml --port 8080 --fault server-error", "what if it goes wrong"),
+      ("credmgr simulate github", "Try a login without the provider"),
+      ("credmgr simulate notes.yaml --port 8080 --fault server-error", "Try a login while the server fails"),
     ], needsHome: false, needsNetwork: true
   ) { invocation, context throws(CommandError) in
     guard let online = context.online else { throw .handOver(input: nil) }

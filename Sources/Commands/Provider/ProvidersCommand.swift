@@ -1,16 +1,16 @@
-import Descriptors
-import JSON
-import OAuth
-import Platform
+import CredmgrDescriptors
+import CredmgrJSON
+import CredmgrOAuth
+import CredmgrPlatform
 
 extension Command {
   static let providers = Command(
-    name: "providers", operands: "[ID]", operandCount: 0...1, summary: "List the providers, or show one",
-    options: [Option("--all", "every setting of ID, and the file and line that it is from"), json],
+    name: "providers", operands: "[ID]", operandCount: 0...1, summary: "List the providers or show one",
+    options: [Option("--all", "show every setting of the provider with its file and line"), json],
     examples: [
-      ("credmgr providers", "all that there are"),
-      ("credmgr providers gitlab", "what one needs, and where a client is registered"),
-      ("credmgr providers gitlab --all", "how it behaves, and who says so"),
+      ("credmgr providers", "List all providers"),
+      ("credmgr providers gitlab", "Show what a provider requires and where to register a client"),
+      ("credmgr providers gitlab --all", "Show every setting and its source"),
     ], needsHome: false
   ) { invocation, context throws(CommandError) in
     if let identifier = invocation.operands.first { return try show(context.provider(identifier), context) }
@@ -25,8 +25,12 @@ extension Command {
         "provider": .string(identifier), "title": .string(title), "added": .boolean(added.contains(identifier)),
         "grants": .array(loaded?.descriptor.grants.map { .string($0.rawValue) } ?? []),
         "file": .optional(library.path(of: identifier)),
+        "unverified": .integer(Int64(loaded?.unverifiedCount ?? 0)),
       ])
-      lines.append((identifier, title + (added.contains(identifier) ? " (added)" : "")))
+      let marks = [
+        (added.contains(identifier), "added"), (loaded.map { $0.unverifiedCount > 0 } ?? false, "partly unverified"),
+      ].filter(\.0).map(\.1)
+      lines.append((identifier, title + (marks.isEmpty ? "" : " (\(marks.joined(separator: ", ")))")))
     }
     try context.output(table(lines), orJSON: .array(rows))
   }
@@ -48,7 +52,7 @@ extension Command {
       case .elsewhere(let text)?, .outOfBand(let text)?: text
       case nil: nil
       }
-    // An endpoint that was only taken over from another one is of no interest where no grant uses it.
+    // Hide inherited endpoints that no grant uses.
     let used = descriptor.grants.flatMap(\.traits.requiredEndpoints)
     let unused = Grant.allCases.flatMap(\.traits.requiredEndpoints).filter { $0.base != nil && !used.contains($0) }
     let endpoints = descriptor.endpoints.filter { !unused.contains($0.key) }
@@ -64,6 +68,7 @@ extension Command {
       }
       try context.output([
         "provider": .string(identifier), "title": .string(descriptor.title), "file": .string(loaded.path),
+        "unverified": .integer(Int64(loaded.unverifiedCount)),
         "added": .boolean(registration != nil), "client_id": .optional(registration?.clientIdentifier),
         "grants": .array(descriptor.grants.map { .string($0.rawValue) }), "redirect_uri": .optional(redirect),
         "register": .optional(descriptor.client.register), "variables": .array(variables),
@@ -90,17 +95,21 @@ extension Command {
     for variable in descriptor.variables {
       let given = values[variable.name].map { variable.isSecret ? "(a secret)" : $0 }
       let value = given ?? variable.defaultValue.map { (variable.isSecret ? "(a secret)" : $0) + " (default)" }
-      let state = value ?? (variable.isOptional ? "(none)" : "(needs a value)")
+      let state = value ?? (variable.isOptional ? "(none)" : "(requires a value)")
       lines.append(("variable " + variable.name, state + (variable.help.map { " – " + $0 } ?? "")))
     }
     lines.append(("hosts", descriptor.hosts.map(\.text).joined(separator: ", ")))
     for (kind, endpoint) in endpoints { lines.append(("endpoint " + kind.rawValue, endpoint.url.text)) }
     lines.append(("file", loaded.path))
+    if loaded.unverifiedCount > 0 {
+      let settings = loaded.unverifiedCount == 1 ? "one setting is" : "\(loaded.unverifiedCount) settings are"
+      lines.append(("unverified", "\(settings) not tried at the provider: \"# unverified\" in the file"))
+    }
     let all = table(lines.filter { !$0.right.isEmpty })
     try context.output(context.line.invocation?.has("--all") == true ? all + "\n" + table(shown) : all)
   }
 
-  /// Rows whose texts are from descriptors, which strangers wrote.
+  /// Formats rows that contain text from descriptors, which strangers may have written.
   private static func table(_ rows: [(left: String, right: String)]) -> String {
     Layout.table(rows.map { (left: Message.visible($0.left), right: Message.visible($0.right)) })
   }

@@ -1,17 +1,23 @@
-import Platform
+import CredmgrPlatform
 
-/// Text in lines that a terminal of 80 columns shows whole.
+/// Lays out text for a terminal with 80 columns.
 package enum Layout {
   package static let width = 80
 
-  /// A text broken between words; what stands in quotes stays together.
+  /// The width of the help, which is not wider on a wide terminal.
+  static var helpWidth: Int { min(max(Terminal.outputColumns ?? width, 40), width) }
+
+  private static let longestQuotation = 48
+
+  /// Wraps a text between words and keeps quoted text together.
   ///
   /// - Parameters:
-  ///   - first: columns that are taken on the first line already.
-  ///   - longestQuotation: characters in quotes of which more are broken like other words. What is there to be copied
-  ///     is not broken at all: the terminal does that, and knows that it is one line.
+  ///   - first: columns already used on the first line.
+  ///   - longestQuotation: the longest quotation to keep together. Text to copy is never wrapped here, because the
+  ///     terminal wraps it and still copies it as one line.
   package static func wrapped(
-    _ text: String, width: Int = Layout.width, first: Int = 0, indent: String = "", longestQuotation: Int = 48
+    _ text: String, width: Int = Layout.width, first: Int = 0, indent: String = "",
+    longestQuotation: Int = Self.longestQuotation
   ) -> String {
     var result = ""
     var column = first
@@ -32,7 +38,7 @@ package enum Layout {
     return result
   }
 
-  /// A command for a shell; each line but the last ends in a backslash, and what stands in quotes stays together.
+  /// Wraps a shell command: each line but the last ends in a backslash, and quoted text stays together.
   package static func shell(_ line: String, width: Int) -> [String] {
     wrapped(line, width: width - 2, indent: "    ", longestQuotation: .max).exchanging("\n", for: " \\\n")
       .split(separator: "\n").map(String.init)
@@ -63,29 +69,33 @@ package enum Layout {
     return words + (quotation?.split(separator: " ").map(String.init) ?? [])
   }
 
-  /// - Parameter width: where the right one is broken; `nil` for nowhere: each row is one line for other programs.
+  /// Formats a table. Wraps the right column at `width`; `nil` keeps each row on one line for other programs.
   package static func table(_ rows: [(left: String, right: String)], width: Int? = Terminal.outputColumns) -> String {
     let counts = rows.map { columns($0.left) }
     let left = min(counts.max() ?? 0, width == nil ? 36 : 26)
     let indent = blanks(left + 4)
-    // Of bytes: there may be ten thousand tables, and texts are put together a tenth as fast.
+    // Uses bytes, because there may be ten thousand tables, and joining strings takes ten times as long.
     var table: [UInt8] = []
     for (row, count) in zip(rows, counts) {
       table += "  ".utf8
       table += row.left.utf8
       table += (count > left ? "\n" + indent : blanks(left - count + 2)).utf8
-      table += (width.map { wrapped(row.right, width: $0, first: left + 4, indent: indent) } ?? row.right).utf8
+      let right = width.map {
+        wrapped(
+          row.right, width: $0, first: left + 4, indent: indent, longestQuotation: min(longestQuotation, $0 - left - 4))
+      }
+      table += (right ?? row.right).utf8
       table += "\n".utf8
     }
     return String(decoding: table, as: UTF8.self)
   }
 
-  /// Letters that are more than a byte are counted as they are seen, which takes longer.
+  /// Counts visible characters. ASCII is the fast path.
   private static func columns(_ text: String) -> Int {
     text.utf8.allSatisfy { (0x20..<0x7F).contains($0) } ? text.utf8.count : text.count
   }
 
-  /// `String(repeating:count:)` appends one after the other.
+  /// Faster than `String(repeating:count:)`, which appends one at a time.
   private static func blanks(_ count: Int) -> String {
     String(decoding: repeatElement(UInt8(ascii: " "), count: count), as: UTF8.self)
   }

@@ -1,21 +1,21 @@
-import Platform
-import Descriptors
+import CredmgrPlatform
+import CredmgrDescriptors
 
-/// Where a program reads along, a sentence is one line. On a terminal it is as many as its width needs, broken between
-/// words; what stands in quotes, such as a command that is there to be copied, is never broken.
+/// Writes messages. For programs, each sentence is one line. On a terminal, long sentences wrap between words, except
+/// quoted text such as commands, which users may copy.
 package enum StandardError {
   package static func tell(_ sentence: String) {
     Terminal.writeError(lines("credmgr: ", Message.visible(sentence), columns: columns))
   }
 
-  /// Completes hints with the command that failed.
+  /// Shows a message and adds the failed command's options to its hints.
   package static func show(_ message: Message, program: String = "credmgr", after line: CommandLine? = nil) {
     show(message.findings)
     Terminal.writeError(message.lines(program: program, after: line, style: Style(2), columns: columns))
   }
 
   package static func show(_ findings: [Finding]) {
-    // Nothing is wrong in what nobody came to see.
+    // Omit the findings about a directory that is not readable, because they are not errors.
     for finding in findings where finding.closedFolder == nil { Terminal.writeError(finding.report(columns: columns)) }
   }
 
@@ -24,12 +24,12 @@ package enum StandardError {
     return (columns.map { Layout.wrapped(question, width: $0 - 1) } ?? question) + " "
   }
 
-  /// The columns in which sentences are broken; `nil` for nowhere.
+  /// The columns for wrapping; `nil` for no wrapping.
   static var columns: Int? { Terminal.errorColumns.flatMap { $0 < 40 ? nil : $0 } }
 
   /// - Parameters:
-  ///   - head: what stands in front of it, beginning with a name to which further lines are indented.
-  ///   - shown: the same with emphasis.
+  ///   - head: the text before the sentence. It starts with a name that sets the indentation of further lines.
+  ///   - shown: the head with emphasis.
   static func lines(_ head: String, shown: String? = nil, _ sentence: String, columns: Int?) -> String {
     guard let columns else { return (shown ?? head) + sentence + "\n" }
     let name = head.prefix { $0 != " " }
@@ -39,7 +39,7 @@ package enum StandardError {
   }
 }
 
-/// Emphasis, on a terminal that shows it to a person who wants it (no-color.org).
+/// Emphasis, if the terminal and the user allow it (no-color.org).
 struct Style: Sendable {
   let isOn: Bool
 

@@ -1,35 +1,38 @@
-import CredentialManager
-import Descriptors
-import Platform
+import CredmgrCredentialManager
+import CredmgrDescriptors
+import CredmgrPlatform
 
 extension Command {
   static let exec = Command(
     name: "exec", operands: "ID[:ACCOUNT][=VARIABLE]… -- COMMAND [ARGUMENT]…", operandCount: 0...10_000,
     summary: "Run a command with tokens in its environment", options: [],
     notes: [
-      "Without VARIABLE, the token of github is in GITHUB_TOKEN, that of my-gitlab in MY_GITLAB_TOKEN.",
-      "The command takes this program's place: signals and exit status are its own. Only these variables are added.",
-      "With \"--trace\" before the \"--\", every HTTP exchange is printed on standard error, without secrets.",
-      "The exit status is 127 where there is no such command and 126 where it cannot be run, as with env(1).",
+      "Without VARIABLE, the variable is named after the provider: GITHUB_TOKEN for github, MY_GITLAB_TOKEN for "
+        + "my-gitlab.",
+      "The command replaces credmgr, so it receives all signals and sets the exit status. credmgr adds only these "
+        + "variables.",
+      "With \"--trace\" before \"--\", credmgr prints all HTTP requests and answers on standard error without secrets.",
+      "The exit status is 127 if the command is not found and 126 if it cannot be run, as with env(1).",
     ],
     examples: [
-      ("credmgr exec github -- gh repo list", "with GITHUB_TOKEN"),
-      ("credmgr exec github:work=GH_TOKEN gitlab -- ./release", "two tokens, one of them under another name"),
+      ("credmgr exec github -- gh repo list", "Run a command with GITHUB_TOKEN"),
+      ("credmgr exec github:work=GH_TOKEN gitlab -- ./release", "Pass two tokens and name the first variable"),
     ], passesOptions: true
   ) { invocation, context throws(CommandError) in
     guard let separator = invocation.operands.firstIndex(of: "--") else {
-      throw .usage("there is no \"--\" before the command", hint: separated(invocation.operands, context))
+      throw .usage("\"--\" is missing before the command", hint: separated(invocation.operands, context))
     }
     let wishes = invocation.operands[..<separator].filter { $0 != "--trace" }
     let arguments = Array(invocation.operands[(separator + 1)...])
     guard !wishes.isEmpty, let name = arguments.first else {
       throw .usage(
-        wishes.isEmpty ? "no provider was named" : "no command was named", hint: "usage: credmgr exec ID -- COMMAND")
+        wishes.isEmpty ? "name a provider before \"--\"" : "name a command after \"--\"",
+        hint: "usage: credmgr exec ID -- COMMAND")
     }
     let program = try program(name)
     let list = try wishes.map(EnvironmentWish.init)
     for (index, wish) in list.enumerated() where list[..<index].contains(where: { $0.variable == wish.variable }) {
-      throw .usage("two tokens would be in \"\(wish.variable)\"", hint: "name another variable: ID=VARIABLE")
+      throw .usage("two tokens use the variable \"\(wish.variable)\"", hint: "name another variable: ID=VARIABLE")
     }
     var environment = Environment.entries()
     for wish in list {
@@ -42,17 +45,17 @@ extension Command {
     }
     if let coreLimit = context.coreLimit { ProcessProtection.lift(coreLimit: coreLimit) }
     do throws(POSIXError) {
-      // The command as it came, in whatever encoding.
+      // Pass the command's original bytes in any encoding.
       let command = Array(try Environment.arguments().suffix(arguments.count))
       try Launcher.replaceProcess(program, command, environment: environment)
     } catch {
-      // Its interpreter is not there.
+      // The script's interpreter does not exist.
       let isMissing = if case .notFound = error { true } else { false }
       throw .failed(error.message.text, status: isMissing ? .commandNotFound : .notExecutable)
     }
   }
 
-  /// The command with "--" before what is no provider; how it is called where that is not known.
+  /// Returns the command with "--" before the first word that is not a provider, or the syntax if that is unknown.
   private static func separated(_ operands: [String], _ context: Context) -> Remedy {
     let known = context.source.knownProviders()
     let count = operands.prefix { word in
@@ -63,7 +66,7 @@ extension Command {
       ? "\(run: command)" : "usage: credmgr exec ID -- COMMAND"
   }
 
-  /// The file of a command; what there is to say without one has the status that it has with env(1).
+  /// Returns a command's path; throws with the exit status of env(1).
   private static func program(_ name: String) throws(CommandError) -> String {
     do throws(POSIXError) { return try Launcher.find(name) } catch {
       let isThere = name.contains("/") && File.exists(name)
@@ -73,7 +76,7 @@ extension Command {
   }
 }
 
-/// `ID[:ACCOUNT][=VARIABLE]`: whose token goes into which variable.
+/// A part of `ID[:ACCOUNT][=VARIABLE]`: whose token goes into which variable.
 struct EnvironmentWish: Equatable {
   let provider: String
   let account: String?
@@ -88,7 +91,7 @@ struct EnvironmentWish: Equatable {
     if !DescriptorLibrary.isIdentifier(provider) { throw CommandError(.provider(.malformedIdentifier(provider))) }
     variable = sign < text.endIndex ? String(text[text.index(after: sign)...]) : Self.variable(for: provider)
     guard variable.first?.isNumber == false, variable.isASCIIAlphanumeric(or: "_") else {
-      throw .usage("\"\(variable)\" is no name for a variable: letters, digits and \"_\"")
+      throw .usage("invalid variable name \"\(variable)\": use letters, digits and \"_\"")
     }
   }
 

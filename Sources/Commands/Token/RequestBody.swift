@@ -1,5 +1,5 @@
-import HTTP
-import Platform
+import CredmgrHTTP
+import CredmgrPlatform
 
 final class RequestBody: HTTPBodySource {
   private let file: FileBody
@@ -29,8 +29,8 @@ final class RequestBody: HTTPBodySource {
   }
 }
 
-/// Tells a person at a terminal how far a long transfer is: one line on standard error, from the second second to the
-/// end, unless the answer is written to the terminal itself.
+/// Shows the progress of a transfer at a terminal, as one line on standard error, after the first second. Skipped if
+/// the answer itself goes to the terminal.
 final class TransferProgress {
   private let clock: any WallClock
   private let isShown: Bool

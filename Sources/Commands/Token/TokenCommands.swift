@@ -1,23 +1,23 @@
-import CredentialManager
-import HTTP
-import JSON
-import Platform
-import Text
+import CredmgrCredentialManager
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrPlatform
+import CredmgrText
 
 extension Command {
   static let token = Command(
     name: "token", operands: "ID", operandCount: 1...1,
-    summary: "Print a valid access token, refreshed first if it must be",
+    summary: "Print an access token, refreshing it if needed",
     options: [
       account,
-      Option("--min-validity", value: "DURATION", "how long the token has to live; otherwise as the descriptor says"),
-      Option("--refresh", "refresh it in any case"),
-      Option("--timeout", value: "DURATION", "how long to wait for another process that refreshes it; otherwise 1m"),
+      Option("--min-validity", value: "DURATION", "minimum time until expiry (default: set by the descriptor)"),
+      Option("--refresh", "always refresh the token first"),
+      Option("--timeout", value: "DURATION", "time to wait for another process that refreshes the token (default: 1m)"),
       json,
     ],
     examples: [
-      ("export GITHUB_TOKEN=$(credmgr token github)", "for a program that wants one there"),
-      ("credmgr token github --min-validity 30m", "for something that takes half an hour"),
+      ("export GITHUB_TOKEN=$(credmgr token github)", "Set a token in the environment"),
+      ("credmgr token github --min-validity 30m", "Get a token that is valid for at least 30 minutes"),
     ]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
@@ -29,10 +29,10 @@ extension Command {
     let account = try manager(context.source.handOut(name, of: provider, by: .token, to: .caller, policy))
     let credential = account.credential
     context.noteHandOut(account, by: "token")
-    // It is the best that there is: who cannot do with it reads when it expires.
+    // This is the best token available; callers with stricter needs can read its expiry.
     if let wanted, let lifetime = credential.expiresAt.map({ $0 - credential.obtainedAt }), lifetime < wanted {
-      let lives = "lives for \(duration(max(lifetime, .zero))) only, and not for \(exactDuration(wanted))"
-      context.tell("warning: a token of \"\(provider)\" \(lives)")
+      let (actual, wish) = (duration(max(lifetime, .zero)), exactDuration(wanted))
+      context.tell("warning: \(context.titled(provider)) tokens are valid for only \(actual), not \(wish)")
     }
     try context.output(
       credential.accessToken.reveal() + "\n",
@@ -46,16 +46,16 @@ extension Command {
   }
 
   static let header = Command(
-    name: "header", operands: "ID", operandCount: 1...1, summary: "Print the header lines for a request",
+    name: "header", operands: "ID", operandCount: 1...1, summary: "Print the authentication headers for a request",
     options: [
-      account, Option("--url", value: "URL", "the request's URL; needed where requests are signed"),
-      Option("--method", short: "-X", value: "METHOD", "the request's method; otherwise GET"),
-      Option("--data-file", value: "FILE", "the request's form body, which is signed too; \"-\" is standard input"),
+      account, Option("--url", value: "URL", "URL of the request; required for signed requests"),
+      Option("--method", short: "-X", value: "METHOD", "method of the request (default: GET)"),
+      Option("--data-file", value: "FILE", "form body of the request, to be signed; \"-\" reads standard input"),
       json,
     ],
     examples: [
-      ("curl -H @<(credmgr header github) https://api.github.com/user", "no token in the arguments"),
-      ("credmgr header discogs --url https://api.discogs.com/oauth/identity", "a signed request"),
+      ("curl -H @<(credmgr header github) https://api.github.com/user", "Use curl without a token in the arguments"),
+      ("credmgr header discogs --url https://api.discogs.com/oauth/identity", "Sign a request"),
     ]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
@@ -64,9 +64,9 @@ extension Command {
     if let url = invocation.value("--url") {
       request = HTTPRequest(method: invocation.value("--method") ?? "GET", uri: try uri(url))
     } else if invocation.has("--method") || invocation.has("--data-file") {
-      throw .usage("\"--method\" and \"--data-file\" need \"--url\"")
+      throw .usage("\"--method\" and \"--data-file\" require \"--url\"")
     }
-    // Before the body is read: what needs a network is handed over with standard input as it was.
+    // Do this before reading the body, so that the program with networking can still read standard input.
     let account = try manager(context.source.handOut(name, of: provider, by: .header, to: .caller))
     if let file = invocation.value("--data-file") {
       request?.fields.set("Content-Type", "application/x-www-form-urlencoded")
@@ -77,7 +77,7 @@ extension Command {
     do throws(CredentialError) {
       fields = try context.source.headerFields(name, of: provider, for: request)
     } catch .networkNeeded {
-      // A signature with a private key: standard input may have been read by now.
+      // A signature with a private key requires the other program, and standard input may already be read.
       throw .handOver(input: invocation.value("--data-file") == "-" ? request?.body : nil)
     } catch { throw CommandError(error) }
     context.noteHandOut(account, by: "header")
@@ -89,30 +89,30 @@ extension Command {
 
   static func uri(_ text: String) throws(CommandError) -> URI {
     do { return try URI(parsing: text) } catch {
-      throw .failed(error.message().with(hints: ["URLs are written https://HOST/PATH"]))
+      throw .failed(error.message().with(hints: ["use a form like https://HOST/PATH"]))
     }
   }
 
   static let request = Command(
-    name: "request", operands: "ID URL", operandCount: 2...2, summary: "Make an authenticated request",
+    name: "request", operands: "ID URL", operandCount: 2...2, summary: "Send an authenticated request",
     options: [
-      account, Option("--method", short: "-X", value: "METHOD", "the method; otherwise GET, or POST with a body"),
-      Option("--header", short: "-H", value: "HEADER", repeats: true, "a header, as \"Name: value\""),
+      account, Option("--method", short: "-X", value: "METHOD", "method (default: GET, or POST with a body)"),
+      Option("--header", short: "-H", value: "HEADER", repeats: true, "add a header, written \"Name: value\""),
       Option(
-        "--data", short: "-d", value: "DATA", "the body; \"@FILE\" reads it from a file, \"@-\" from standard input"),
-      Option("--include", short: "-i", "print status and headers of the answer too"),
+        "--data", short: "-d", value: "DATA", "body; \"@FILE\" reads a file and \"@-\" standard input"),
+      Option("--include", short: "-i", "also print the status and headers of the answer"),
     ],
     notes: [
-      "Refreshes the token and repeats the request once when the provider answers 401.",
-      "A GET or HEAD that is redirected within its origin goes on there; no other redirect is followed.",
-      "Exit status 4 when the answer's status is 300 or above, but for 304, and 5 for 429 and from 500 on; the body is "
-        + "printed all the same.",
-      "Bodies pass through in pieces. What comes from a pipe is written to a file in TMPDIR (/var/tmp) first, which "
-        + "has no name: its length is sent with it, and it can be sent again.",
+      "If the provider answers 401, credmgr refreshes the token and repeats the request once.",
+      "credmgr follows redirects of GET and HEAD within the same origin, and no others.",
+      "credmgr always prints the body. The exit status is 4 if the answer has status 300 or above, except 304. It is 5 "
+        + "for status 429 and for 500 or above.",
+      "credmgr streams bodies of any size. It first copies piped input to an unnamed temporary file in TMPDIR "
+        + "(default: /var/tmp), so that it can send the length and repeat the request.",
     ],
     examples: [
-      ("credmgr request github https://api.github.com/user", "a GET"),
-      ("credmgr request github https://api.github.com/gists -d @gist.json", "a POST with a file"),
+      ("credmgr request github https://api.github.com/user", "Fetch the signed-in user"),
+      ("credmgr request github https://api.github.com/gists -d @gist.json", "Post a file"),
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
@@ -122,8 +122,8 @@ extension Command {
     var body: RequestBody?
     for header in invocation.all("--header") {
       guard let colon = header.firstIndex(of: ":") else {
-        // It may be a value alone.
-        throw .usage("the value of \"--header\" is no header", hint: "headers are written \"Name: value\"")
+        // Do not repeat the text, because it may be a value without a name.
+        throw .usage("invalid value of \"--header\"", hint: "use the form \"Name: value\"")
       }
       let value = header[header.index(after: colon)...].drop { $0 == " " }
       request.fields.append(String(header[..<colon]), String(value))
@@ -142,15 +142,16 @@ extension Command {
     }
     if let method = invocation.value("--method") { request.method = method.uppercased() }
     let name = try context.account(invocation, of: provider)
-    // A terminal would act on what the provider writes; another program gets it as it is.
+    // A terminal would interpret control characters from the provider; other programs get the original bytes.
     var filter = Terminal.isTerminal(1) ? TerminalFilter() : nil
     var failure: CommandError?
+    var last: UInt8?
     let head = try manager(
       context.source.send(request, body: body, account: name, of: provider, limits: .unlimited) { part in
         do throws(CommandError) {
           switch part {
           case .head(let head):
-            // With a content coding, the length is not that of what is written.
+            // With a content coding, this is not the length of the output.
             let isCoded = head.fields["Content-Encoding"] != nil
             progress.begin(of: isCoded ? nil : head.fields["Content-Length"].flatMap { Int64($0) })
             let fields = head.fields.map { "\($0.name): \($0.value)\n" }.joined()
@@ -160,6 +161,7 @@ extension Command {
             }
           case .body(let bytes):
             progress.advance("received", by: bytes.count)
+            last = bytes.last ?? last
             try system(Terminal.writeAll(1, filter?.shown(bytes) ?? bytes))
           }
           return true
@@ -169,7 +171,11 @@ extension Command {
         }
       })
     if let failure { throw failure }
-    if let rest = filter?.end() { try system(Terminal.writeAll(1, rest)) }
+    if let rest = filter?.end() {
+      // At a terminal, the prompt starts on a line of its own.
+      try system(
+        Terminal.writeAll(1, rest + (last.map { $0 == UInt8(ascii: "\n") } ?? true ? [] : [UInt8(ascii: "\n")])))
+    }
     if head.status >= 300, head.status != 304 { throw .failed(message(head, of: provider, account: name, context)) }
   }
 
@@ -178,10 +184,12 @@ extension Command {
   ) -> Message {
     if head.status < 400 {
       let target = head.fields["Location"].flatMap { try? URI(parsing: $0) }.map { " to \"\($0.origin)\"" } ?? ""
-      return .refused("\"\(provider)\" redirects\(target) (status \(head.status)), which is not followed")
-        .hint("\"--include\" shows the whole address")
+      return .refused(
+        "\(context.titled(provider)) redirects\(target) (status \(head.status)); credmgr did not follow it"
+      )
+      .hint("\(add: "--include") to see the whole address")
     }
-    let text = "\"\(provider)\" answered with the status \(head.status)"
+    let text = "\(context.titled(provider)) answered with status \(head.status)"
     if head.status == 429 || head.status >= 500 {
       return .unreachable(text).hint(head.retryAfter.map { "try again in \(patience($0))" } ?? "try again later")
     }

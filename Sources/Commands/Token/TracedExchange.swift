@@ -1,11 +1,11 @@
-import CredentialManager
-import HTTP
-import JSON
-import OAuth
+import CredmgrCredentialManager
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrOAuth
 
-/// Shows of every exchange what is known to be harmless: names always, values only of certain names. Masking what is
-/// known to be secret would show what nobody thought of. But a provider may repeat a secret under a harmless name, so
-/// what is shown is searched for secrets, too.
+/// Shows each exchange. All names appear, but only values with harmless names: masking only known secrets would show
+/// unexpected ones. Harmless values are still searched for known secrets, because providers may repeat a secret
+/// anywhere.
 final class TracedExchange: HTTPExchange {
   private let exchange: any HTTPExchange
   private let secrets: KnownSecrets
@@ -49,7 +49,7 @@ final class TracedExchange: HTTPExchange {
     }
   }
 
-  /// The addresses in metadata are as public as that is.
+  /// The addresses in public metadata are public.
   private func learnPlaces(_ response: HTTPResponse) {
     for member in (try? JSONValue.parse(response.body))?.members ?? [] where KnownSecrets.isMetadata(member.name) {
       if let text = member.value.text { paths.add(text) }
@@ -76,9 +76,15 @@ final class TracedExchange: HTTPExchange {
       var value = "…"
       if KnownSecrets.harmlessFields.contains(field.name.lowercased()) { value = shown(field.value) }
       if ["authorization", "www-authenticate"].contains(field.name.lowercased()) {
-        // The scheme tells how the credential is presented, and is no secret; of a bare token there is none.
+        // The scheme is not secret and shows how the credential is presented. A bare token has no scheme.
         let words = field.value.split(separator: " ", maxSplits: 1)
         value = (words.count == 2 && KnownSecrets.isScheme(words[0]) ? words[0] + " " : "") + "…"
+        // A challenge says what is wrong.
+        if field.name.lowercased() == "www-authenticate" {
+          for pair in FormParameters(challenge: field.value).pairs where isHarmless(pair.name) {
+            value += ", \(pair.name)=\"\(shown(pair.value))\""
+          }
+        }
       }
       show("\(mark)\(field.name): \(value)")
     }
@@ -92,7 +98,7 @@ final class TracedExchange: HTTPExchange {
     } else {
       let form = FormParameters(decoding: String(decoding: body, as: UTF8.self).filter { !$0.isNewline })
       let isLabelled = type?.lowercased().hasPrefix(MediaType.form) == true
-      // A text may be a token, but not under these names: servers of OAuth 1.0a say so what is wrong.
+      // OAuth 1.0a servers use these names to explain errors. Under any other name, the text may be a token.
       if isLabelled || form.pairs.allSatisfy({ isHarmless($0.name) }) { text = masked(form) }
     }
     show(mark + text)
@@ -127,12 +133,12 @@ final class TracedExchange: HTTPExchange {
     KnownSecrets.harmlessNames.contains(name) || KnownSecrets.isMetadata(name)
   }
 
-  /// Before the text is encoded: a secret may have characters that JSON escapes.
+  /// Mask before encoding, because JSON escapes some characters of secrets.
   private func shown(_ value: JSONValue) -> JSONValue {
     if case .string(let text) = value { .string(secrets.masked(shown(text))) } else { value }
   }
 
-  /// A text under a harmless name may be a whole answer in itself, in which other names stand.
+  /// A text with a harmless name may itself be JSON with other names.
   private func shown(_ text: String) -> String {
     guard let value = try? JSONValue.parse(Array(text.utf8)) else { return text }
     return value.members == nil && value.elements == nil ? text : masked(value).encoded
@@ -141,8 +147,8 @@ final class TracedExchange: HTTPExchange {
   private func shown(name: String) -> String { KnownSecrets.isName(name) ? name : "…" }
 }
 
-/// What may be shown of a URL's path: the pieces that a descriptor or the person wrote. A token that a descriptor puts
-/// into a path is none of them.
+/// The parts of URL paths that may be shown: those in a descriptor or from the user, but no token that a descriptor
+/// puts into a path.
 struct KnownPaths {
   // RFC 8414, 3 and 5; OpenID Connect Discovery 1.0, 4.
   private var pieces: Set<Substring> = [".well-known", "openid-configuration", "oauth-authorization-server"]
@@ -152,7 +158,7 @@ struct KnownPaths {
     for provider in source.knownProviders() {
       guard let descriptor = (try? source.home.library.load(provider))?.descriptor else { continue }
       for endpoint in descriptor.endpoints.values { add(endpoint.url.text) }
-      // A variable may stand for a whole URL, or for an institution in it.
+      // A variable may be a whole URL, or an institution's name within one.
       guard let registration = try? source.accountsIfAny()?.registration(of: provider) else { continue }
       for variable in registration.applied(to: descriptor).variables where !variable.isSecret {
         if let value = registration.variables[variable.name] { add(value) }

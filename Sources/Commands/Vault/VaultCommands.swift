@@ -1,71 +1,74 @@
-import CredentialManager
-import JSON
-import Store
-import Text
+import CredmgrCredentialManager
+import CredmgrJSON
+import CredmgrStore
+import CredmgrText
 
 extension Command {
   private static let vaultOperations: [Operation] = [
-    Operation(name: "status", help: "what it is made of, and what opens it", options: ["--json"], run: status),
-    Operation(name: "verify", help: "find whatever is not as it was written", options: ["--json"], run: verify),
+    Operation(name: "status", help: "show the vault file and the ways to open it", options: ["--json"], run: status),
+    Operation(name: "verify", help: "check the vault for damage and manipulation", options: ["--json"], run: verify),
     Operation(
       name: "protect", operand: "passphrase|secret-service|key-file",
-      help: "make a way into it; with \"--remove\", take it away", options: ["--remove", "--passphrase-file"],
+      help: "add a way to open the vault, or remove it with \"--remove\"", options: ["--remove", "--passphrase-file"],
       run: VaultKeyOperations.protect),
     Operation(
-      name: "unlock", help: "keep it open for a while, in the memory of the kernel", options: ["--for"],
+      name: "unlock", help: "keep the vault unlocked for some time, with the key in the kernel", options: ["--for"],
       run: VaultKeyOperations.unlock),
-    Operation(name: "lock", help: "end that", run: VaultKeyOperations.lock),
+    Operation(name: "lock", help: "lock the vault again", run: VaultKeyOperations.lock),
     Operation(
-      name: "rotate", help: "make a new key, and seal everything anew", options: ["--yes"],
+      name: "rotate", help: "create a new key and encrypt everything again", options: ["--yes"],
       run: VaultKeyOperations.rotate),
-    Operation(name: "backup", operand: "FILE", help: "copy it as it is, sealed", run: VaultKeyOperations.backup),
     Operation(
-      name: "restore", operand: "FILE", help: "put a backup in its place", options: ["--key-file"],
+      name: "backup", operand: "FILE", help: "copy the encrypted vault to a file", options: ["--json"],
+      run: VaultKeyOperations.backup),
+    Operation(
+      name: "restore", operand: "FILE", help: "replace the vault with a backup", options: ["--key-file"],
       run: VaultKeyOperations.restore),
     Operation(
       name: "export", operand: "FILE",
       help:
-        "write everything for another machine, with your descriptors and rules, under a passphrase; "
-        + "\"-\" is standard output",
+        "write the vault, your descriptors and rules for another machine, encrypted with a passphrase; \"-\" writes "
+        + "to standard output",
       options: ["--plain", "--passphrase-file"], run: VaultKeyOperations.export),
     Operation(
-      name: "import", operand: "FILE", help: "read what \"export\" wrote",
+      name: "import", operand: "FILE", help: "read a file from \"export\"",
       options: ["--plain", "--replace", "--yes", "--passphrase-file"],
       run: VaultKeyOperations.import),
   ]
 
   static let vault = Command(
     name: "vault", operands: "OPERATION [OPERAND]", operandCount: 1...2,
-    summary: "Show, check, lock, copy and protect the vault",
+    summary: "Manage the vault: protect, unlock, back up, export",
     options: [
-      Option("--for", value: "DURATION", "unlock: for how long; otherwise 8h"),
-      Option("--remove", "protect: remove this way into the vault"),
+      Option("--for", value: "DURATION", "unlock: time to stay unlocked (default: 8h)"),
+      Option("--remove", "protect: remove this way to open the vault"),
       Option(
-        "--passphrase-file", value: "FILE", "protect, export: the new passphrase; import: the passphrase of the file"),
-      Option("--key-file", value: "FILE", "restore: the key file of the time of the backup"),
+        "--passphrase-file", value: "FILE",
+        "protect, export: file with the new passphrase; import: file with the passphrase of the export"),
+      Option("--key-file", value: "FILE", "restore: key file that opens the backup"),
       Option(
         "--plain", repeats: true,
-        "export: without encryption, if it is given twice; import: take a file without encryption"),
-      Option("--yes", "rotate: without a question"),
-      Option("--replace", "import: replace what is there and different"),
-      Option("--yes", "import: agree to what is unusual in a descriptor, unasked"),
+        "export: write without encryption (pass twice to confirm); import: read a file without encryption"),
+      Option("--replace", "import: replace entries that differ"),
+      Option("--yes", "rotate: do not ask; import: agree to unusual descriptors without a prompt"),
       json,
     ],
     notes: [
-      "CREDMGR_PASSPHRASE_FILE and CREDMGR_PASSPHRASE_COMMAND answer for the passphrase where there is no terminal."
+      "Without a terminal, set CREDMGR_PASSPHRASE_FILE or CREDMGR_PASSPHRASE_COMMAND to provide the passphrase."
     ], operations: vaultOperations,
     examples: [
-      ("credmgr vault protect passphrase", "then \"credmgr vault protect key-file --remove\" asks for it"),
-      ("credmgr vault unlock --for 8h", "for a day's work"),
-      ("credmgr vault backup credmgr.backup", "a file that opens as the vault does"),
-      ("credmgr vault export credmgr.json", "for another machine"),
+      ("credmgr vault protect passphrase", "Open the vault with a passphrase"),
+      ("credmgr vault protect key-file --remove", "Then stop opening the vault without the passphrase"),
+      ("credmgr vault unlock --for 8h", "Enter the passphrase once for a day's work"),
+      ("credmgr vault backup credmgr.backup", "Make a backup that opens like the vault"),
+      ("credmgr vault export credmgr.json", "Copy everything to another machine"),
     ]
   ) { invocation, context throws(CommandError) in
     let name = invocation.operands[0]
     guard let operation = vaultOperations.first(where: { $0.name == name }) else {
       let near = nearMiss(name, among: vaultOperations.map(\.name))
       throw .usage(
-        "there is no \"vault \(name)\"\(didYouMean(near))",
+        "unknown operation \"vault \(name)\"\(didYouMean(near))",
         hints: .correcting(name, to: near) + ["\(credmgr: "help", "vault")"])
     }
     if operation.operand == nil, invocation.operands.count > 1 {
@@ -73,7 +76,7 @@ extension Command {
     }
     for option in invocation.command.options
     where invocation.has(option.name) && !operation.options.contains(option.name) {
-      throw .usage("\"\(option.name)\" does not go with \"vault \(name)\"", hint: "\(credmgr: "help", "vault")")
+      throw .usage("\"vault \(name)\" does not take \"\(option.name)\"", hint: "\(credmgr: "help", "vault")")
     }
     try operation.run(invocation, context)
   }
@@ -87,8 +90,8 @@ extension Command {
     var rows = [("file", status.path), ("format", "\(status.formatVersion)"), ("records", "\(status.recordCount)")]
     for slot in status.slots {
       let age = now - slot.created
-      let made = slot.created == 0 ? "" : age < .seconds(60) ? ", made just now" : ", made \(duration(age)) ago"
-      rows.append(("slot", (slot.kind?.words ?? "of a newer credmgr") + made))
+      let made = slot.created == 0 ? "" : age < .seconds(60) ? ", created just now" : ", created \(duration(age)) ago"
+      rows.append(("slot", (slot.kind?.words ?? "from a newer credmgr") + made))
     }
     if let unlockedUntil { rows.append(("unlocked", "for another \(duration(max(unlockedUntil - now, .zero)))")) }
     try context.output(
@@ -99,7 +102,7 @@ extension Command {
       ])
     if let fault { throw CommandError(.vault(fault)) }
     if !context.isJSON, status.slots.allSatisfy({ $0.kind == .keyFile }) {
-      context.tell("a key file protects a copied vault, and nothing against programs that run as you")
+      context.tell("the key file protects copies of the vault, but not against programs that run as you")
     }
   }
 
@@ -115,13 +118,13 @@ extension Command {
       findings.map { Message.visible($0.sentence) + "\n" }.joined(),
       orJSON: ["findings": .array(findings.map { .string($0.sentence) })])
     guard findings.isEmpty else {
-      let count = findings.count == 1 ? "one finding" : "\(findings.count) findings"
-      // What can be made anew need not be fetched from a backup, without all that came after it.
+      let count = findings.count == 1 ? "1 finding" : "\(findings.count) findings"
+      // Recreate records if possible, because a backup would lose later changes.
       let records = findings.compactMap { finding in if case .record(let record, _) = finding { record } else { nil } }
       let hint = records.count == findings.count ? records.first.map(context.mending) : nil
-      let text = "the vault is not as it was written: \(count)"
+      let text = "the vault is damaged: \(count)"
       throw .failed(text, hint: hint ?? .rescuing(context.home.vault), status: .vault)
     }
-    if !invocation.has("--json") { context.tell("the vault is as it was written") }
+    if !invocation.has("--json") { context.tell("the vault is intact") }
   }
 }

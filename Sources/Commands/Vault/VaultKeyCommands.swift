@@ -1,21 +1,23 @@
-import CredentialManager
-import Cryptography
-import Platform
-import Store
-import Text
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrJSON
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
 
 enum VaultKeyOperations {
   private static func kind(_ invocation: Invocation) throws(CommandError) -> SlotKind {
     guard let text = invocation.operands.dropFirst().first else {
-      throw .usage("name a way into the vault", hint: "usage: credmgr vault protect passphrase|secret-service|key-file")
+      throw .usage(
+        "name a way to open the vault", hint: "usage: credmgr vault protect passphrase|secret-service|key-file")
     }
     if let kind = SlotKind.allCases.first(where: { $0.logName == text }) { return kind }
     let names = SlotKind.allCases.map(\.logName)
     let near = nearMiss(text, among: names)
-    // What is near to no name may be a passphrase.
-    let called = near == nil ? "there is no such way into a vault" : "there is no way into a vault called \"\(text)\""
+    // Do not repeat a text that resembles no method, because it may be a passphrase.
+    let called = near == nil ? "unknown way to open the vault" : "unknown way to open the vault \"\(text)\""
     throw .usage(
-      called + didYouMean(near), hints: .correcting(text, to: near) + ["there are \(names.joined(separator: ", "))"])
+      called + didYouMean(near), hints: .correcting(text, to: near) + ["use one of \(names.joined(separator: ", "))"])
   }
 
   static func protect(_ invocation: Invocation, _ context: Context) throws(CommandError) {
@@ -23,30 +25,30 @@ enum VaultKeyOperations {
     if invocation.has("--remove") {
       if invocation.has("--passphrase-file") { throw .exclusive(["--remove", "--passphrase-file"]) }
       try manager(context.source.unprotect(kind))
-      context.tell("the \(kind.words) does not open the vault any more")
-      context.tell(
-        "copies of the vault that were made before still open with it; \"credmgr vault rotate\" changes the key")
+      context.tell("the \(kind.words) no longer opens the vault")
+      context.tell("older copies of the vault still open with it; run \"credmgr vault rotate\" to change the key")
       return
     }
     let passphrase = try passphrase(invocation, context)
-    if passphrase != nil, kind != .passphrase { throw .usage("\"--passphrase-file\" goes with a passphrase only") }
+    if passphrase != nil, kind != .passphrase {
+      throw .usage("\"--passphrase-file\" requires \"vault protect passphrase\"")
+    }
     let others = try manager(context.source.protect(with: kind, passphrase: passphrase))
-    context.tell("the \(kind.words) opens the vault")
+    context.tell("the \(kind.words) now opens the vault")
     if kind != .keyFile, others.contains(.keyFile) {
       context.tell(
-        "so does the key file, without anybody being asked; \"credmgr vault protect key-file --remove\" removes it")
+        "the key file still opens it without a prompt; run \"credmgr vault protect key-file --remove\" to remove it")
     }
   }
 
-  /// - Parameter isNew: whether something is to be protected with it.
+  /// Reads the passphrase. `isNew` says whether it will protect something.
   private static func passphrase(
     _ invocation: Invocation, isNew: Bool = true, _ context: Context
   ) throws(CommandError) -> Secret? {
     guard let path = invocation.value("--passphrase-file") else { return nil }
     if let mode = PrivateFile.modeForOthers(path) {
       context.tell(
-        "other users can read \"\(path)\" (mode \(String(mode, radix: 8))); "
-          + "\"chmod go= \(argument(path))\" keeps it to you")
+        "other users can read \"\(path)\" (mode \(String(mode, radix: 8))); run \"chmod go= \(argument(path))\"")
     }
     let passphrase = try context.secret(path, called: "passphrase")
     if isNew { TerminalPassphrase.warn(of: passphrase) }
@@ -58,40 +60,44 @@ enum VaultKeyOperations {
 
   static func unlock(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let time = try context.duration("--for", invocation) ?? .hours(8)
-    guard time > .zero else { throw .usage("a vault cannot be unlocked for no time") }
+    guard time > .zero else { throw .usage("the time of \"--for\" must be longer than 0 s") }
     guard time <= longestUnlocking else {
       throw .usage(
-        "a vault cannot be unlocked for longer than \(longestUnlocking.wholeSeconds / 86_400) days",
-        hint: "\(command: "credmgr", "vault", "protect", "key-file") opens it without anybody being asked, "
-          + "for as long as it is there")
+        "cannot unlock the vault for longer than \(longestUnlocking.wholeSeconds / 86_400) days",
+        hint: "\(credmgr: "vault", "protect", "key-file") to open it without a prompt permanently")
     }
     switch try manager(context.source.unlock(for: time)) {
     case .kept: context.tell("the vault is unlocked for \(exactDuration(time))")
-    case .opensByItself: context.tell("the key file opens the vault; there is nothing to unlock")
+    case .opensByItself: context.tell("the vault needs no unlocking, because its key file opens it")
     }
   }
 
   static func lock(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let (wasUnlocked, opensByItself) = try manager(context.source.lock())
     if opensByItself {
-      context.tell("the key file still opens the vault; \"credmgr vault protect key-file --remove\" removes it")
+      context.tell("the key file still opens the vault; run \"credmgr vault protect key-file --remove\" to remove it")
     } else {
-      context.tell(wasUnlocked ? "the vault is locked" : "the vault was locked already")
+      context.tell(wasUnlocked ? "the vault is locked" : "the vault was already locked")
     }
   }
 
   static func rotate(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     if Terminal.isTerminal(0), Terminal.isTerminal(2), !invocation.has("--yes"),
-      !Command.agrees("Earlier backups open with the earlier keys only. Make a new key?")
+      !(try Command.agrees("Existing backups open only with the old key. Create a new key?"))
     {
-      throw .usage("the vault keeps its key")
+      throw .usage("the key was not changed")
     }
     let kept = try manager(context.source.rotateVault())
-    context.tell("the vault has a new key, and every record is sealed with it")
-    if let kept {
-      context.tell("earlier backups open with \"\(kept)\"; remove it when there are none any more")
-    } else {
-      context.tell("earlier backups open with the earlier keys only; \"credmgr vault backup FILE\" makes a new one")
+    context.tell("encrypted the vault with a new key")
+    if let keyFile = kept.keyFile {
+      context.tell("older backups open with \"\(keyFile)\"; delete that file together with the last of them")
+    }
+    if let item = kept.item {
+      let removal = SecretServiceClient.removal(of: item).map(argument).joined(separator: " ")
+      context.tell("older backups open with an older item of the Secret Service; run \"\(removal)\" to delete it")
+    }
+    if kept.keyFile == nil, kept.item == nil {
+      context.tell("older backups still open with the old key; run \"credmgr vault backup FILE\" to make a new one")
     }
   }
 
@@ -105,35 +111,36 @@ enum VaultKeyOperations {
   static func backup(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let path = try file(invocation)
     let kinds = try manager(context.source.backUpVault(to: path))
-    context.tell("wrote the vault to \"\(path)\"")
+    if context.isJSON {
+      try context.output(["file": .string(path), "opens_with": .array(kinds.map { .string($0.words) })])
+    }
+    context.tell("backed up the vault to \"\(path)\"")
     if kinds == [.keyFile] {
       context.tell(
-        "it opens with \"\(context.home.vaultLocation.keyFile)\" only, which is not in it: keep a copy elsewhere")
+        "the backup opens only with \"\(context.home.vaultLocation.keyFile)\"; keep a copy of that file elsewhere")
     }
   }
 
   static func restore(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let path = try file(invocation)
     let kept: [String]
-    let otherKey: Remedy = "name the one of its time with \"--key-file FILE\""
+    let otherKey: Remedy = "\(add: "--key-file", "FILE") with the key file of that time"
     do throws(CredentialError) {
       kept = try context.source.restoreVault(from: path, keyFile: invocation.value("--key-file"))
     } catch .vault(.keyFileOfAnotherVault(let keyFile)) {
-      throw .failed("the backup does not open with the key file \"\(keyFile)\"", hint: otherKey, status: .vault)
+      throw .failed("cannot open the backup with the key file \"\(keyFile)\"", hint: otherKey, status: .vault)
     } catch .vault(.keyFileMissing(let keyFile)) {
-      let text = "the backup opens with a key file, and there is none at \"\(keyFile)\""
+      let text = "cannot open the backup: key file \"\(keyFile)\" not found"
       throw .failed(text, hint: otherKey, status: .vault)
     } catch .vault(.notAVault(let file)) where file == path {
-      let hint: Remedy =
-        "name a file that \(command: "credmgr", "vault", "backup") made; "
-        + "\(command: "credmgr", "vault", "import", "FILE") reads what \"export\" wrote"
-      throw .failed("\"\(path)\" is no backup of a vault", hint: hint, status: .vault)
+      let hint: Remedy = "if \"vault export\" wrote the file, \(credmgr: "vault", "import", path)"
+      throw .failed("cannot restore \"\(path)\": it is not a backup of a vault", hint: hint, status: .vault)
     } catch .vault(.truncated(let file)) where file == path {
-      throw .failed("the end of the backup \"\(path)\" is missing", hint: "restore another backup", status: .vault)
+      throw .failed("the backup \"\(path)\" is truncated", hint: "restore another backup", status: .vault)
     } catch { throw CommandError(error) }
-    context.tell("the vault is the one of \"\(path)\"")
+    context.tell("restored the vault from \"\(path)\"")
     if !kept.isEmpty {
-      context.tell("what was there before is kept in " + kept.map { "\"\($0)\"" }.joined(separator: " and "))
+      context.tell("the old vault is now in " + kept.map { "\"\($0)\"" }.joined(separator: " and "))
     }
   }
 
@@ -142,8 +149,8 @@ enum VaultKeyOperations {
     let isPlain = invocation.all("--plain").count > 1
     if invocation.has("--plain"), !isPlain {
       throw .usage(
-        "a plain export can be read, and every token in it used, by whoever has the file",
-        hint: "say \"--plain\" twice if that is what you want")
+        "an unencrypted export lets anyone with the file use your tokens",
+        hint: "pass \"--plain\" twice to confirm")
     }
     let passphrase = try passphrase(invocation, context)
     if isPlain, passphrase != nil { throw .exclusive(["--plain", "--passphrase-file"]) }
@@ -161,6 +168,7 @@ enum VaultKeyOperations {
     let bytes = try context.file(try file(invocation), limit: 1 << 30, ordinary: true)
     let passphrase = try passphrase(invocation, isNew: false, context)
     if invocation.has("--plain"), passphrase != nil { throw .exclusive(["--plain", "--passphrase-file"]) }
+    var added: [String] = []
     let parts = try manager(
       context.source.importVault(
         bytes, passphrase: passphrase, acceptsPlain: invocation.has("--plain"), replaces: invocation.has("--replace"),
@@ -171,20 +179,21 @@ enum VaultKeyOperations {
         },
         agrees: { provider, places in
           invocation.has("--yes")
-            || Command.agrees("\(quoted(provider)) needs consent:", to: places.peculiarities)
-        }))
-    context.tell(parts.isEmpty ? "everything was there already" : "imported \(words(parts))")
+            || Command.agrees("\(quoted(provider)) requires your consent:", to: places.peculiarities)
+        }, adds: { added.append($0) }))
+    for provider in added { try Command.tellAgreement(on: provider, context) }
+    context.tell(parts.isEmpty ? "nothing to import: everything already exists" : "imported \(words(parts))")
   }
 
   private static func words(_ parts: TransferredParts) -> String {
     var words = parts.records > 0 ? [records(parts.records)] : []
     if parts.descriptors > 0 {
-      words.append(parts.descriptors == 1 ? "one descriptor" : "\(parts.descriptors) descriptors")
+      words.append(parts.descriptors == 1 ? "1 descriptor" : "\(parts.descriptors) descriptors")
     }
-    if parts.hasRules { words.append("the rules for accounts") }
+    if parts.hasRules { words.append("the account rules") }
     guard let last = words.popLast() else { return records(0) }
     return words.isEmpty ? last : words.joined(separator: ", ") + " and " + last
   }
 
-  private static func records(_ count: Int) -> String { count == 1 ? "one record" : "\(count) records" }
+  private static func records(_ count: Int) -> String { count == 1 ? "1 record" : "\(count) records" }
 }

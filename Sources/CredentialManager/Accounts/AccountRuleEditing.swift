@@ -1,13 +1,13 @@
-import Descriptors
-import Platform
-import Text
-import YAML
+import CredmgrDescriptors
+import CredmgrPlatform
+import CredmgrText
+import CredmgrYAML
 
 // MARK: Adding a rule
 
 extension AccountRules {
-  /// The file's text with one more rule, or with another account in a rule that is for the same. The new rule stands
-  /// before wider ones, so that it counts. All else stays as it is; `.uneditableRules` if that cannot be.
+  /// Returns the file's text with a new rule, or with a new account in the rule for the same place. The new rule goes
+  /// before wider rules, which would hide it. Throws `.uneditableRules` if nothing else can stay unchanged.
   package func adding(
     provider: String, account: String, remote: String?, folder: String?, home: String?
   ) throws(CredentialError) -> String {
@@ -18,7 +18,7 @@ extension AccountRules {
     let place = folder.flatMap { RuleDecoder.folder($0, home: home) }
     guard let source = rules.first?.place.source else { return try starting(with: lines) }
     var text = source.text.linesByScalars
-    // Of several providers with one host, the first rule that matches decides.
+    // If several providers share a host, the first matching rule wins.
     let wider = rules.first { rule in
       (rule.provider != provider || rule.remote != address || rule.folder != place) && rule.covers(address, place)
     }
@@ -48,7 +48,7 @@ extension AccountRules {
       }
     }
     let edited = text.joined(separator: "\n")
-    // What stands at the end may end the document, for one.
+    // The edit may fail, for example if the file ends with an end-of-document mark.
     guard let result = try? Self.rules(in: Array(edited.utf8), path: path, home: home),
       result.contains(where: {
         $0.provider == provider && $0.account == account && $0.remote == address && $0.folder == place
@@ -57,7 +57,7 @@ extension AccountRules {
     return edited
   }
 
-  /// The file's text without some of the rules. Comments stay, except those within a rule.
+  /// Returns the file's text without the given rules. Keeps comments, except those inside a removed rule.
   func removing(_ removed: [AccountRule], home: String?) throws(CredentialError) -> String {
     guard let source = rules.first?.place.source else { return "" }
     var text = source.text.linesByScalars
@@ -69,7 +69,7 @@ extension AccountRules {
       while end < text.count, text[end].prefix(while: { $0 == " " }).count > indentation { end += 1 }
       text.removeSubrange(start..<end)
     }
-    // A key without rules could not be edited.
+    // An empty `rules:` key could not be edited later.
     if removed.count == rules.count { text.removeAll { $0 == "rules:" } }
     let edited = text.joined(separator: "\n")
     let rest = rules.filter { !removed.contains($0) }.map(\.condition)
@@ -81,8 +81,8 @@ extension AccountRules {
 
   private func starting(with lines: [String]) throws(CredentialError) -> String {
     let existing = (try? File.read(path, limit: Self.limit)).map { String(decoding: $0, as: UTF8.self) }
-    var text = existing ?? "# Which account is used where: the first rule that matches counts.\n"
-    // Comments stay; a key "rules" without any is too rare to be edited.
+    var text = existing ?? "# Rules that choose an account. The first matching rule applies.\n"
+    // Comments stay. An existing `rules:` key without rules is too rare to support.
     guard !text.split(separator: "\n").contains(where: { $0.first.map { $0 != "#" } ?? false }) else {
       throw .uneditableRules(path)
     }
@@ -103,7 +103,7 @@ extension AccountRules {
 }
 
 extension String {
-  /// By scalars: a carriage return and a line feed are one character, and would not be parted.
+  /// The lines, split by scalar: CR LF is one character, so splitting by character would miss it.
   var linesByScalars: [String] {
     unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
   }
@@ -124,7 +124,25 @@ extension CredentialSource {
     }
   }
 
-  /// Removes the rules of a provider that are for all that is given; returns how many there were.
+  /// Returns other providers' rules that git does not reach, because this one comes first at a host of both providers.
+  package func rulesHidden(
+    by provider: String, remote: String?, folder: String?
+  ) throws(CredentialError) -> [AccountRule] {
+    let address = remote.flatMap { RemoteAddress($0) }
+    let place = folder.flatMap { RuleDecoder.folder($0, home: home.person) }
+    let rules = try accountRules().rules
+    let own = rules.firstIndex { $0.provider == provider && $0.remote == address && $0.folder == place }
+    guard let own else { return [] }
+    var hidden: [AccountRule] = []
+    for rule in rules[(own + 1)...] where rule.provider != provider && rules[own].covers(rule.remote, rule.folder) {
+      let rivals =
+        try rule.remote.map { remote throws(CredentialError) in try claims(of: remote.host, for: .git) } ?? []
+      if Set([provider, rule.provider]).isSubset(of: rivals.map(\.provider)) { hidden.append(rule) }
+    }
+    return hidden
+  }
+
+  /// Removes a provider's rules that match every given option; returns how many.
   package func removeRules(
     of provider: String, account: String?, remote: String?, folder: String?
   ) throws(CredentialError) -> Int {
@@ -142,7 +160,7 @@ extension CredentialSource {
     return count
   }
 
-  /// `edit` returns the file's new text, or `nil` if it stays as it is.
+  /// Applies `edit`, which returns the file's new text, or `nil` to leave the file unchanged.
   private func editRules(
     _ edit: (AccountRules) throws(CredentialError) -> String?
   ) throws(CredentialError) {
@@ -150,7 +168,7 @@ extension CredentialSource {
       CredentialError.system, FileLock.acquire(home.rulesLock, timeout: .seconds(10), clock: clock))
     if let text = try edit(accountRules()) {
       try wrapping(CredentialError.system, File.createDirectory(home.configuration))
-      // A link, into a repository of such files, stays one.
+      // Write to the target of a symbolic link, for example in a dotfiles repository.
       let file = Path.resolved(home.accountRules) ?? home.accountRules
       try wrapping(CredentialError.system, File.replace(file, Array(text.utf8)))
     }

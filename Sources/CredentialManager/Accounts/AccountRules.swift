@@ -1,16 +1,16 @@
-import Descriptors
-import HTTP
-import Platform
-import Text
-import YAML
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrPlatform
+import CredmgrText
+import CredmgrYAML
 
 package struct AccountRule: Sendable, Equatable {
   package let provider: String
   package let account: String
   package let remote: RemoteAddress?  // `nil` for any.
-  package let folder: String?  // The folder that it is for, with all below it; `nil` for any.
+  package let folder: String?  // The directory, including all below it; `nil` for any.
   package let place: Place
-  /// What it is for, as it was written, for `credmgr use`: `["--for", "https://github.com/acme", "--in", "~/work"]`.
+  /// The conditions as `credmgr use` options: `["--for", "https://github.com/acme", "--in", "~/work"]`.
   package let options: [String]
   package let providerPlace: Place
   let accountPlace: Place
@@ -20,7 +20,7 @@ package struct AccountRule: Sendable, Equatable {
       .joined(separator: " ")
   }
 
-  /// Whether it matches wherever a rule with this remote and folder does.
+  /// Whether this rule matches everything that a rule with the given remote and directory would match.
   func covers(_ remote: RemoteAddress?, _ folder: String?) -> Bool {
     (self.remote == nil || remote.map { self.remote?.contains($0) == true } == true)
       && (self.folder == nil || folder.map { Self.isFolder($0, within: self.folder ?? "/") } == true)
@@ -30,7 +30,7 @@ package struct AccountRule: Sendable, Equatable {
     if let remote, !remotes.contains(where: remote.contains) { return false }
     guard let folder else { return true }
     if folders.contains(where: { Self.isFolder($0, within: folder) }) { return true }
-    // The folder that we are in has no symbolic link in its name.
+    // The current directory has no symbolic links in its path, so resolve the rule's as well.
     guard let resolved = Path.resolved(folder), resolved != folder else { return false }
     return folders.contains { Self.isFolder($0, within: resolved) }
   }
@@ -40,14 +40,14 @@ package struct AccountRule: Sendable, Equatable {
   }
 }
 
-/// The rules of the configuration: `accounts.yaml` in the configuration's folder (docs/git.md).
+/// The rules in `accounts.yaml` in the configuration directory (docs/git.md).
 package struct AccountRules: Sendable {
   package let path: String
-  package var rules: [AccountRule] = []  // In the order of the file: the first that matches counts.
+  package var rules: [AccountRule] = []  // In file order; the first match wins.
 
   static let limit = 1 << 18
 
-  /// Reads the rules; none where there is no file. `home` is what `~` stands for. `.malformedRules` has every finding.
+  /// Reads the rules; empty if there is no file. `home` replaces `~`. `.malformedRules` lists every finding.
   package init(path: String, home: String?) throws(CredentialError) {
     self.path = path
     if let bytes = try Self.bytes(path) { rules = try Self.rules(in: bytes, path: path, home: home) }
@@ -71,7 +71,7 @@ package struct AccountRules: Sendable {
     do throws(YAMLError) {
       rules = decoder.rules(try Node.parse(bytes: bytes, name: path))
     } catch {
-      // Nothing but comments is nothing wrong.
+      // A file with only comments is valid.
       if error.reason == .empty { return [] }
       throw .malformedRules([Finding(.yaml(error.reason), at: error.place)])
     }
@@ -79,14 +79,14 @@ package struct AccountRules: Sendable {
     return rules
   }
 
-  /// The earlier rule because of which one never counts; `nil` if there is none.
+  /// Returns an earlier rule that hides this one completely; `nil` if none does.
   package func cover(of rule: AccountRule) -> AccountRule? {
     rules.first {
       $0.provider == rule.provider && $0.place.line < rule.place.line && $0.covers(rule.remote, rule.folder)
     }
   }
 
-  /// Asks for `remotes` and `folders` only where a rule needs them.
+  /// Returns the first matching rule. Calls `remotes` and `folders` only if a rule needs them.
   package func first(
     for providers: [String], remotes: () -> [RemoteAddress], folders: () -> [String]
   ) -> AccountRule? {
@@ -141,11 +141,10 @@ struct RuleDecoder {
     let account = value("account", of: node, isRequired: true, expected: "an account's name") {
       Accounts.isName($0) ? $0 : nil
     }
-    let remote = value("for", of: node, expected: "a remote's URL or the beginning of one, such as https://HOST/OWNER")
-    {
+    let remote = value("for", of: node, expected: "the URL of a remote or its beginning, such as https://HOST/OWNER") {
       RemoteAddress($0)
     }
-    let folder = value("in", of: node, expected: "a folder's absolute path, or one that begins with ~/") {
+    let folder = value("in", of: node, expected: "the absolute path of a directory, or a path that begins with ~/") {
       Self.folder($0, home: home)
     }
     if node["for"] == nil, node["in"] == nil { find(.missingKey("for"), at: node.place) }
@@ -157,7 +156,7 @@ struct RuleDecoder {
       options: options, providerPlace: provider.place, accountPlace: account.place)
   }
 
-  /// What the text of a key stands for; without `expected`, it is a name.
+  /// Parses the text of a key; without `expected`, the text is a name.
   private mutating func value<Value>(
     _ key: String, of node: Node, isRequired: Bool = false, expected: String? = nil, _ parse: (String) -> Value?
   ) -> (value: Value, text: String, place: Place)? {

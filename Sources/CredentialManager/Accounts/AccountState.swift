@@ -1,17 +1,17 @@
-import OAuth
-import Store
-import Text
+import CredmgrOAuth
+import CredmgrStore
+import CredmgrText
 
-/// How long a token has to be valid, for whom.
+/// How long the caller needs the token to stay valid.
 package struct RefreshPolicy: Sendable {
-  /// How long the token has to live from now on; `nil`: as the provider's descriptor says.
+  /// The required remaining lifetime; `nil` for the descriptor's default.
   package var validity: Duration?
-  /// The lifetime to have, if tokens of this provider live for twice as long and a longer one can be had.
+  /// The preferred remaining lifetime, limited to half the lifetime of this provider's tokens.
   package var preferredLifetime: Duration
   package var always: Bool
-  /// Whether to ask a provider again that has said that it will never take the refresh token.
+  /// Whether to retry a refresh token that the provider has permanently refused.
   package var asksAgain: Bool
-  package var lockTimeout: Duration  // How long another process is waited for that refreshes the same account.
+  package var lockTimeout: Duration  // How long to wait for another process's refresh of the same account.
 
   package init(
     validity: Duration? = nil, preferredLifetime: Duration = .zero, always: Bool = false, asksAgain: Bool = false,
@@ -25,26 +25,27 @@ package struct RefreshPolicy: Sendable {
   }
 }
 
-/// What an account is good for. Only this file computes it, and every command and the library decide from it
+/// The state of an account. Only this file computes it; every command and the library depend on it
 /// (docs/architecture.md, "The state of an account").
 package enum AccountState: Sendable, Equatable {
-  case usable  // The token is valid for as long as is wanted.
-  case expiring  // The token is valid for less, and is refreshed first.
-  case ending  // The token is valid for less, and nothing can refresh it: it is handed out until it expires.
-  case refused(CredentialError.LoginReason)  // The token is valid, and the provider refuses to refresh it any more.
-  case refreshable  // The token has expired or was refused, and can be refreshed.
-  case loggingIn(CredentialError.LoginReason)  // As `expired`, while somebody logs in.
+  case usable  // The token is valid for as long as needed.
+  case expiring  // The token is valid for less time and will be refreshed first.
+  case ending  // The token is valid for less time and cannot be refreshed. credmgr returns it until it expires.
+  case refused(CredentialError.LoginReason)  // The token is valid, but the provider permanently refuses to refresh it.
+  case refreshable  // The token has expired or was rejected, and can be refreshed.
+  case loggingIn(CredentialError.LoginReason)  // As `expired`, or held by a login, which is running.
   case expired(CredentialError.LoginReason)  // Only a login helps.
 
-  /// - Parameters:
-  ///   - note: the account's record of the kind `pending`.
-  ///   - answerWaits: whether an answer of the provider waits beside the vault, which replaces the token.
-  ///   - refreshes: whether the descriptor has an endpoint that refreshes it.
+  /// Computes the state. `note` is the account's `pending` record. `answerWaits` says whether a saved answer will
+  /// replace the token, `refreshes` whether the descriptor has a refresh endpoint, and `isHeld` whether a login holds
+  /// the account, so nobody else can refresh it.
   init(
     _ credential: Credential, note: ExchangeNote? = nil, answerWaits: Bool = false, refreshes: Bool = true,
-    isLoggingIn: @autoclosure () -> Bool = false, for wish: RefreshPolicy = RefreshPolicy(), at now: Moment
+    isHeld: Bool = false, isLoggingIn: @autoclosure () -> Bool = false, for wish: RefreshPolicy = RefreshPolicy(),
+    at now: Moment
   ) {
-    let canRefresh = refreshes && credential.isRefreshable(at: now)
+    let wouldRefresh = refreshes && credential.isRefreshable(at: now)
+    let canRefresh = wouldRefresh && !isHeld
     let refusal = wish.asksAgain ? nil : note?.refusal(of: credential)
     switch (credential.life(for: wish, canRefresh: canRefresh && refusal == nil, at: now), refusal?.reason) {
     case _ where answerWaits: self = .refreshable
@@ -54,12 +55,14 @@ package enum AccountState: Sendable, Equatable {
     case (.over, nil) where canRefresh: self = .refreshable
     case (.over, let reason):
       let isAlive = credential.expiresAt.map { $0 > now } ?? true
-      let reason = reason ?? (credential.isRejected ? .rejected : isAlive ? .notRefreshable : .expired)
-      self = isLoggingIn() ? .loggingIn(reason) : .expired(reason)
+      let ended: CredentialError.LoginReason =
+        credential.isRejected ? .rejected : isAlive ? .notRefreshable : .expired
+      let reason = reason ?? (wouldRefresh ? .loginUnderWay : ended)
+      self = isHeld || isLoggingIn() ? .loggingIn(reason) : .expired(reason)
     }
   }
 
-  /// Whether the token can be handed out without a refresh, if need be.
+  /// Whether the token can be used without a refresh.
   package var isAlive: Bool {
     switch self {
     case .usable, .expiring, .ending, .refused: true
@@ -67,7 +70,7 @@ package enum AccountState: Sendable, Equatable {
     }
   }
 
-  /// Why a login is needed now; `nil` if none is.
+  /// Why a login is needed now; `nil` if no login is needed.
   package var loginReason: CredentialError.LoginReason? {
     switch self {
     case .loggingIn(let reason), .expired(let reason): reason
@@ -77,23 +80,27 @@ package enum AccountState: Sendable, Equatable {
 }
 
 extension Account {
-  /// Whether a new token can be had without a person, as far as is known without the note and the descriptor.
+  /// Whether a refresh could work without the user, ignoring notes and the descriptor.
   package func isRefreshable(at now: Moment) -> Bool {
     AccountState(credential, for: RefreshPolicy(always: true), at: now) == .refreshable
   }
 }
 
 extension Accounts {
+  /// Returns the state of an account; `isLocked` if the caller holds its lock.
   func state(
-    of account: Account, _ note: ExchangeNote?, refreshes: Bool = true, for wish: RefreshPolicy = RefreshPolicy(),
-    at now: Moment
+    of account: Account, _ note: ExchangeNote?, isLocked: Bool = false, refreshes: Bool = true,
+    for wish: RefreshPolicy = RefreshPolicy(), at now: Moment
   ) -> AccountState {
-    AccountState(
+    // A login without an account name locks the provider, because the account is not known yet.
+    let anybody = AccountID(account.provider)
+    return AccountState(
       account.credential, note: note, answerWaits: note != nil && answer(of: account) != nil, refreshes: refreshes,
-      isLoggingIn: isLoginUnderWay(account.id), for: wish, at: now)
+      isHeld: !isLocked && isLogin(note, of: account.id),
+      isLoggingIn: isLogin(try? self.note(anybody), of: anybody), for: wish, at: now)
   }
 
-  /// Of each of several accounts, with one look at the notes.
+  /// Returns the state of each account, reading the notes once.
   package func states(of accounts: [Account], at now: Moment) throws(CredentialError) -> [AccountState] {
     var notes: [RecordIdentifier: ExchangeNote] = [:]
     for record in try records(.pending, of: nil) { notes[record.identifier] = ExchangeNote(decoding: record.payload) }
@@ -105,29 +112,29 @@ extension Accounts {
     }
   }
 
-  /// A login without a name has the lock of the provider, because it does not know yet whose it is.
-  private func isLoginUnderWay(_ id: AccountID) -> Bool {
-    [id, AccountID(id.provider)].contains { (try? note($0))?.exchange == .login && store.isLocked($0) }
+  /// Whether the note is that of a login under way.
+  private func isLogin(_ note: ExchangeNote?, of id: AccountID) -> Bool {
+    note?.exchange == .login && store.isLocked(id)
   }
 }
 
 extension Credential {
   fileprivate enum Life { case wanted, shorter, over }
 
-  /// A clock that was set back behind the moment when the token was obtained would have it live longer than it does, so
-  /// it is refreshed once.
+  /// Returns how much life the token has left. If the clock was set back to before the token was issued, the token
+  /// would seem to live too long, so it counts as expired and is refreshed once.
   fileprivate func life(for wish: RefreshPolicy, canRefresh: Bool, at now: Moment) -> Life {
     if isRejected || wish.always { return .over }
     guard let expiresAt else { return .wanted }
     if obtainedAt - now > Self.clockTolerance, canRefresh { return .over }
     let left = expiresAt - now
     if let validity = wish.validity { return left > max(validity, .zero) ? .wanted : .over }
-    // A token that lives for less than twice the margin would otherwise be refreshed at every call.
+    // Otherwise, a token with a lifetime below twice the margin would be refreshed at every call.
     let margin = min(max(margin, wish.preferredLifetime), max(expiresAt - obtainedAt, .zero) / 2)
     return left > margin ? .wanted : left > .zero ? .shorter : .over
   }
 
-  /// By how much a clock is corrected now and then without anybody's doing; the margin is no shorter.
+  /// The size of an ordinary clock correction. The margin is at least as long.
   private static var clockTolerance: Duration { .seconds(60) }
 
   fileprivate func isRefreshable(at now: Moment) -> Bool {
@@ -137,7 +144,7 @@ extension Credential {
 }
 
 extension ExchangeNote {
-  /// The provider's word that it will never take the present refresh token again; `nil` without one.
+  /// The provider's permanent refusal of the current refresh token; `nil` if it has not refused it.
   fileprivate func refusal(of credential: Credential) -> Refusal? {
     guard let refusal, let ended = refusal.ended, ended == credential.refreshedWith else { return nil }
     return refusal

@@ -1,18 +1,18 @@
-import Cryptography
-import OAuth
-import Store
+import CredmgrCryptography
+import CredmgrOAuth
+import CredmgrStore
 
 package struct Account: Sendable {
   package let provider: String
   package let name: String
   package var credential: Credential
-  package let revision: Int64  // The record's revision, which every change makes greater.
+  package let revision: Int64  // The record's revision, which grows with every change.
 }
 
 extension Account {
   package var id: AccountID { AccountID(provider, name) }
 
-  /// Whether a user name is this account's name or identity; providers do not tell letters by case there.
+  /// Whether a user name is this account's name or identity. Providers ignore case there.
   package func matches(username: String) -> Bool {
     name.lowercased() == username.lowercased() || isPerson(username)
   }
@@ -51,7 +51,7 @@ package struct Accounts {
 
   package func account(_ id: AccountID) throws(CredentialError) -> Account? {
     if let record = try record(RecordIdentifier(.credential, of: id)) { return try account(record) }
-    // "é" may be one code point or two: names are looked up by their bytes, and compared as people read them.
+    // "é" can be one code point or two. Lookups compare bytes, but users mean the same name.
     guard let name = id.name, !name.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
     return try accounts(of: id.provider).first { $0.name == name }
   }
@@ -63,7 +63,7 @@ package struct Accounts {
     return account
   }
 
-  /// In the order of their names, without those that are damaged.
+  /// Returns the accounts sorted by name, without damaged ones.
   package func accounts(of provider: String?) throws(CredentialError) -> [Account] {
     var accounts: [Account] = []
     for record in try records(.credential, of: provider) { accounts.append(try account(record)) }
@@ -74,13 +74,13 @@ package struct Accounts {
     try record(Self.selection(provider))?.payload.reveal()
   }
 
-  /// The account that is meant: the one that is named, else the default one, else the only one.
+  /// Returns the named account, or else the default account, or else the only account.
   package func resolve(_ name: String?, provider: String) throws(CredentialError) -> Account {
     let meant = if let name { name } else { try selected(for: provider) }
     if let meant {
       if let account = try account(AccountID(provider, meant)) { return account }
       try throwIfDamaged(RecordIdentifier(.credential, of: AccountID(provider, meant)))
-      // Whose token it is must never depend on what is missing.
+      // A missing account must not change which account's token is used.
       let known = try accounts(of: provider).map(\.name)
       if known.isEmpty { throw .loginNeeded(provider: provider, account: meant, .noCredential) }
       throw .unknownAccount(meant, provider: provider, known: known)
@@ -95,7 +95,7 @@ package struct Accounts {
     return first
   }
 
-  /// The one that is called so, else the one that the provider knows by it. Of several, the default one counts.
+  /// Returns the account with this name, or else with this identity. If several match, the default account wins.
   package func name(forUsername username: String, of provider: String) throws(CredentialError) -> String? {
     if try account(AccountID(provider, username)) != nil { return username }
     try throwIfDamaged(RecordIdentifier(.credential, of: AccountID(provider, username)))
@@ -111,7 +111,7 @@ package struct Accounts {
     if try inStore(store.isLost(identifier)) { throw .vault(.damagedRecord(identifier)) }
   }
 
-  /// The accounts that are damaged, which `accounts(of:)` leaves out. Those that are `known` are not read again.
+  /// Returns the damaged accounts that `accounts(of:)` omits. Does not read the `known` ones again.
   package func unreadable(
     of provider: String?, without known: [Account] = []
   ) throws(CredentialError) -> [RecordIdentifier] {
@@ -119,7 +119,7 @@ package struct Accounts {
     return try inStore(store.unreadable(.credential, provider: provider, without: known))
   }
 
-  /// As `account(_:)`; an account that is damaged is one that is not there: what it was is not known.
+  /// Returns the account as `account(_:)` does, but `nil` if it is damaged, because its content is unknown.
   func readableAccount(_ id: AccountID) throws(CredentialError) -> Account? {
     do { return try account(id) } catch .vault(.damagedRecord) { return nil }
   }
@@ -151,7 +151,7 @@ package struct Accounts {
     }
   }
 
-  /// 1 to 255 bytes without characters with which one name could look like another.
+  /// Whether the text is 1 to 255 bytes, without characters that could make two names look alike.
   package static func isName(_ text: String) -> Bool {
     !text.isEmpty && text.utf8.count <= 255 && !text.unicodeScalars.contains(where: \.actsOnTerminals)
   }

@@ -1,11 +1,11 @@
-import Cryptography
-import JSON
-import Store
-import Text
+import CredmgrCryptography
+import CredmgrJSON
+import CredmgrStore
+import CredmgrText
 
-/// A line of the log: what happened, never with a secret in it.
+/// An entry of the log, without secrets.
 package struct LogEvent: Sendable, Equatable {
-  /// What happened. The text is in the log and in the output of `credmgr log --json`.
+  /// The action. The raw value appears in the log and in `credmgr log --json`.
   package enum Action: String, Sendable, CaseIterable {
     case login, refresh, logout
     case refused
@@ -14,8 +14,8 @@ package struct LogEvent: Sendable, Equatable {
     case handOut = "hand-out"
     case store
     case erase
-    case protect, unprotect  // A way into the vault was added or changed.
-    case unlock  // The keys were given to the kernel to keep.
+    case protect, unprotect  // A way to open the vault was added or changed.
+    case unlock  // The kernel now holds the keys.
     case rotate
     case backup, restore, export, `import`
   }
@@ -24,11 +24,11 @@ package struct LogEvent: Sendable, Equatable {
   package let action: Action
   package let provider: String?
   package let account: String?
-  package let detail: String?  // To whom, how, or what else is worth knowing.
+  package let detail: String?  // The receiver, the method, or another detail.
 }
 
 extension LogEvent {
-  private static let limit = 255  // What comes from outside is cut to this length.
+  private static let limit = 255  // Limits text from outside to this length.
 
   var encoded: Secret {
     var members: [JSONValue.Member] = [.init("t", .moment(time)), .init("a", .string(action.rawValue))]
@@ -63,7 +63,7 @@ extension CredentialSource {
     LogEvent(time: clock.now(), action: action, provider: provider, account: account, detail: detail).encoded
   }
 
-  /// Notes that `receiver`, such as `git github.com`, gets a credential, also if that cannot be noted.
+  /// Notes that `receiver`, such as `git github.com`, gets a credential. Failing to note it does not fail the request.
   package func noteHandOut(_ account: Account, to receiver: String) {
     noteHandOut(account.provider, account.name, to: receiver)
   }
@@ -73,7 +73,7 @@ extension CredentialSource {
     do throws(StoreError) {
       try store.note(event(.handOut, of: provider, account: account, detail: receiver))
     } catch .file(let error) {
-      // A disk that is full or cannot be written says so elsewhere; what somebody put there would not be noticed.
+      // Other messages report a full or read-only disk. Nothing else would report a planted file.
       switch error {
       case .symbolicLink, .notRegularFile, .otherOwner, .readableByOthers: notice(.handOutNotNoted(error))
       default: break
@@ -81,21 +81,21 @@ extension CredentialSource {
     } catch {}
   }
 
-  /// Notes that `receiver`, such as `kubectl for https://k8s.example`, gets no credential, if that can be noted.
+  /// Notes that `receiver`, such as `kubectl for https://k8s.example`, gets no credential. Ignores failures.
   package func noteRefusal(_ provider: String, _ account: String?, to receiver: String) {
     try? accountsIfAny()?.store.note(event(.refused, of: provider, account: account, detail: receiver))
   }
 
-  /// Notes what cannot be undone because it cannot be noted.
+  /// Notes an action that is already done, so a failure to note it is ignored.
   func note(_ action: LogEvent.Action, _ detail: String? = nil) {
     try? accountsIfAny()?.store.note(event(action, detail: detail))
   }
 
-  /// The events, the oldest first, and how many are known to be lost. Throws if something else is in the log's place.
+  /// Returns the events, oldest first, and how many are known to be lost. Throws if the log is not a regular file.
   package func log() throws(CredentialError) -> (events: [LogEvent], lost: Int) {
     guard let accounts = try accountsIfAny() else { return ([], 0) }
     let logged = try inStore(accounts.store.events())
-    // In the order in which they were noted, where the clock says the same or was set back between them.
+    // Entries with equal times stay in the order in which they were noted.
     let events = logged.events.compactMap(LogEvent.init(decoding:))
     let sorted = events.enumerated().sorted { ($0.element.time, $0.offset) < ($1.element.time, $1.offset) }
     return (sorted.map(\.element), logged.lost)

@@ -1,18 +1,18 @@
-import HTTP
-import Text
+import CredmgrHTTP
+import CredmgrText
 
-/// Where a repository is, as a remote's URL says it: the host and the pieces of the path, whatever the scheme.
+/// The location of a repository from a remote's URL: the host and the parts of the path, whatever the scheme.
 package struct RemoteAddress: Sendable, Equatable {
-  /// The host in lower case, with a port where it is not the ordinary one of `https`, `http` or `ssh`.
+  /// The host in lowercase, with its port unless it is the default of `https`, `http` or `ssh`.
   package let host: String
-  /// The pieces of the path in lower case: the hosts of repositories do not tell owners by case.
+  /// The parts of the path in lowercase, because git hosts ignore the case of owners.
   package let path: [String]
 
   package func contains(_ other: RemoteAddress) -> Bool { host == other.host && other.path.starts(with: path) }
 }
 
 extension RemoteAddress {
-  /// Without user information, query and fragment, which may be secret. The user of `git@host:owner` stays.
+  /// Removes user information, query and fragment, which may be secret. The user of `git@host:owner` stays.
   package static func written(_ text: String) -> String {
     let text = text.prefix { $0 != "?" && $0 != "#" }
     guard let start = text.firstPlace(of: "://")?.upperBound else { return String(text) }
@@ -22,7 +22,7 @@ extension RemoteAddress {
     return String(text[..<start] + rest[host...])
   }
 
-  /// Reads the forms of git-fetch(1), GIT URLS, and `host/owner`; `nil` for what has no host, such as a local path.
+  /// Reads the forms in git-fetch(1), GIT URLS, and `host/owner`; `nil` if there is no host, as in a local path.
   package init?(_ text: String) {
     var rest = text.prefix { $0 != "?" && $0 != "#" }
     var scheme = "https"
@@ -32,7 +32,7 @@ extension RemoteAddress {
       scheme = rest[..<end.lowerBound].lowercased()
       rest = rest[end.upperBound...]
     } else if let colon = rest.firstIndex(of: ":"), !rest[..<colon].contains("/"),
-      // A port, and no path: `host:8443/owner`.
+      // A port without a path: `host:8443/owner`.
       rest[rest.index(after: colon)...].prefix(while: { $0 != "/" }).contains(where: { !("0"..."9").contains($0) })
     {
       isShort = true
@@ -41,14 +41,14 @@ extension RemoteAddress {
     let tail = end == rest.endIndex ? "" : rest[rest.index(after: end)...]
     var authority = rest[..<end].lowercased()
     if let at = authority.lastIndex(of: "@") { authority.removeSubrange(...at) }
-    // Of a URL that was mistyped, the password would be taken for a path: `https:/octo:secret@host`. The sign of an
-    // owner begins a piece.
+    // In a mistyped URL, the password would look like a path: `https:/octo:secret@host`. An `@` is allowed only at the
+    // start of a part, where it marks an owner.
     if !hasScheme || authority.contains(":"),
       tail.split(separator: "/").contains(where: { $0.dropFirst().contains("@") })
     {
       return nil
     }
-    // The URI's rules for hosts and ports are the stricter ones.
+    // The URI parser checks hosts and ports more strictly.
     guard let uri = try? URI(parsing: "https://\(authority)/"), var host = uri.host, !host.isEmpty else { return nil }
     let ordinary: UInt16? = ["https": 443, "http": 80, "ssh": 22, "git+ssh": 22][scheme]
     if let port = uri.port, port != ordinary { host += ":\(port)" }

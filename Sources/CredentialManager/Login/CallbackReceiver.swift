@@ -1,16 +1,16 @@
-import Cryptography
-import Descriptors
-import HTTP
-import OAuth
-import Platform
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrText
 
-/// Where the provider's answer arrives: a port of this machine, the scheme of an app, or a line that is pasted.
+/// Receives the provider's answer: at a port of this machine, by an app's scheme, or as a pasted line.
 final class CallbackReceiver {
   private enum Arrival {
-    case redirect(FormParameters)  // The browser was sent to our port, and waits for a page.
-    case refusal(FormParameters)  // The same, with what can only be an error.
-    case handed(String)  // The desktop handed an address over, which any page can make it do.
+    case redirect(FormParameters)  // The browser came to our port and waits for a page.
+    case refusal(FormParameters)  // As `redirect`, but can only be an error.
+    case handed(String)  // The desktop passed an address on. Any web page can cause that.
     case typed(String)
   }
 
@@ -42,20 +42,20 @@ final class CallbackReceiver {
       }
     case .loopback(let uri):
       if session.grant == .implicit { throw .pasteExposesToken(provider: session.provider) }
-      // Nothing listens: the browser ends on an error page, whose address the person pastes. Nobody may know before at
-      // which port that is, as another user of the browser's machine could listen there.
+      // Nothing listens here: the browser ends on an error page, and the user pastes its address. The port is random,
+      // because another user of the browser's machine could listen at a predictable one.
       let random = session.source.random.bytes(2).reduce(UInt16(0)) { $0 << 8 | UInt16($1) }
       (redirectURI, isCode) = (uri.port == nil ? uri.replacing(port: random | 0xC000).text : uri.text, false)
     case .elsewhere(let text):
       let scheme = SchemeHandler.scheme(of: text)
-      // A scheme gets answers of other applications as well (RFC 8252, 7.1): without a state, only a person who pastes
-      // can tell them apart.
+      // A scheme also receives other applications' answers (RFC 8252, 7.1). Without a state, only a user who pastes can
+      // tell them apart.
       let isWeb = ["http", "https"].contains((try? URI(parsing: text))?.scheme)
       if !isWeb, !options.pastes, client.descriptor.state == .optional {
         throw .schemeWithoutState(provider: session.provider, redirect: text)
       }
       (redirectURI, isCode) = (text, false)
-      // Where nothing can be registered, the person pastes as on a machine without a desktop.
+      // If registering fails, the user pastes the address, as on a machine without a desktop.
       if !options.pastes, options.opensBrowser, let scheme, let desktop = home.desktop {
         handler = try? SchemeHandler(scheme, executable: home.executable, runtime: home.runtime, desktop: desktop)
       }
@@ -63,10 +63,11 @@ final class CallbackReceiver {
     }
   }
 
-  /// Sends the person to a page, and waits for the answer that fits. What does not fit changes nothing.
+  /// Opens a page for the user and waits for a matching answer. Other answers change nothing.
   func answer(to page: Step.Page, _ session: LoginSession) throws(CredentialError) -> Step {
     let (user, url) = (session.user, page.uri.text.harmlessAddress)
     try session.permit.require(page.uri)
+    session.source.secrets.learn(page.uri.queryParameters, of: session.client.descriptor)
     let lead = loopback?.lead(
       to: page.uri, name: Base64.encodeURL(session.source.random.bytes(32)),
       needsOrigin: session.client.descriptor.state == .optional)
@@ -88,8 +89,9 @@ final class CallbackReceiver {
       let arrival = try next(session, stray)
       let step: Step
       let conflict: CredentialError?
+      var parameters = FormParameters()
       do throws(OAuthError) {
-        let parameters =
+        parameters =
           switch arrival {
           case .redirect(let parameters), .refusal(let parameters): parameters
           case .handed(let line), .typed(let line): try page.parameters(pasted: line, isCode: isCode)
@@ -101,6 +103,8 @@ final class CallbackReceiver {
         }
         conflict = session.others.conflict(of: session.client, answeredBy: parameters)
       } catch {
+        // credmgr shows nothing of a stray redirect.
+        if !error.isStray { session.source.secrets.learn(parameters, of: session.client.descriptor) }
         let told = CredentialError.oauth(error.masked(by: session.source.secrets), provider: session.provider)
         guard error.isStray else { throw told }
         loopback?.reply(.stray, isAwaited: false)
@@ -114,11 +118,12 @@ final class CallbackReceiver {
         continue
       }
       if let conflict { throw conflict }
+      session.source.secrets.learn(parameters, of: session.client.descriptor)
       return step
     }
   }
 
-  /// Shows the person in the browser how the login ended, if it waits for a page.
+  /// Shows the result of the login in the browser if the browser waits for a page.
   func end(_ page: Page) { loopback?.reply(page, isAwaited: true) }
 
   private func tellOnce(_ step: LoginStep, _ user: any User) {
@@ -127,7 +132,7 @@ final class CallbackReceiver {
     told.append(step)
   }
 
-  /// `stray` is what was wrong with the input before, for a user who cannot bring anything else.
+  /// Waits for the next input. `stray` is the fault of the previous input, for users who cannot provide another.
   private func next(_ session: LoginSession, _ stray: CredentialError?) throws(CredentialError) -> Arrival {
     let (user, provider) = (session.user, session.provider)
     let late = CredentialError.timedOut(after: session.options.timeout)
@@ -142,7 +147,7 @@ final class CallbackReceiver {
       }
     }
     do throws(POSIXError) {
-      // Where nobody is at a terminal, a line may come from standard input, as it may without a desktop.
+      // Without a terminal, a line may come from standard input, as on a machine without a desktop.
       switch try handler?.line(
         within: session.timeLeft, alsoReading: user.pasteDescriptor ?? 0, isCancelled: session.isCancelled)
       {
@@ -160,7 +165,7 @@ final class CallbackReceiver {
     throw stray ?? .pasteNeeded(provider: provider, isCode: isCode)
   }
 
-  /// `nil` where no port is listened at.
+  /// Waits at the port; `nil` if none is open.
   private func received(
     _ session: LoginSession, _ late: CredentialError
   ) throws(CredentialError) -> LoopbackReceiver.Received? {
@@ -174,7 +179,7 @@ final class CallbackReceiver {
   }
 }
 
-/// Shows the end of a login in the browser that brought the answer, which waits for it.
+/// Shows the result of a login in the browser that brought the answer and waits for a page.
 final class LoginEnding {
   var receiver: CallbackReceiver?
 
@@ -185,7 +190,7 @@ final class LoginEnding {
 }
 
 extension Step.Page {
-  /// Reads what came in the query although the answer comes in the fragment: any page can put a token there.
+  /// Reads only errors from the query when the answer belongs in the fragment, because any web page can add a query.
   fileprivate func refused(_ parameters: FormParameters, _ now: Moment) throws(OAuthError) -> Step {
     do throws(OAuthError) {
       _ = try read(parameters, now)
@@ -198,7 +203,7 @@ extension Step.Page {
 
 extension Page {
   static func loggedIn(_ account: Account, _ title: String) -> Page {
-    let name = account.credential.identity.flatMap { $0 == account.name ? nil : "\($0), the account \(account.name)" }
+    let name = account.credential.identity.flatMap { $0 == account.name ? nil : "\($0) (account \(account.name))" }
     return Page(
       .done, title: "Logged in: \(title)",
       text: "You are logged in as \(name ?? account.name).\nYou can close this window.")
@@ -206,23 +211,23 @@ extension Page {
 
   static var stray: Page {
     Page(
-      .ignored, title: "Not the answer that is waited for",
+      .ignored, title: "This page does not belong to the current login",
       text: """
-        This address does not belong to the login that is under way, so nothing was changed.
-        Use the page that credmgr opened last, or begin again in the terminal.
+        Nothing was changed.
+        Use the page that credmgr opened last, or start the login again in the terminal.
         """)
   }
 
-  /// `title` is the provider's.
+  /// Returns the page for a failed login. `title` is the provider's.
   static func failed(_ error: CredentialError, _ title: String) -> Page {
     guard case .oauth(.refused(_, let response), _) = error else {
-      return Page(.refused, title: "The login did not work: \(title)", text: "The terminal says what is wrong.")
+      return Page(.refused, title: "Login failed: \(title)", text: "See the terminal for the reason.")
     }
     let isDenial = response.words == nil && response.code == "access_denied"
     return Page(
       .refused, title: "Login refused: \(title)",
-      text: isDenial ? "The provider says that access was denied." : "The provider says:",
+      text: isDenial ? "The provider denied access." : "The provider says:",
       quotation: isDenial ? nil : response.words ?? response.code,
-      end: "You can close this window, and try again in the terminal.")
+      end: "You can close this window and try again in the terminal.")
   }
 }

@@ -1,15 +1,15 @@
-import Cryptography
-import JSON
-import Store
-import Text
+import CredmgrCryptography
+import CredmgrJSON
+import CredmgrStore
+import CredmgrText
 
-/// A user name and a password for a host that no provider claims, such as git and docker store them.
+/// A user name and a password for a host without a provider, as git and docker store them.
 package struct HostLogin: Sendable, Equatable {
-  package var username: String?  // `nil` is not the same as empty.
-  package var password: Secret  // With `scheme`, what stands behind it in the header.
+  package var username: String?  // `nil` differs from empty.
+  package var password: Secret  // With `scheme`, the rest of the header.
   /// The authentication scheme, such as `Bearer`, if this is not a password (git-credential(1), `authtype`).
   package var scheme: String?
-  package var path: String?  // Without the slash before it; `nil` for all of them.
+  package var path: String?  // Without the leading slash; `nil` for all paths.
   package var expiresAt: Moment?
   package var refreshToken: Secret?
 
@@ -43,12 +43,12 @@ package struct HostLogin: Sendable, Equatable {
   }
 }
 
-/// Which logins are meant: what is `nil` is not looked at, as git's helpers have it (gitcredentials(7)).
+/// Selects logins. `nil` matches anything, as in git's helpers (gitcredentials(7)).
 package struct HostLoginPattern: Sendable {
   package var origin: String
   package var path: String?
   package var username: String?
-  package var password: Secret?  // So that a newer one is not erased for an older one.
+  package var password: Secret?  // Prevents erasing a newer password by mistake.
   package var takesSchemes: Bool
 
   package init(
@@ -68,7 +68,7 @@ package struct HostLoginPattern: Sendable {
 
 extension CredentialSource {
   private static func identifier(_ origin: String, _ login: HostLogin) -> RecordIdentifier {
-    // One text out of two that cannot be mistaken for another two.
+    // The encoding keeps different pairs distinct.
     let name = JSONValue.array([.optional(login.username), .optional(login.path)]).encoded
     return RecordIdentifier(kind: .login, provider: origin, account: name)
   }
@@ -94,13 +94,13 @@ extension CredentialSource {
       .sorted { ($0.0, $0.1.username ?? "") < ($1.0, $1.1.username ?? "") }
   }
 
-  /// Replaces a login with the same user name and path; with `isOnly`, all others of the origin, too.
+  /// Replaces the login with the same user name and path; with `isOnly`, all logins of the origin.
   package func store(_ login: HostLogin, for origin: String, isOnly: Bool = false) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     let identifier = Self.identifier(origin, login)
     let others = isOnly ? try logins(HostLoginPattern(origin: origin), accounts).map(\.record.identifier) : []
     let removals = others.filter { $0 != identifier }.map { Change.remove($0) }
-    // git stores after every use: what is there already need not be written again.
+    // git stores after every use, so skip writing an identical login.
     if removals.isEmpty, try accounts.record(identifier).flatMap({ HostLogin(decoding: $0.payload) }) == login {
       return
     }

@@ -1,14 +1,14 @@
-import Cryptography
-import Descriptors
-import HTTP
-import OAuth
-import Platform
-import Store
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
 
 extension CredentialSource {
-  /// Logs in, and keeps what comes back. One process at a time does so for an account name; the others wait, get what
-  /// the first one got, and open no browser. When this throws, nothing that was there before is changed.
+  /// Logs in and stores the credential. For each account name, only one process opens a browser; the others wait and
+  /// return the account it creates. If this throws, existing data is unchanged.
   package func login(_ provider: String, _ options: LoginOptions, user: any User) throws(CredentialError) -> Account {
     let login = try Login(self, to: provider, options)
     let title = login.client.descriptor.title
@@ -49,14 +49,14 @@ private struct Login {
   private var provider: String { id.provider }
   fileprivate var client: Client { permit.client }
 
-  /// Opens what a login needs, before anything is asked of the provider: a token that cannot be kept is lost.
+  /// Opens everything that a login requires before it contacts the provider. A token that cannot be stored is lost.
   init(_ source: CredentialSource, to provider: String, _ options: LoginOptions) throws(CredentialError) {
     if let name = options.account, !Accounts.isName(name) { throw .malformedAccount(name) }
     _ = try source.network()
     self.source = source
     loaded = try source.descriptor(provider)
     var options = options
-    // A login to an account that is there is for the same as the one before.
+    // A login to an existing account repeats its scopes and variables.
     if let name = options.account, let there = try source.accountsIfAny()?.readableAccount(AccountID(provider, name)) {
       options.repeat(there.credential, among: loaded.descriptor.grants)
     }
@@ -74,37 +74,43 @@ private struct Login {
     let others = try OtherProviders(source, than: provider, isOwn: source.ownFile(of: loaded) != nil)
     if grant.traits.needsPerson {
       if let conflict = others.conflict(of: client) { throw conflict }
-      // Without what this account's variables widen it by.
+      // Ignore what this account's own variables add.
       let agreed = try accounts.registration(of: provider)?.agreement
       let places = others.peculiarities(of: client, loaded, beyond: agreed)
       if !places.isEmpty { throw .peculiar(provider: provider, places, isBeingAdded: false) }
     }
     let before = try accounts.accounts(of: provider)
     let deadline = source.clock.monotonic() + options.timeout
-    // Who logged in since the first look: what was waited for, or what made the lock free.
+    // Returns an account that another process logged in meanwhile.
     func done() throws(CredentialError) -> Account? {
-      // Who asked for a token looked before this login was thought of: whatever gives one now is enough.
+      // A caller that only needs a token accepts any account with a valid one.
       if options.unlessAlive {
         guard let account = try? accounts.resolve(id.name, provider: provider) else { return nil }
         return try isAlive(account) ? account : nil
       }
       for account in try accounts.accounts(of: provider) where id.name == nil || id.name == account.name {
         let known = before.first { $0.name == account.name }
+        // The other login may have asked for other scopes, for example.
         let isNew = account.credential.loggedInAt != known?.credential.loggedInAt
-        if isNew, account.revision != known?.revision, try isAlive(account) { return account }
+        if isNew, asksFor(account.credential, grant), account.revision != known?.revision, try isAlive(account) {
+          return account
+        }
       }
       return nil
     }
     return try source.withAccountLock(
-      id, timeout: options.timeout, waiting: { user.tell(.waiting(for: $0)) },
+      id, timeout: options.timeout,
+      waiting: { user.tell(.waiting(for: $0, process: (try? accounts.note(id))?.process)) },
       isDone: { () throws(CredentialError) in
         if user.isCancelled { throw .interrupted }
         return try done()
       }
     ) { locked throws(CredentialError) in
       if let done = try done() { return done }
-      // Before a browser is opened in vain.
+      let before = try accounts.accounts(of: provider)
+      // Fail before opening a browser.
       if client.descriptor.account.isEmpty { try requireName(grant) }
+      if let there = try accounts.readableAccount(id) { _ = try source.takeAnswer(of: there, accounts, locked) }
       let note = try accounts.note(id)
       if let kept = unfinished(note, grant) { return try commit(kept, locked.resume()) }
       if let note, note.isInterruption { source.notice(.beginsAnew(after: Interruption(id, note))) }
@@ -112,11 +118,12 @@ private struct Login {
 
       let session = LoginSession(
         source: source, permit: permit, grant: grant, options: options, user: user, others: others,
-        person: person(among: before), ending: ending,
+        person: PersonChoice(for: id, among: before), ending: ending,
         deadline: max(deadline, source.clock.monotonic() + .seconds(1)))
-      // Whose it is may be known only when it is there.
-      let pending = try locked.begin(
-        ExchangeNote(.login, startedAt: source.clock.now()), for: id.name == nil ? before.map(\.id) : [id])
+      // Without a name, the account is known only after the login.
+      var begun = ExchangeNote(.login, startedAt: source.clock.now(), after: note)
+      begun.process = ownProcess
+      let pending = try locked.begin(begun, for: id.name == nil ? before.map(\.id) : [id])
       FaultPoint.reach("login.noted")
       let credential: Credential
       do throws(CredentialError) { credential = try session.credential(pending) } catch {
@@ -128,27 +135,24 @@ private struct Login {
     }
   }
 
-  /// A browser in which somebody else is signed in would consent for that person.
-  private func person(among accounts: [Account]) -> PersonChoice? {
-    guard accounts.contains(where: { $0.name != id.name }) else { return nil }
-    return PersonChoice(identity: accounts.first { $0.name == id.name }?.credential.identity)
-  }
-
-  /// For so long an interrupted login is finished instead of begun anew.
+  /// How long an interrupted login can be continued.
   private static let unfinishedLifetime = Duration.seconds(600)
 
-  /// What an interrupted login kept, if it is what this one is about to ask for: that saves a second consent.
+  /// Returns the saved result of an interrupted login if it matches this one, which saves a second consent.
   private func unfinished(_ note: ExchangeNote?, _ grant: Grant) -> Credential? {
-    // A token that is exchanged for the one to keep is no use by itself.
-    guard client.descriptor.endpoints[.tokenExchange] == nil, let note, note.exchange == .login,
-      let answer = accounts.keptAnswer(id) ?? note.answer, answer.previous == nil
-    else { return nil }
-    let (kept, now) = (answer.credential, source.clock.now())
-    guard kept.grant == grant, kept.variables == options.variables,
-      kept.requestedScope == (options.scope.isEmpty ? client.descriptor.scope.requested : options.scope),
+    let now = source.clock.now()
+    // A token that must still be exchanged is useless by itself.
+    guard client.descriptor.endpoints[.tokenExchange] == nil, let note,
+      let kept = accounts.unfinishedLogin(note, id), asksFor(kept, grant),
       (.zero...Self.unfinishedLifetime).contains(now - kept.loggedInAt), AccountState(kept, at: now).isAlive
     else { return nil }
     return kept
+  }
+
+  /// Whether this login asks for what brought the credential.
+  private func asksFor(_ credential: Credential, _ grant: Grant) -> Bool {
+    !credential.isGiven && credential.grant == grant && credential.variables == options.variables
+      && credential.requestedScope == (options.scope.isEmpty ? client.descriptor.scope.requested : options.scope)
   }
 
   private func commit(
@@ -156,7 +160,7 @@ private struct Login {
   ) throws(CredentialError) -> Account {
     let owned: (name: String, credential: Credential, changes: [Change])
     do throws(CredentialError) { owned = try identified(credential, isGiven: false) } catch {
-      // Who was interrupted here goes on from here with the next login.
+      // The next login continues after an interruption here.
       if error != .interrupted { discard(credential, error) }
       _ = try? pending.finish(error == .interrupted ? .unfinished : .ended(noting: nil))
       throw error
@@ -175,8 +179,8 @@ private struct Login {
     }
   }
 
-  /// Revokes tokens that no account gets. Not those of a person who is an account already: providers that revoke all
-  /// that a person gave to a client (Google) would end that account.
+  /// Revokes tokens that no account will use. Keeps those of a user with an existing account, because providers such as
+  /// Google revoke all tokens of the user for this client.
   private func discard(_ credential: Credential, _ error: CredentialError?) {
     if case .identityMismatch(_, _, _, _, other: _?)? = error { return }
     do throws(CredentialError) {
@@ -208,24 +212,24 @@ private struct Login {
 
   private static let standardName = "default"
 
-  /// `isGiven`: the person brought the token, and one that the provider does not take is not kept.
+  /// Returns the account for a credential. `isGiven` means that the user supplied the token, which may be invalid.
   private func identified(
     _ credential: Credential, isGiven: Bool
   ) throws(CredentialError) -> (name: String, credential: Credential, changes: [Change]) {
     var credential = credential
     credential.variables = options.variables
-    source.secrets.learn(credential)
+    credential = source.presentable(credential)
     let (found, kept, fault) = try identity(credential, isGiven: isGiven)
     if isGiven, found == nil { try requireName(credential.grant) }
     let wanted = if let name = id.name ?? found { name } else { try freeName(credential.grant) }
     let existing = try accounts.readableAccount(AccountID(provider, wanted))
-    // The same name may be written with other code points.
+    // The same name may use other code points.
     let name = existing?.name ?? wanted
-    let expected = existing?.credential.identity
+    let expected = existing?.credential.ownIdentity
     let other = try accounts.accounts(of: provider).first { other in
       other.name != name && (found.map(other.isPerson) ?? false)
     }
-    // Where nobody says who it is, there is nothing to compare, and a token is not lost for that.
+    // If the provider names no user, there is nothing to compare, and losing the token would be worse.
     if let expected, found.map({ $0 != expected }) ?? (fault == .unnameable) {
       throw .identityMismatch(
         provider: provider, account: name, expected: expected, found: found, other: other?.name)
@@ -238,9 +242,10 @@ private struct Login {
     if existing == nil, let found, let other {
       source.notice(.sameIdentity(provider: provider, account: name, identity: found, other: other.name))
     }
-    credential.identity = found ?? expected
-    credential.kept.merge(kept) { ofToken, _ in ofToken }
-    // An account of a provider that somebody removed meanwhile could never be refreshed.
+    credential.identity = found
+    credential.earlierIdentity = found == nil ? expected : nil
+    credential.kept.merge(kept.filter { !source.secrets.reveals($0.value) }) { ofToken, _ in ofToken }
+    // Require the provider: if another process removed it, the account could never be refreshed.
     var changes: [Change] = [
       .require(Accounts.registration(provider)),
       .store(credential.encoded, as: RecordIdentifier(.credential, of: AccountID(provider, name))),
@@ -253,15 +258,15 @@ private struct Login {
     return (name, credential, changes)
   }
 
-  /// A login of unknown identity must not replace one that is still good: it may be somebody else's.
+  /// Whether a login of unknown identity would replace a valid account, which may belong to another user.
   private func isTaken(_ name: String, _ grant: Grant) throws(CredentialError) -> Bool {
-    // With its own credentials a client is always the same.
+    // Client credentials always belong to the same client.
     guard grant.traits.needsPerson, let there = try accounts.readableAccount(AccountID(provider, name)) else {
       return false
     }
     let state = try accounts.state(of: there, accounts.note(there.id), at: source.clock.now())
     if case .refused = state { return false }
-    return state.loginReason == nil || there.credential.identity != nil
+    return state.loginReason == nil || there.credential.ownIdentity != nil
   }
 
   private func requireName(_ grant: Grant) throws(CredentialError) {
@@ -270,7 +275,7 @@ private struct Login {
     }
   }
 
-  /// For a login of unknown identity.
+  /// Returns an unused name for a login of unknown identity.
   private func freeName(_ grant: Grant) throws(CredentialError) -> String {
     var (name, number) = (Self.standardName, 1)
     while try isTaken(name, grant) {
@@ -284,13 +289,13 @@ private struct Login {
     try accounts.state(of: account, accounts.note(account.id), at: source.clock.now()).isAlive
   }
 
-  /// Why it is not known who logged in.
+  /// Why the user is unknown.
   private enum IdentityFault: Equatable {
     case unidentified(CredentialError)
-    case unnameable  // The provider's name for the person cannot be an account's.
+    case unnameable  // The provider's user name is not valid as an account name.
   }
 
-  /// A provider that does not say who is logged in is no reason to lose a token.
+  /// Asks the provider who logged in. Failing to learn it does not lose the token.
   private func identity(
     _ credential: Credential, isGiven: Bool
   ) throws(CredentialError) -> (name: String?, kept: [String: String], fault: IdentityFault?) {
@@ -308,14 +313,14 @@ private struct Login {
         if isGiven, case .oauth(.refused(_, let refusal), _) = error, refusal.status == 401 {
           throw .tokenRefused(provider: provider, words: refusal.words)
         }
-        // The token is another person's than the provider says: it may have been put in the place of the right one.
+        // The token belongs to another user than the provider says, so it may have been swapped.
         if case .oauth(.idToken, _) = error { throw error }
         if case .oauth(.valueOutOfBounds, _) = error { throw error }
         if error == .interrupted { throw error }
         return (nil, kept, .unidentified(error))
       }
     }
-    if let name, client.reveals(name, credential) { throw .oauth(.secretAccount, provider: provider) }
+    if let name, source.secrets.reveals(name) { throw .oauth(.secretAccount, provider: provider) }
     guard let name, !Accounts.isName(name) else { return (name, kept, nil) }
     return (nil, kept, .unnameable)
   }
@@ -325,8 +330,14 @@ extension CredentialSource {
   package func plannedLogin(
     _ descriptor: Descriptor, _ options: LoginOptions, hasToken: Bool
   ) throws(CredentialError) -> (planned: LoginRequests, clientIdentifier: String?) {
+    let id = AccountID(descriptor.identifier, options.account)
+    let vault = try accountsIfAny()
+    var options = options
+    if id.name != nil, let there = try vault?.readableAccount(id) {
+      options.repeat(there.credential, among: descriptor.grants)
+    }
     let grant = try grant(options, descriptor.grants)
-    let registration = try accountsIfAny()?.registration(of: descriptor.identifier)
+    let registration = try vault?.registration(of: descriptor.identifier)
     let identifier = registration?.clientIdentifier ?? descriptor.client.identifier
     let descriptor = registration?.applied(to: descriptor) ?? descriptor
     let registered = registration?.variables.filter { descriptor.variable($0.key) != nil } ?? [:]
@@ -337,7 +348,18 @@ extension CredentialSource {
         hasSecret: registration.map { $0.clientSecret != nil } ?? descriptor.client.hasSecret,
         variables: registered.merging(options.variables) { _, new in new }))
     let scope = options.scope.isEmpty ? descriptor.scope.requested : options.scope
-    let planned = try core(descriptor.identifier, LoginRequests(grant, client, scope: scope, hasToken: hasToken))
+    let person = PersonChoice(for: id, among: try vault?.accounts(of: descriptor.identifier) ?? [])
+    let planned = try core(
+      descriptor.identifier, LoginRequests(grant, client, scope: scope, choosing: person, hasToken: hasToken))
     return (planned, identifier)
+  }
+}
+
+extension PersonChoice {
+  /// Returns the user to ask for, because a browser session of another user would consent as that user; `nil` if
+  /// there is no other account.
+  fileprivate init?(for id: AccountID, among accounts: [Account]) {
+    guard accounts.contains(where: { $0.name != id.name }) else { return nil }
+    self.init(identity: accounts.first { $0.name == id.name }?.credential.ownIdentity)
   }
 }

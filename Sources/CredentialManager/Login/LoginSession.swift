@@ -1,10 +1,10 @@
-import Cryptography
-import Descriptors
-import HTTP
-import OAuth
-import Platform
-import Store
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
 
 struct LoginSession {
   let source: CredentialSource
@@ -15,7 +15,7 @@ struct LoginSession {
   let others: OtherProviders
   let person: PersonChoice?
   let ending: LoginEnding
-  let deadline: Duration  // By the monotonic clock.
+  let deadline: Duration  // On the monotonic clock.
 
   var client: Client { permit.client }
   var provider: String { client.descriptor.identifier }
@@ -44,7 +44,7 @@ struct LoginSession {
     }
   }
 
-  /// Sends a request. If the answer may be a token, signals wait until it is kept, except while a device is polled.
+  /// Sends a request. If the answer may contain a token, signals wait until it is saved, except during polling.
   private func answer(
     to exchange: Step.Exchange, _ pending: borrowing PendingExchange
   ) throws(CredentialError) -> Step {
@@ -69,6 +69,7 @@ struct LoginSession {
 
   private func kept(_ step: Step, _ pending: borrowing PendingExchange) -> Step {
     guard case .done(var credential, let unreadable) = step else { return step }
+    credential = source.presentable(credential)
     credential.variables = options.variables
     Signals.deferring { pending.keep(credential, after: nil) }
     return .done(credential, unreadable: unreadable)
@@ -83,6 +84,9 @@ struct LoginSession {
 
   private func show(_ device: DeviceAuthorization) throws(CredentialError) {
     let page = device.verificationURIComplete ?? device.verificationURI
+    if [device.userCode, device.verificationURI, page].contains(where: source.secrets.reveals) {
+      throw .oauth(.malformedField(.deviceAuthorization, .userCode), provider: provider)
+    }
     try others.require(pages: [device.verificationURI, page], of: client)
     user.tell(
       .device(
@@ -98,10 +102,10 @@ struct LoginSession {
     }
     let patience = patience
     guard patience > .zero else { throw .timedOut(after: options.timeout) }
-    // What is left may be too short for another interval. So that a late consent is not lost, the last question comes
-    // at the end, unless the provider does not allow it then.
+    // If the time left is too short for two intervals, poll once more just before the deadline, unless the provider
+    // forbids polling that soon. Otherwise a late consent would be lost.
     let pause = patience < interval * 2 ? min(patience, polling.timeLeft(now: now) - .seconds(1)) : interval
-    // Second by second, for a person who watches the time that is left.
+    // Sleep second by second to update the time left.
     for _ in 0..<max(pause.wholeSeconds, 0) {
       user.tell(.awaitingConsent(left: min(polling.timeLeft(now: now), self.patience)))
       do { try source.clock.sleep(for: .seconds(1)) } catch { throw .interrupted }

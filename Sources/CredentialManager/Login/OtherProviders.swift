@@ -1,29 +1,31 @@
-import Descriptors
-import HTTP
-import OAuth
-import Platform
-import Text
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrText
 
-/// How an answer of one provider could reach another one (RFC 9700, 4.4).
+/// How one provider could receive an answer meant for another (RFC 9700, 4.4).
 package enum MixUp: Sendable, Equatable {
-  case issuer(String)  // The descriptor names an issuer of the other provider.
-  /// The person would consent on the other provider's page, and the code would go elsewhere.
+  case issuer(String)  // The descriptor names another provider's issuer.
+  /// The user would consent on another provider's page, and the code would go elsewhere.
   case page(host: String, token: String)
   case redirect(String)
-  case devicePage(host: String)  // The person would enter a code on the other provider's page (RFC 8628, 5.4).
+  case devicePage(host: String)  // The user would enter a code on another provider's page (RFC 8628, 5.4).
   case answer(issuer: String)  // The `iss` of an answer.
 }
 
-/// The providers besides the one of a login, and what of theirs must not reach that one: those that were added and, for
-/// a person's own descriptor, those that are shipped.
+/// The other providers whose answers must not reach this login's provider: the added ones and, if the descriptor is the
+/// user's own, the shipped ones.
 struct OtherProviders {
   fileprivate struct Provider {
     let identifier: String
     let isAdded: Bool
-    let client: Client?  // `nil` where the descriptor cannot be read any more.
+    let client: Client?  // `nil` if the descriptor cannot be read.
     let sealed: Agreement?
     let issuer: String?
-    let servers: [URI]  // Where a person consents, and codes are exchanged.
+    let servers: [URI]  // The servers for consent and for tokens.
+    private let tenants: [OriginPattern]  // Servers of a product with a host for each customer.
+    private let names: OriginPattern.Bounds
 
     init(_ identifier: String, _ client: Client?, added registration: Registration? = nil) {
       (self.identifier, self.client, isAdded) = (identifier, client, registration != nil)
@@ -32,6 +34,10 @@ struct OtherProviders {
       let endpoints = client.map { OtherProviders.serverKinds.compactMap($0.server) }
       let all = endpoints ?? sealed?.texts(.endpoints).compactMap { try? URI(parsing: $0) } ?? []
       servers = all + [issuer.flatMap { try? URI(parsing: $0) }].compactMap { $0 }
+      let templates = client?.descriptor.endpoints.values.map(\.url.template.origin) ?? []
+      let open = registration == nil ? templates.filter { $0.hasCommonHost } : []
+      tenants = open.map { OriginPattern($0.text) }
+      names = open.flatMap(\.names).reduce(into: [:]) { $0[$1] = "" }
     }
 
     var agreement: Agreement? { client.map(Agreement.init) ?? sealed }
@@ -39,8 +45,10 @@ struct OtherProviders {
 
     func has(_ uri: URI) -> Bool { servers.contains(where: uri.isSameServer) }
 
-    /// Whether a page is this one's. A name above or below may lead to its page as well.
-    func owns(_ page: URI) -> Bool { servers.contains(where: page.isRelated) }
+    /// Whether a page belongs to this provider, including parent domains and subdomains.
+    func owns(_ page: URI) -> Bool {
+      servers.contains(where: page.isRelated) || tenants.contains { $0.matches(page, names) }
+    }
   }
 
   private static let serverKinds: [EndpointKind] = [
@@ -50,17 +58,17 @@ struct OtherProviders {
   private var added: [Provider] = []
   private let shipped: ShippedDescriptors
   private let desktop: SchemeHandler.Desktop?
-  /// Whether the descriptor of the login is the person's own file.
+  /// Whether the login's descriptor is the user's own file.
   private let isOwn: Bool
 
   init(_ source: CredentialSource, than own: String, isOwn: Bool) throws(CredentialError) {
     (self.isOwn, desktop) = (isOwn, source.home.desktop)
     let accounts = try source.accountsIfAny()
     for identifier in try accounts?.addedProviders() ?? [] where identifier != own {
-      // One whose registration is damaged cannot be logged in to, and must not stop the others.
+      // A provider with a damaged registration cannot be logged in to, and must not block the others.
       guard let registration = try? accounts?.registration(of: identifier) else { continue }
       let loaded = try? source.home.library.load(identifier)
-      // What extends this one changes with it.
+      // A descriptor that extends this one changes with it.
       if loaded?.bases.contains("\(source.home.userProviders)/\(own).yaml") == true { continue }
       let client = loaded.flatMap { try? source.client($0.descriptor, registration) }
       added.append(Provider(identifier, client, added: registration))
@@ -68,20 +76,20 @@ struct OtherProviders {
     shipped = ShippedDescriptors(isOwn ? source.home : nil)
   }
 
-  /// The added providers, and the shipped ones that may have one of these servers.
+  /// Returns the added providers and the shipped ones that may use one of these servers.
   private func providers(near uris: [URI?]) -> [Provider] {
     added + shipped.providers(near: uris)
   }
 
-  /// The servers of a client, with its issuer.
+  /// Returns the client's servers and its issuer.
   private func servers(of client: Client) -> [URI?] {
     Self.serverKinds.map(client.server) + [client.issuer.flatMap { try? URI(parsing: $0) }]
   }
 
   // MARK: What is unusual
 
-  /// What of a descriptor needs consent when it is added, because another server or application is involved than the
-  /// provider's own; `agreed` had it.
+  /// Returns the parts of a descriptor that require consent because they involve another provider's server or
+  /// application. Leaves out those in `agreed`.
   func peculiarities(
     of client: Client, _ loaded: DescriptorLibrary.Loaded, beyond agreed: Agreement?
   ) -> [NewPlace] {
@@ -116,8 +124,8 @@ struct OtherProviders {
     return places + borrowing(client, loaded, beyond: agreed)
   }
 
-  /// The origins that would get what a person gives on another provider's page, and that are none of that one's
-  /// endpoints or, for tokens alone, of its hosts. Two shipped descriptors of one page know each other.
+  /// Returns the origins that would receive what a user enters on another provider's page. Leaves out that provider's
+  /// endpoints and, for tokens alone, its hosts. Two shipped descriptors may share a page.
   private func borrowing(
     _ client: Client, _ loaded: DescriptorLibrary.Loaded, beyond agreed: Agreement?
   ) -> [NewPlace] {
@@ -132,7 +140,7 @@ struct OtherProviders {
         let pairs = (own.places[kind] ?? [:]).sorted { $0.key < $1.key }.flatMap { key, all in all.map { (key, $0) } }
         for (written, origin) in pairs where !page.isRelated(toPattern: origin) {
           let given = client.given(written)
-          // The person's own value in the other one's words is the person's own place.
+          // A template with the user's own values is known if the other descriptor contains it.
           func knows(_ other: Agreement) -> Bool {
             other.includes(origin, of: own, as: kinds)
               || given != nil && kinds.contains { other.places[$0]?[written] != nil }
@@ -154,7 +162,7 @@ struct OtherProviders {
     return places
   }
 
-  /// Who is asked for consent, and where what it brings is exchanged.
+  /// The page for consent, with the endpoints that receive its result.
   private static let ways: [(page: EndpointKind, receivers: [EndpointKind])] = [
     (.authorization, [.token, .refresh]), (.deviceAuthorization, [.deviceToken, .refresh]),
   ]
@@ -174,13 +182,13 @@ struct OtherProviders {
     if let issuer = client.issuer, let uri = try? URI(parsing: issuer), !isSamePage,
       issuer == other.issuer || other.has(uri)
     {
-      // On the page's own server, whoever runs it vouches for the issuer; of a page of the other one, see below.
+      // The operator of the page's own server vouches for its issuer. The loop below checks the other's pages.
       let isOurs = page.map { issuer == other.issuer ? uri.isSameServer(as: $0) : uri.isRelated(to: $0) } ?? false
       if !isOurs, page.map(other.has) != true { return .issuer(issuer) }
     }
     for (page, receivers) in Self.ways {
       guard let server = client.server(page), other.owns(server), let known = other.agreement else { continue }
-      // A host that gets its tokens and is none of its endpoints needs consent, see `borrowing`.
+      // A host that gets the provider's tokens but is not an endpoint requires consent (see `borrowing`).
       for receiver in receivers.compactMap(client.server)
       where !server.isRelated(to: receiver)
         && !known.includes(receiver.origin, of: own, as: Agreement.Kind.ofOrigins)
@@ -195,15 +203,15 @@ struct OtherProviders {
     return nil
   }
 
-  /// Why an answer is not used that says that it is from another added provider (RFC 9207, 2.4). An issuer that the
-  /// descriptor names itself was compared already.
+  /// Returns the error if an answer names another added provider as its issuer (RFC 9207, 2.4). An issuer in the
+  /// descriptor was compared earlier.
   func conflict(of client: Client, answeredBy answer: FormParameters) -> CredentialError? {
     guard client.issuer == nil, let page = client.server(.authorization) else { return nil }
     for text in answer.values(of: ResponseField.issuer.rawValue) {
       guard let issuer = try? URI(parsing: text) else { continue }
       let isOurs = issuer.isSameServer(as: page)
       for other in providers(near: [issuer]) where !isSamePage(client, other) {
-        // Several issuers on one server have paths, below which their pages are.
+        // Several issuers on one server have separate paths, and their pages are below those paths.
         let isOther = other.issuer == text && !(isOurs && page.isBelow(issuer))
         if isOther || !isOurs && other.has(issuer) {
           return .mixUp(provider: client.descriptor.identifier, other: other.identifier, .answer(issuer: text))
@@ -213,7 +221,7 @@ struct OtherProviders {
     return nil
   }
 
-  /// Asked of each page where a device's code is entered, before it is shown: it is the provider's own, and no other's.
+  /// Throws, before a page for a device code is shown, unless it is the provider's own and no other provider's.
   func require(pages: [String], of client: Client) throws(CredentialError) {
     let provider = client.descriptor.identifier
     let start = client.server(.deviceAuthorization)
@@ -223,7 +231,7 @@ struct OtherProviders {
         (client.deviceHosts + hosts).contains(where: { HostPattern($0).matches(page) })
           || Self.serverKinds.compactMap(client.server).contains(where: page.isRelated)
       else { throw .foreignDevicePage(provider: provider, origin: page.origin) }
-      // A person agreed to the very host.
+      // The user agreed to exactly this host.
       if client.deviceHosts.contains(where: { HostPattern($0).names(page) }) { continue }
       if let other = owner(ofDevicePage: page, start: start) {
         throw .mixUp(provider: provider, other: other, .devicePage(host: page.host ?? ""))
@@ -231,7 +239,7 @@ struct OtherProviders {
     }
   }
 
-  /// The other provider whose page this is. A second descriptor of a provider has its device begin there as well.
+  /// Returns the other provider that owns the page. A second descriptor of the same provider starts at the same server.
   private func owner(ofDevicePage page: URI, start: URI?) -> String? {
     providers(near: [page]).first { other in
       start.map(other.has) != true
@@ -247,35 +255,44 @@ struct OtherProviders {
   }
 }
 
-/// The descriptors that came with the program or the system. To decode all of them would take longer than a login
-/// for all else, so only those are decoded whose text has the host that is asked about.
+/// The descriptors shipped with the program or the system. Decoding all of them would take longer than the rest of a
+/// login, so it decodes only those whose text contains the host.
 private final class ShippedDescriptors {
   private let library: DescriptorLibrary?
-  private var files: [(identifier: String, text: FileText)] = []
+  private lazy var files = readFiles()
   private var decoded: [String: OtherProviders.Provider?] = [:]
 
-  init(_ home: Home?) {
-    library = home?.shippedLibrary
+  init(_ home: Home?) { library = home?.shippedLibrary }
+
+  private func readFiles() -> [(identifier: String, text: FileText)] {
     let names = (library?.directories ?? []).flatMap { (try? File.names(in: $0)) ?? [] }
-    for name in Set(names).sorted() where name.hasSuffix(".yaml") {
+    return Set(names).sorted().filter { $0.hasSuffix(".yaml") }.compactMap { name in
       let identifier = String(name.dropLast(".yaml".count))
-      if let path = library?.path(of: identifier), let bytes = try? Home.descriptor(at: path) {
-        files.append((identifier, FileText(bytes)))
-      }
+      guard let path = library?.path(of: identifier), let bytes = try? Home.descriptor(at: path) else { return nil }
+      return (identifier, FileText(bytes))
     }
   }
 
   func providers(near uris: [URI?]) -> [OtherProviders.Provider] {
-    // What a file extends may have the host.
-    let names = Set(uris.flatMap { $0?.domains ?? [] } + ["extends:"])
+    let domains = Set(uris.flatMap { $0?.domains ?? [] })
+    if domains.isEmpty { return [] }
     return files.compactMap { identifier, text in
-      guard names.contains(where: text.mentions) else { return nil }
+      // A base descriptor may contain the host.
+      guard text.mentions("extends:") || domains.contains(where: text.mentions) else { return nil }
       if let known = decoded[identifier] { return known }
       let descriptor = try? library?.load(identifier).descriptor
       let provider = descriptor.map { OtherProviders.Provider($0.identifier, Client(unregistered: $0)) }
       decoded[identifier] = .some(provider)
       return provider
     }
+  }
+}
+
+extension Template {
+  /// Whether a variable comes first in the host, followed by at least two fixed labels.
+  fileprivate var hasCommonHost: Bool {
+    guard case .literal(let end)? = parts.last, !names.isEmpty else { return false }
+    return end.prefix { $0 != ":" }.split(separator: ".").count > 1
   }
 }
 
@@ -286,7 +303,7 @@ extension Client {
 
   fileprivate func server(_ kind: EndpointKind) -> URI? { try? descriptor.endpoints[kind]?.url.filled(values()) }
 
-  /// The variables in an origin as it is written, if the person said their values, and not the descriptor.
+  /// Returns the variables in an origin if the user, not the descriptor, set their values; otherwise `nil`.
   fileprivate func given(_ written: String) -> [String]? {
     let names = (try? Template(parsing: written))?.names ?? []
     let areGiven = names.allSatisfy { variables[$0] != nil && variables[$0] != descriptor.variable($0)?.defaultValue }
@@ -295,12 +312,12 @@ extension Client {
 }
 
 extension Agreement {
-  /// Whether it was agreed to with logins on this page. Earlier versions did not note pages.
+  /// Whether the user agreed to logins on this page. Earlier versions did not record pages.
   fileprivate func knowsPage(_ page: URI) -> Bool { places[.pages] == nil || texts(.pages).contains(page.origin) }
 }
 
 extension URI {
-  /// What the hosts of related servers have in common: the last two labels. No shipped provider is on this machine.
+  /// The last two labels, which related servers share. No shipped provider runs on this machine.
   fileprivate var domains: [String] {
     if isLoopback { return [] }
     let labels = serverName.split(separator: ".")
@@ -313,7 +330,7 @@ extension URI {
       && serverName == other.serverName
   }
 
-  /// Whether an origin, as an agreement writes it, belongs to this server; all hosts below one do if that one does.
+  /// Whether an origin in an agreement belongs to this server. A wildcard belongs if its parent host does.
   fileprivate func isRelated(toPattern origin: String) -> Bool {
     let name = Agreement.withoutScheme(origin)
     guard name.hasPrefix("*.") else { return (try? URI(parsing: origin)).map(isRelated) == true }
@@ -321,7 +338,7 @@ extension URI {
     return upper.map { isRelated(to: $0) && $0.serverName.hasSuffix(serverName) } == true
   }
 
-  /// Of the path, as the most lenient server reads it.
+  /// The parts of the path, split as leniently as any server would.
   fileprivate var pieces: [String] {
     var text = path
     while let decoded = PercentEncoding.decode(text, plusAsSpace: false), decoded != text { text = decoded }

@@ -1,29 +1,29 @@
-import Cryptography
-import Descriptors
-import OAuth
-import Platform
-import Text
-import Store
-import YAML
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrText
+import CredmgrStore
+import CredmgrYAML
 
 package struct ProviderAddition: Sendable {
   package let descriptor: Descriptor
   package var warnings: [Finding] { loaded.warnings }
-  let file: [UInt8]?  // The file to install; `nil` when the descriptor lies along the path already.
-  let loaded: DescriptorLibrary.Loaded  // What was read, whose places are those of the file that the person knows.
+  let file: [UInt8]?  // The file to install; `nil` if the descriptor is already in a provider directory.
+  let loaded: DescriptorLibrary.Loaded  // The parsed descriptor. Its places refer to the user's original file.
 
   package var identifier: String { descriptor.identifier }
 }
 
 package struct ClientNeeds: Sendable, Equatable {
   package var needsIdentifier: Bool
-  package var needsSecret: Bool  // Whether that client has a secret for sure.
+  package var needsSecret: Bool  // Whether that client certainly has a secret.
   package var register: String?
 
 }
 
 extension ClientNeeds {
-  /// An OAuth 1.0a client always has a secret.
+  /// Every OAuth 1.0a client has a secret.
   package init(_ descriptor: Descriptor) {
     let client = descriptor.client
     register = client.register
@@ -67,13 +67,13 @@ extension CredentialSource {
     }
   }
 
-  /// The text with another identifier: the value of `provider` is exchanged where it stands.
+  /// Returns the text with another value for `provider`, in the same position.
   private static func renamed(_ bytes: [UInt8], _ file: String, to name: String) throws(ProviderError) -> [UInt8] {
     guard let root = try? Node.parse(bytes: bytes, name: file), let value = root["provider"], let old = value.text
     else { throw .malformedIdentifier(name) }
     var lines = String(decoding: bytes, as: UTF8.self).linesByScalars
     let index = value.place.line - 1
-    // Before its column stands the key, which may hold the same letters.
+    // Start at the value's column, because the key may contain the same letters.
     guard let start = value.place.index(in: lines), let range = lines[index][start...].firstPlace(of: old) else {
       throw .malformedIdentifier(name)
     }
@@ -81,10 +81,10 @@ extension CredentialSource {
     return Array(lines.joined(separator: "\n").utf8)
   }
 
-  /// Installs a descriptor with the client's registration and its claims of hosts; changes nothing when it throws. With
-  /// `replaces`, what is not given stays. `confirms` is asked if tokens of existing accounts would go to new hosts.
-  /// `agrees` is asked about what is unusual in a descriptor.
-  /// Returns the registration if a client was registered, which may take an `initialAccessToken` (RFC 7591, 3).
+  /// Installs a descriptor with its client registration and host claims; changes nothing if it throws. With `replaces`,
+  /// omitted values stay. Calls `confirms` if tokens of existing accounts would go to new hosts, and `agrees` for
+  /// unusual parts of a descriptor.
+  /// Returns the registration if a client was registered, which may require an `initialAccessToken` (RFC 7591, 3).
   @discardableResult package func add(
     _ addition: ProviderAddition, clientIdentifier: String?, clientSecret: Secret?, variables: [String: String],
     initialAccessToken: Secret? = nil, replaces: Bool, confirms: Consent, agrees: ([NewPlace]) -> Bool = { _ in false }
@@ -93,7 +93,7 @@ extension CredentialSource {
     let existing = try accountsIfAny()
     var previous: Registration?
     do throws(CredentialError) { previous = try existing?.registration(of: identifier) } catch {
-      // What is damaged is replaced, if that is what is wanted; what it was is not known.
+      // `replaces` may overwrite damaged data, whose content is unknown.
       switch error {
       case .vault(.damagedRecord) where replaces, .malformedRegistration where replaces: break
       default: throw error
@@ -108,16 +108,16 @@ extension CredentialSource {
       needs.needsIdentifier = true
       throw .clientIdentifierMissing(provider: identifier, needs)
     }
-    // Values of variables that the new descriptor does not have any more are let go.
+    // Drop values of variables that the new descriptor no longer has.
     var values = previous?.variables.filter { addition.descriptor.variable($0.key) != nil } ?? [:]
     values.merge(variables) { _, new in new }
-    // A value that is given now is no more secret than the new descriptor says.
+    // The new descriptor alone decides whether a newly supplied value is secret.
     var agreed = previous?.agreement
     agreed?.secrets.subtract(variables.keys)
     var registration = Registration(
       clientIdentifier: known ?? "", clientSecret: clientSecret ?? previous?.clientSecret, variables: values,
       redirect: previous == nil ? Descriptor.standardRedirect(of: identifier) : previous?.redirect,
-      // Of another client, what one was registered with says nothing.
+      // Another client's registration does not apply.
       registered: known == previous?.clientIdentifier ? previous?.registered : nil, agreement: agreed)
     let client = try client(addition.descriptor, registration)
     let registers = canRegister ? try self.registers(client, given: clientIdentifier, previous: previous) : false
@@ -129,9 +129,9 @@ extension CredentialSource {
       login: try existing?.hasUnfinishedLogin(at: identifier) ?? false)
     let ownFiles = ownFiles(of: addition.loaded, installing: addition.file)
     var confirmed: [NewPlace] = []
-    func confirmsAndNotes(_ accounts: [String], _ places: [NewPlace]) -> Bool {
+    func confirmsAndNotes(_ provider: String, _ accounts: [String], _ places: [NewPlace]) -> Bool {
       confirmed += places
-      return confirms(accounts, places)
+      return confirms(provider, accounts, places)
     }
     let permit = try consent(
       to: addition.loaded, client, ownFiles: ownFiles, replacing: agreed, kept: kept, confirms: confirmsAndNotes)
@@ -140,11 +140,11 @@ extension CredentialSource {
     let isOwn = addition.file != nil || ownFile(of: addition.loaded) != nil
     let others = try OtherProviders(self, than: identifier, isOwn: isOwn)
     let places = others.peculiarities(of: client, addition.loaded, beyond: agreed).filter { place in
-      // Nobody is asked twice whether tokens go to a place.
+      // Ask only once whether tokens may go to a place.
       !place.isBorrowed || !confirmed.contains { $0.name == place.name }
     }
     if !places.isEmpty, !agrees(places) { throw .peculiar(provider: identifier, places, isBeingAdded: true) }
-    // Before the descriptor is there: one with another's registration would send a secret to the wrong place.
+    // Open the vault before installing: a descriptor with another registration would send a secret to the wrong place.
     _ = try accounts(.readWrite)
     if registers {
       let (redirect, agreement) = (registration.redirect, registration.agreement)
@@ -160,7 +160,7 @@ extension CredentialSource {
     return registers ? registration : nil
   }
 
-  /// Whether a secret value stays. Either descriptor may call it one: the new one could leave the word out.
+  /// Whether a secret value stays. Checks both descriptors, because the new one could omit `secret`.
   func keepsSecretVariable(_ addition: ProviderAddition, _ previous: Registration?, given: [String: String]) -> Bool {
     let before = (try? home.library.load(addition.identifier))?.descriptor.variables ?? []
     let names = Set((addition.descriptor.variables + before).filter(\.isSecret).map(\.name))
@@ -172,11 +172,11 @@ extension CredentialSource {
     guard let file = addition.file else { return }
     try wrapping(CredentialError.system, File.createDirectory(home.userProviders))
     let path = home.userProviders + "/" + addition.identifier + ".yaml"
-    // A link, into a repository of such files, stays one.
+    // Write to the target of a symbolic link, for example in a dotfiles repository.
     try wrapping(CredentialError.system, File.replace(Path.resolved(path) ?? path, file))
   }
 
-  /// Asks the same for providers whose descriptors extend the installed one; returns the registrations that change.
+  /// Asks for consent to the descriptors that extend the installed one; returns the registrations that change.
   private func dependentProviders(
     of addition: ProviderAddition, _ accounts: Accounts, _ confirms: Consent
   ) throws(CredentialError) -> [String: Registration?] {
@@ -191,7 +191,7 @@ extension CredentialSource {
       let before = registration.agreement
       let keepsVariable = client.descriptor.variables.contains { $0.isSecret && registration.variables[$0.name] != nil }
       let now = Agreement(client, ownFiles: ownFiles(of: loaded))
-      // What extends the descriptor was agreed to as it was, also if nothing is kept for it.
+      // Descriptors that extend this one need consent for the change, even without stored secrets.
       let kept = KeptSecrets(
         accounts: try accounts.accounts(of: provider), clientSecret: registration.clientSecret != nil,
         variable: keepsVariable, login: true)

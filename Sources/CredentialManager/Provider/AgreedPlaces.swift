@@ -1,12 +1,12 @@
-import Descriptors
-import HTTP
-import JSON
-import OAuth
-import Text
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrOAuth
+import CredmgrText
 
-/// What templates become with the values that are constant for a registration.
+/// Fills templates with the values that are constant for a registration.
 ///
-/// A name without such a value stands as it is written: a field of an answer, a variable that is not set, a secret.
+/// Other names stay unfilled: answer fields, unset variables, and secrets.
 struct AgreedPlaces {
   let values: (String) -> String?
 
@@ -19,6 +19,15 @@ extension AgreedPlaces {
   init(_ client: Client, hiding hidden: Set<String>) {
     let all = client.values()
     values = { $0 == "client_secret" || hidden.contains($0) ? nil : all($0) }
+  }
+
+  /// With all values but secrets and fields of answers.
+  init(of client: Client) {
+    let descriptor = client.descriptor
+    // The default of a variable stands in the descriptor, whatever that calls it.
+    let hidden = descriptor.variables.filter { $0.isSecret && client.variables[$0.name] != $0.defaultValue }
+    let kept = descriptor.endpoints.values.flatMap(\.response.keep).map(\.name)
+    self.init(client, hiding: Set(kept + hidden.map(\.name)))
   }
 }
 
@@ -35,7 +44,8 @@ extension Agreement {
     }
     return .object([
       .init("client_id", .optional(clientIdentifier)), .init("places", .object(kinds)),
-      .init("settings", object(settings, list)), .init("own_files", .optional(ownFiles)),
+      .init("settings", object(settings, list)),
+      .init("written", written.map { object($0, JSONValue.string) } ?? .null), .init("own_files", .optional(ownFiles)),
       .init("secrets", list(secrets.sorted())),
       .init("shown_secrets", list(shownSecrets.sorted())),
       .init("claims", claims.map { .array($0.map(\.value)) } ?? .null),
@@ -53,6 +63,7 @@ extension Agreement {
         places[kind] = members.reduce(into: [:]) { $0[$1.name] = list($1.value) }
       }
       settings = (value["settings"]?.members ?? []).reduce(into: [:]) { $0[$1.name] = list($1.value) }
+      written = value["written"]?.members?.reduce(into: [:]) { $0[$1.name] = $1.value.text }
       ownFiles = value["own_files"]?.text
       if value["requires_issuer"] == .boolean(true) { settings["iss"] = ["required"] }
       secrets = Set(list(value["secrets"]) ?? [])
@@ -76,13 +87,13 @@ extension Agreement {
     for member in value["bounds"]?.members ?? [] { bounds[member.name] = member.value.text }
   }
 
-  /// What the first versions kept: the hosts of all kinds in one list.
+  /// Reads the first versions' format: one list with hosts of all kinds.
   init(destinations: [String]) {
     self.init(endpoints: destinations)
     isOfEarlierVersion = true
   }
 
-  /// Origins alone, of which no template is known.
+  /// Creates an agreement from origins alone, without templates.
   init(endpoints: [String]) { places[.endpoints] = Self.asWritten(endpoints) }
 
   private static func asWritten(_ texts: [String]) -> Places { texts.reduce(into: [:]) { $0[$1] = [$1] } }

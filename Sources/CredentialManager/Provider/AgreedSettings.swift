@@ -1,11 +1,11 @@
-import Cryptography
-import Descriptors
-import OAuth
-import YAML
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrOAuth
+import CredmgrYAML
 
 extension Client {
-  /// What protects a login and each secret, by the key of the descriptor. A value comes with those that are stronger,
-  /// so that each value of a stronger descriptor is among those of a weaker one.
+  /// The settings that protect a login and its secrets, by descriptor key. Each value includes all stronger values, so
+  /// a stronger descriptor's set is a subset of a weaker one's.
   var settings: [String: [String]] {
     func rule(_ isRequired: Bool) -> [String] { isRequired ? ["required"] : ["required", "optional"] }
     let page = descriptor.endpoints[.authorization]
@@ -19,9 +19,7 @@ extension Client {
     let proofs: [PKCEMethod] = [.s256Hexadecimal, .s256, .plain, .none]
     settings["pkce"] = proofs.prefix(max(proofs.firstIndex(of: descriptor.pkce) ?? 0, 1) + 1).map(\.rawValue)
     settings["client.authentication"] = authentications
-    let (sent, addressed) = secretsOfTemplates
-    settings["endpoints.parameters"] = sent
-    settings["endpoints.send"] = addressed
+    settings["endpoints.send"] = secretsInAddresses
     if case .query = descriptor.headerStyle.location {
       settings["header_style"] = ["header", "query"]
     } else {
@@ -38,47 +36,58 @@ extension Client {
     return settings
   }
 
-  /// The secrets that templates of the descriptor send to an endpoint, and those that stand in its address.
-  private var secretsOfTemplates: (sent: [String], addressed: [String]) {
+  /// The secrets inside an endpoint's address.
+  private var secretsInAddresses: [String] {
     let secrets = Agreement.protocolSecrets.union(descriptor.variables.filter(\.isSecret).map(\.name))
-    var (sent, addressed): (Set<String>, Set<String>) = ([], [])
+    var addressed: Set<String> = []
     for (kind, endpoint) in descriptor.endpoints {
       func named(_ templates: [Template]) -> [String] {
         templates.flatMap(\.names).filter(secrets.contains).map { kind.rawValue + ": " + $0 }
       }
-      let (inURL, inParameters) = (named([endpoint.url.template]), named(endpoint.parameters.compactMap(\.value)))
-      sent.formUnion(inURL + inParameters + named(endpoint.headers.map(\.value)))
-      addressed.formUnion(inURL)
+      addressed.formUnion(named([endpoint.url.template]))
       guard [.query, .fragment].contains(endpoint.send) else { continue }
-      addressed.formUnion(inParameters)
+      addressed.formUnion(named(endpoint.parameters.compactMap(\.value)))
       if kind.authenticates { addressed.insert(kind.rawValue + ": parameters") }
     }
-    return (sent.sorted(), addressed.sorted())
+    return addressed.sorted()
   }
 
-  /// What bounds an assertion that somebody else got hold of: a short life, and an identifier.
+  /// The limit on a stolen assertion: a short lifetime.
   private var assertionRules: [String] {
-    guard let assertion = descriptor.assertion else { return [] }
-    func drops(_ name: String) -> Bool { assertion.claims.contains { $0.name == name && $0.value == nil } }
-    var rules = drops("jti") ? ["without jti"] : []
-    if drops("exp") || assertion.lifetime > .seconds(3600) { rules.append("valid for more than an hour") }
-    return rules
+    (descriptor.assertion?.lifetime ?? .zero) > .seconds(3600) ? ["valid for more than an hour"] : []
   }
 
-  /// How the client shows who it is at any endpoint, the strongest way first.
+  /// The values of keys without a rule of their own, filled with variables, and the queries of addresses.
+  var written: [String: String] {
+    let all = AgreedPlaces(of: self)
+    let filled = AgreedPlaces { [descriptor] in descriptor.variable($0) == nil ? nil : all.values($0) }
+    var written = descriptor.agreedValues.mapValues { text in
+      (try? Template(parsing: text)).map { filled.texts(of: $0).joined(separator: " || ") } ?? text
+    }
+    written["assertion.claims.aud"] = nil  // A place.
+    for (kind, endpoint) in descriptor.endpoints where !kind.asksForConsent {
+      let template = endpoint.url.template
+      if template == kind.base.flatMap({ descriptor.endpoints[$0]?.url.template }) { continue }
+      let queries = filled.texts(of: template).compactMap { url in url.firstIndex(of: "?").map { String(url[$0...]) } }
+      if !queries.isEmpty { written["endpoints.\(kind.rawValue).url"] = queries.joined(separator: " || ") }
+    }
+    return written
+  }
+
+  /// The client authentication methods of all endpoints, strongest first.
   private var authentications: [String] {
     let ways: [ClientAuthentication] = [
       .privateKeyJWT, .clientSecretJWT, .clientSecretBasic, .clientSecretPost, .none, .accessToken,
     ]
     let used = Set(descriptor.endpoints.filter { $0.key.authenticates }.map { authentication(for: $0.value) })
     let signs: Set<ClientAuthentication> = used.isSubset(of: [.privateKeyJWT]) ? [] : [.clientSecretJWT]
-    // A secret in a header and one in a form are as good as each other.
+    // A secret in a header and one in a form are equally strong.
     return ways.filter { used.union(signs).union([.privateKeyJWT]).contains($0) }.map { way in
       [.clientSecretBasic, .clientSecretPost].contains(way) ? "client_secret" : way.rawValue
     }
   }
 
-  /// The endpoints whose answers have each secret.
+  /// The endpoints whose answers contain each secret.
   private var secretFields: [(ResponseField, [EndpointKind])] {
     var tokens = EndpointKind.allCases.filter(\.issuesToken)
     if descriptor.grants.contains(.implicit) { tokens.append(.authorization) }
@@ -98,30 +107,45 @@ extension EndpointKind {
 }
 
 extension Agreement {
-  /// The settings of a later agreement that were not agreed to, each by the weakest value. What the same files of the
-  /// person say changed with the program, which a stranger does not write.
-  func newSettings(in later: Agreement) -> [(key: String, value: String, before: String?)] {
+  /// Returns the weakest value of each setting in a later agreement that the user has not agreed to, and every other
+  /// value that differs. If the files are unchanged, the change came with the program, which the user trusts.
+  /// A leg may be dropped.
+  func newSettings(
+    in later: Agreement, _ descriptor: Descriptor?
+  ) -> [(key: String, value: String, before: String?)] {
     if let ownFiles, ownFiles == later.ownFiles { return [] }
-    return later.settings.sorted { $0.key < $1.key }.compactMap { key, values in
-      guard let agreed = settings[key], let value = values.last(where: { !agreed.contains($0) }) else { return nil }
-      return (key, value, agreed.last)
+    let weaker = later.settings.sorted { $0.key < $1.key }.compactMap { key, values in
+      settings[key].flatMap { agreed in
+        values.last { !agreed.contains($0) }.map { (key: key, value: $0, before: agreed.last) }
+      }
     }
+    guard let written, let now = later.written else { return weaker }
+    func isDropped(_ key: String) -> Bool {
+      guard let descriptor, now[key] == nil else { return false }
+      return EndpointKind.allCases.contains { kind in
+        key.hasPrefix("endpoints.\(kind.rawValue).") && descriptor.endpoints[kind] == nil
+      }
+    }
+    let other = Set(written.keys).union(now.keys).sorted().filter { written[$0] != now[$0] && !isDropped($0) }
+    return weaker + other.map { ($0, now[$0] ?? "(default)", written[$0] ?? "(default)") }
   }
 
-  /// The same with what an earlier version did not note, and what a new version of the program brought.
+  /// Adds the parts that an earlier version did not record or that came with a new version of the program.
   func completed(by now: Agreement) -> Agreement {
     var complete = isOfEarlierVersion ? now : self
     if isOfEarlierVersion, let claims { complete.claims = claims }
-    complete.settings = ownFiles == now.ownFiles ? now.settings : settings.merging(now.settings) { agreed, _ in agreed }
+    let isSame = ownFiles == now.ownFiles
+    complete.settings = isSame ? now.settings : settings.merging(now.settings) { agreed, _ in agreed }
+    if isSame || written == nil { complete.written = now.written }
     complete.ownFiles = now.ownFiles
     return complete
   }
 }
 
 extension DescriptorLibrary.Loaded {
-  /// Where a setting stands: for all endpoints, or at the first that has one of its own.
+  /// Returns the setting's place: its common value, or the first endpoint with its own; `nil` if it is not in the file.
   func place(ofSetting key: String) -> Place? {
-    let keys = key.split(separator: ".", maxSplits: 2).map(String.init)
+    let keys = key.split(separator: ".").map(String.init)
     let own = keys.first == "client" ? ["authentication"] : keys
     return place(of: keys)
       ?? EndpointKind.allCases.lazy.compactMap { place(of: ["endpoints", $0.rawValue] + own) }.first
@@ -129,12 +153,14 @@ extension DescriptorLibrary.Loaded {
 }
 
 extension CredentialSource {
-  /// A digest of the person's own files that a descriptor is made of, with the `file` that is about to be installed
-  /// and others as they are about to be; empty where all came with the program or the system.
+  /// Returns a digest of the user's and the administrator's files that make up a descriptor, including the `file` to
+  /// install and the new contents of others; empty if all files came with the program.
   func ownFiles(
     of loaded: DescriptorLibrary.Loaded, installing file: [UInt8]? = nil, replacing files: [String: [UInt8]] = [:]
   ) -> String {
-    let paths = ([loaded.path] + loaded.bases).filter { $0.hasPrefix(home.userProviders + "/") }
+    let paths = ([loaded.path] + loaded.bases).filter { path in
+      [home.userProviders, Home.systemFolder].contains { path.hasPrefix($0 + "/") }
+    }
     let texts = [file].compactMap(\.self) + paths.map { files[$0] ?? (try? home.readDescriptor($0)) ?? nil ?? [] }
     return texts.isEmpty ? "" : Hexadecimal.encode(HashAlgorithm.sha256.digest(Array(texts.joined(separator: [0]))))
   }

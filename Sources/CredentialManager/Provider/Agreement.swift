@@ -1,59 +1,62 @@
-import Descriptors
-import HTTP
-import OAuth
-import Text
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrText
 
-/// Where the credentials of a provider may go: computed from its descriptor, its variables and the registration, agreed
-/// to when the provider is added, and sealed with the registration. Every ``Route`` asks `permit` or `handOut`, which
-/// compare with it, whatever file the descriptor came from. Only this file makes a ``Permit``.
+/// The destinations allowed for a provider's credentials. They come from its descriptor, variables and registration.
+/// The user agrees when adding the provider, and the vault stores the agreement with the registration. Every ``Route``
+/// goes through `permit` or `handOut`, which check it. Only this file makes a ``Permit``.
 package struct Agreement: Sendable, Equatable {
-  /// What is agreed to. Each kind has places of its own: one that gets a token does not get the client's secret.
+  /// The kinds of destination. They are separate: a server that may get a token may not get the client's secret.
   package enum Kind: String, Sendable, CaseIterable {
-    case endpoints  // Origins that get the client's secret, codes, refresh tokens and assertions.
-    case presented  // Origins below `hosts`, to which a credential is presented.
-    case helpers  // Hosts of git and docker, which get tokens.
+    case endpoints  // Origins for the client's secret, codes, refresh tokens and assertions.
+    case presented  // Origins below `hosts`, which may receive a credential.
+    case helpers  // Hosts that git and docker send tokens to.
     case clusters  // Origins below `kubectl`.
-    case pages  // Origins where a person consents.
+    case pages  // Origins where the user consents.
     case redirect
-    case devicePage = "device_page"  // Where a device's code is entered (RFC 8628, 3.3), if the descriptor says it.
-    case deviceHosts = "device_hosts"  // Hosts of that page besides those of the endpoints.
+    case devicePage = "device_page"  // The page for the device code (RFC 8628, 3.3), if the descriptor names it.
+    case deviceHosts = "device_hosts"  // Hosts of that page other than endpoints' hosts.
     case issuer
-    case carried  // Names, other than the token's, whose values go with each request to the API.
-    case audience  // Whom an assertion is for (RFC 7523, 3), where that is not the token endpoint.
+    case carried  // Names of values, other than the token, sent with every API request.
+    case audience  // The audience of assertions (RFC 7523, 3), unless it is the token endpoint.
 
     static let ofOrigins: [Kind] = [.endpoints, .presented, .helpers, .clusters]
   }
 
-  /// What each template becomes, by the template as it is written. A name that has no value for the registration
-  /// stands as it is written: `https://{dc}.api.example`, `{instance_url}`.
+  /// The filled templates, by their text in the descriptor. Names without a value at registration stay unfilled:
+  /// `https://{dc}.api.example`, `{instance_url}`.
   typealias Places = [String: [String]]
 
-  var places: [Kind: Places] = [:]  // A kind of which the descriptor says nothing is not there.
-  /// The client that was agreed to (RFC 6749, 2.2); `nil` in a registration of an earlier version.
+  var places: [Kind: Places] = [:]  // Kinds that the descriptor does not mention are absent.
+  /// The client that the user agreed to (RFC 6749, 2.2); `nil` in a registration of an earlier version.
   package var clientIdentifier: String?
-  /// What protects a login and each secret, by the key of the descriptor (`Client.settings`).
+  /// The settings that protect a login and its secrets, by descriptor key (`Client.settings`).
   var settings: [String: [String]] = [:]
-  /// A digest of the person's own files of the descriptor; `nil` in a registration of an earlier version.
+  /// Everything else in the descriptor that is not harmless, by key (`Descriptor.agreedValues`); `nil` in an earlier
+  /// version's registration.
+  var written: [String: String]?
+  /// A digest of the descriptor's files that did not come with the program; `nil` in a registration of an earlier
+  /// version.
   var ownFiles: String?
   var secrets: Set<String> = []  // The names of the secret variables.
-  var shownSecrets: Set<String> = []  // Those that the descriptor does not call secret any more, as was agreed to.
-  /// The hosts at which helpers hand out tokens; `nil` in a registration of an earlier version.
+  var shownSecrets: Set<String> = []  // Formerly secret variables that the user agreed to show.
+  /// The hosts for which helpers return tokens; `nil` in a registration of an earlier version.
   package var claims: [HostClaim]?
   var bounds: OriginPattern.Bounds = [:]
-  var isOfEarlierVersion = false  // Whether an earlier version sealed this, which did not know all of the above.
+  var isOfEarlierVersion = false  // Whether an earlier version, which did not know all these fields, stored this.
 
   init(_ client: Client, ownFiles: String?) {
     self.init(client)
     self.ownFiles = ownFiles
+    written = client.written
   }
 
   package init(_ client: Client) {
     let descriptor = client.descriptor
     let kept = Set(descriptor.endpoints.values.flatMap(\.response.keep).map(\.name))
     for name in kept { bounds[name] = descriptor.patterns(ofKept: name).joined(separator: "\n") }
-    // The default of a variable stands in the descriptor, whatever that calls it.
-    let hidden = descriptor.variables.filter { $0.isSecret && client.variables[$0.name] != $0.defaultValue }
-    let filled = AgreedPlaces(client, hiding: kept.union(hidden.map(\.name)))
+    let filled = AgreedPlaces(of: client)
     func origins(_ templates: [Template]) -> Places {
       templates.reduce(into: [:]) { $0[$1.origin.text] = filled.origins(of: $1) }
     }
@@ -83,7 +86,7 @@ package struct Agreement: Sendable, Equatable {
   private static func claims(_ descriptor: Descriptor, with values: @escaping (String) -> String?) -> [HostClaim] {
     func claims(_ helper: HostClaim.Helper, _ hosts: [Template], username: Template, any: Bool = false) -> [HostClaim] {
       let username = (try? username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2"
-      // As git and docker name it: without the ordinary port.
+      // git and docker omit the default port.
       let authorities = hosts.compactMap { try? HostPattern.authority(URI(parsing: "https://" + $0.host(values))) }
       return authorities.map {
         HostClaim(helper: helper, host: $0, provider: descriptor.identifier, username: username, ignoresUsername: any)
@@ -93,7 +96,7 @@ package struct Agreement: Sendable, Equatable {
       + (descriptor.docker.map { claims(.docker, $0.hosts, username: $0.username) } ?? [])
   }
 
-  /// The names of the protocol's own secrets, without the token.
+  /// The names of the protocol's secrets, except the token.
   static let protocolSecrets: Set = ["client_secret", "refresh_token", "assertion", "id_token", "code", "device_code"]
 
   func texts(_ kind: Kind) -> [String] { Set((places[kind] ?? [:]).values.joined()).sorted() }
@@ -105,8 +108,8 @@ package struct Agreement: Sendable, Equatable {
     kinds.flatMap(texts).contains { OriginPattern($0).matches(uri, bounds) }
   }
 
-  /// Whether a credential may be given for a cluster: one below `kubectl`, else one below `hosts` or on this machine.
-  /// Where the descriptor says nothing of hosts, that is for the kubeconfig to say. `nil`: kubectl does not say which.
+  /// Whether a cluster may receive a credential: one below `kubectl`, or else one below `hosts` or on this machine. If
+  /// the descriptor names no hosts, the kubeconfig decides. `nil` means that kubectl names no cluster.
   func presents(toCluster uri: URI?) -> Bool {
     guard let uri else { return places[.clusters] == nil }
     guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else { return false }
@@ -115,8 +118,8 @@ package struct Agreement: Sendable, Equatable {
     return texts(kind).contains { OriginPattern($0).matches(cluster: uri, bounds) }
   }
 
-  /// The same with what the sealed templates become with the variables of one account, which a person gave for it. The
-  /// descriptor that is there now has no say in that.
+  /// Adds the stored templates, filled with the variables that the user gave for one account. The current descriptor
+  /// cannot add any.
   func widened(by client: Client) -> Agreement {
     let filled = AgreedPlaces(client, hiding: Set(bounds.keys))
     var wider = self
@@ -132,7 +135,7 @@ package struct Agreement: Sendable, Equatable {
 }
 
 extension Descriptor {
-  /// Whom an assertion is for, where one is made, and where that is not the token endpoint.
+  /// The audience of assertions; `nil` if none are made, or if it is the token endpoint.
   fileprivate var foreignAudience: Template? {
     let methods = [client.authentication] + endpoints.values.map(\.authentication)
     let templates = endpoints.values.flatMap { $0.parameters.compactMap(\.value) + $0.headers.map(\.value) }
@@ -141,29 +144,29 @@ extension Descriptor {
         || templates.contains(where: { $0.names.contains("assertion") })
     else { return nil }
     guard let claim = assertion?.claims.last(where: { $0.name == "aud" }) else { return issuer }
-    // Without an audience it is good everywhere.
+    // Every server accepts an assertion without an audience.
     return claim.value ?? Template(literal: "*")
   }
 }
 
 // MARK: Asking it
 
-/// A way on which a provider's credentials leave the vault.
+/// A command or feature that takes a provider's credentials out of the vault.
 package enum Route: String, Sendable, CaseIterable {
   case login, refresh, validate, logout, token, header, request, exec, library, browser
   case helper  // Another program asks in its own protocol, as git and docker do.
   case kubectl
-  case registration  // A client is registered at the provider, or deleted there (RFC 7591, RFC 7592).
+  case registration  // Registers or deletes a client at the provider (RFC 7591, RFC 7592).
 }
 
-/// To whom a token is handed.
+/// The receiver of a token.
 package enum Destination: Sendable {
-  case caller  // The person who asked, or a program that the person started: it is theirs to say where it goes.
-  case claimed(HostClaim)  // A host that another program asks about, as the sealed agreement claims it.
-  case server(URI?)  // A cluster that kubectl asks about; `nil` where it does not say which.
+  case caller  // The user, or a program that the user started, who decides where it goes.
+  case claimed(HostClaim)  // A host that another program asks about and that the agreement claims.
+  case server(URI?)  // A cluster that kubectl asks about; `nil` if kubectl does not name one.
 }
 
-/// A client that may use its secrets on one route. Whoever holds it has asked the agreement.
+/// A client that may use its secrets on one route. It exists only after a check of the agreement.
 package struct Permit: Sendable {
   package let route: Route
   package let client: Client
@@ -174,17 +177,17 @@ package struct Permit: Sendable {
     (self.route, self.client, self.agreement) = (route, client, agreement)
   }
 
-  /// What goes to a place: the client's secret, a code, a refresh token or an assertion, or only an access token.
+  /// `exchange` sends the client's secret, a code, a refresh token or an assertion; `presentation` only a token.
   enum Use { case exchange, presentation }
 
-  /// Asked of each request, page and server before anything goes there.
+  /// Throws unless the agreement allows this request, page or server. Called before anything is sent.
   func require(_ uri: URI, for use: Use = .exchange) throws(CredentialError) {
     guard agreement.covers(uri, as: use == .exchange ? [.endpoints] : [.presented, .endpoints]) else {
       throw .notAgreed(provider: provider, origin: uri.origin, route)
     }
   }
 
-  /// The same for a request that a person or a program makes with a credential.
+  /// Throws unless the user or a program may send the credential to this URL.
   func require(_ uri: URI, of credential: Credential) throws(CredentialError) {
     guard client.presents(credential, to: uri) else {
       throw .oauth(.foreignHost(HostPattern.authority(uri) ?? uri.scheme), provider: provider)
@@ -194,8 +197,8 @@ package struct Permit: Sendable {
 }
 
 extension CredentialSource {
-  /// Whether a provider's credentials may be used on a route: a place that is new in its descriptor throws
-  /// `.descriptorChanged`. `variables` are of one account, and go before the registered ones.
+  /// Returns permission to use a provider's credentials on a route. Throws `.descriptorChanged` if the descriptor names
+  /// a new place. `variables` of one account override the registered ones.
   package func permit(
     _ route: Route, _ provider: String, variables: [String: String] = [:]
   ) throws(CredentialError) -> Permit {
@@ -218,8 +221,8 @@ extension CredentialSource {
     return Permit(route, client: own, wider)
   }
 
-  /// An account with a token that is good, for whoever asks on this route. Where no descriptor is read, because the
-  /// token need not be refreshed, the sealed agreement is the answer.
+  /// Returns an account with a valid token to a caller on this route. If no refresh is needed, checks only the stored
+  /// agreement and reads no descriptor.
   package func handOut(
     _ name: String?, of provider: String, by route: Route, to destination: Destination,
     _ policy: RefreshPolicy = RefreshPolicy()
@@ -230,7 +233,7 @@ extension CredentialSource {
       guard claim.provider == provider else { throw .notAgreed(provider: provider, origin: claim.host, route) }
     case .server(let uri):
       let sealed = try accountsIfAny()?.registration(of: provider)?.agreement
-      // An earlier version did not note it: the descriptor tells, once it was compared.
+      // An earlier version did not record clusters, so compare the descriptor with the agreement and use it.
       let agreement =
         if let sealed, !sealed.isOfEarlierVersion { sealed } else { try permit(route, provider).agreement }
       guard agreement.presents(toCluster: uri) else {
@@ -243,7 +246,7 @@ extension CredentialSource {
     return account
   }
 
-  /// An account with variables or fields of its own belongs to the hosts that those make, and to no other.
+  /// Allows an account with its own variables or fields only at the hosts that they produce.
   private func require(
     _ destination: Destination, isOf account: Account, _ route: Route
   ) throws(CredentialError) {
@@ -258,10 +261,18 @@ extension CredentialSource {
       let registration = try accountsIfAny()?.registration(of: provider), let agreement = registration.agreement
     else { return }
     let client = try client(descriptor(provider).descriptor, registration, variables: credential.variables)
+    let registered = try self.client(client.descriptor, registration)
     let values = AgreedPlaces(values: client.values(for: credential))
+    let own = Set(client.variables.filter { registered.variables[$0.key] != $0.value }.keys)
+    func names(_ template: String) -> [String] { (try? Template(parsing: template))?.names ?? [] }
+    let isElsewhere = (agreement.places[.endpoints] ?? [:]).keys.contains { !own.isDisjoint(with: names($0)) }
+    // An account at another server must not use a variable host of the registered server.
+    func isOthers(_ template: String) -> Bool {
+      isElsewhere && !names(template).isEmpty && own.union(credential.kept.keys).isDisjoint(with: names(template))
+    }
     let isClaim = if case .claimed = destination { true } else { false }
     let kind: Agreement.Kind = isClaim ? .helpers : agreement.places[.clusters] == nil ? .presented : .clusters
-    guard let templates = agreement.places[kind]?.keys else { return }
+    guard let templates = agreement.places[kind]?.keys.filter({ !isOthers($0) }) else { return }
     if kind == .presented, uri.isLoopback { return }
     let origins = templates.compactMap { try? Template(parsing: $0) }.flatMap(values.origins)
     let isOwn = origins.contains { origin in
@@ -271,7 +282,7 @@ extension CredentialSource {
     guard isOwn else { throw .notAgreed(provider: provider, origin: uri.origin, route) }
   }
 
-  /// The agreement that a registration was sealed with, if the descriptor names nothing beyond it.
+  /// Returns the stored agreement; throws if the descriptor names anything beyond it.
   private func agreed(
     _ loaded: DescriptorLibrary.Loaded, client: Client, _ registration: Registration
   ) throws(CredentialError) -> Agreement {
@@ -279,9 +290,9 @@ extension CredentialSource {
     var agreed = now
     if let sealed = registration.agreement {
       try requireNothingNew(beyond: sealed, now, loaded, of: registration)
-      // Of an earlier version: from now on what the descriptor names is sealed, which is within the old hosts.
+      // For an earlier version, add what the descriptor names, which the check above limited to the agreed hosts.
       agreed = sealed.completed(by: now)
-      // Some of these took an issuer on another server unasked.
+      // Some earlier versions accepted an issuer on another server without asking.
       if sealed.ownFiles == nil, now.ownFiles != "",
         try OtherProviders(self, than: loaded.descriptor.identifier, isOwn: true)
           .peculiarities(of: client, loaded, beyond: nil).contains(where: { $0.kind == .issuer })
@@ -302,7 +313,7 @@ extension CredentialSource {
     return agreed
   }
 
-  /// What is dropped here stays agreed to: the sealed agreement goes on.
+  /// Throws if anything is new. Places that the descriptor dropped stay in the stored agreement.
   private func requireNothingNew(
     beyond agreement: Agreement, _ now: Agreement, _ loaded: DescriptorLibrary.Loaded, of registration: Registration
   ) throws(CredentialError) {
@@ -313,7 +324,7 @@ extension CredentialSource {
       provider: loaded.descriptor.identifier, file: own ?? loaded.path, isOwn: own != nil, places: new)
   }
 
-  /// The client of a provider that is being added: `confirms` was asked about each new place for what is kept.
+  /// Returns permission for a provider being added, if `confirms` accepts each new place for stored secrets.
   func consent(
     to loaded: DescriptorLibrary.Loaded, _ client: Client, ownFiles: String, replacing agreed: Agreement?,
     kept: KeptSecrets, confirms: Consent
@@ -323,7 +334,7 @@ extension CredentialSource {
     return Permit(.registration, client: client, now.widened(by: client))
   }
 
-  /// A client that was registered is deleted where it was registered (RFC 7592), and nowhere else.
+  /// Returns permission to delete a client only where it was registered (RFC 7592).
   func permitToDelete(
     _ provider: String, _ registered: Registration.Registered, at uri: URI
   ) throws(CredentialError) -> Permit? {

@@ -1,35 +1,35 @@
-import Descriptors
-import HTTP
-import JSON
-import OAuth
-import Text
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrOAuth
+import CredmgrText
 
-/// The descriptor of an issuer, as a file for people: each value with where it is from. Nothing of the metadata gets
-/// into it but what was read as a URL, a scope or a known name, written so that YAML reads it as that one text.
+/// A readable descriptor for an issuer that notes the origin of each value. It includes only metadata read as a URL, a
+/// scope or a known name, quoted so that YAML reads exactly that text.
 struct DiscoveredDescriptor {
   let text: String
 
-  /// - Parameter redirect: the default; the client of a provider that was added before keeps its own.
+  /// Creates the text. `redirect` is the default; a client added earlier keeps its own.
   init(_ metadata: AuthorizationServerMetadata, identifier: String, redirect: String) throws(MetadataError) {
     let grants = try Self.grants(metadata)
     let authentication = try Self.authentication(metadata)
     let hasRedirect = grants.contains(where: \.traits.redirects)
     var lines = [
-      "# What \(metadata.issuer.uri.withoutQueryAndFragment.text) says of itself, from",
+      "# Made from the metadata of \(metadata.issuer.uri.withoutQueryAndFragment.text) at",
       "# \(metadata.location.uri.text) (\(metadata.location.specification)).",
-      "# The names behind the values are those of the metadata.", "provider: \(Scalar.written(identifier))",
+      "# Each comment after a value names its source in the metadata.", "provider: \(Scalar.written(identifier))",
       "title: \(Scalar.written(metadata.issuer.uri.host ?? identifier))",
       "grant: [\(grants.map(\.rawValue).joined(separator: ", "))]", "",
     ]
     if hasRedirect {
       lines += [
         "variables:",
-        "  # Any port (RFC 8252, 7.3). With a provider that compares the whole, "
-          + "give one: " + redirect.exchanging("127.0.0.1/", for: "127.0.0.1:8417/"),
+        "  # Any port (RFC 8252, 7.3). If the provider compares the whole URI, "
+          + "set a port: " + redirect.exchanging("127.0.0.1/", for: "127.0.0.1:8417/"),
         "  redirect_uri:",
         "    default: \(redirect)",
         "    format: redirect",
-        "    help: the redirect URI exactly as it is registered",
+        "    help: the redirect URI exactly as registered",
         "",
       ]
     }
@@ -61,12 +61,12 @@ struct DiscoveredDescriptor {
     func answers(_ type: String) -> Bool { metadata.responseTypes?.contains(type) ?? true }
     var grants: [Grant] = []
     if types.contains("authorization_code"), answers("code") {
-      // Said to be there, and not there: that is no provider without it, but faulty metadata.
+      // Metadata that lists the grant but omits its endpoint is faulty.
       if !hasPage { throw .missing("authorization_endpoint") }
       if !hasToken { throw .missing("token_endpoint") }
       grants.append(.authorizationCode)
     }
-    // Who has an endpoint for devices, and does not list the grant, has only forgotten it (RFC 8628, 4).
+    // A server with a device endpoint supports the grant even if it does not list it (RFC 8628, 4).
     if metadata.endpoints[.deviceAuthorization] != nil, hasToken { grants.append(.deviceCode) }
     if types.contains("client_credentials"), hasToken { grants.append(.clientCredentials) }
     if grants.isEmpty, types.contains("implicit"), answers("token"), hasPage { grants.append(.implicit) }
@@ -74,7 +74,7 @@ struct DiscoveredDescriptor {
     return grants
   }
 
-  /// What a client with a secret of its own uses, the simplest first. A client without one shows nothing anyway.
+  /// The methods for a client with its own secret, simplest first. A client without one does not authenticate.
   private static let methods: [ClientAuthentication] = [
     .clientSecretBasic, .clientSecretPost, .none, .clientSecretJWT, .privateKeyJWT,
   ]
@@ -96,7 +96,7 @@ struct DiscoveredDescriptor {
     for kind in EndpointKind.allCases {
       guard let uri = metadata.endpoints[kind], let name = kind.metadataName else { continue }
       let value = Scalar.written(template(uri.text))
-      let foreign = uri.host == metadata.issuer.uri.host ? "" : ", on another host than the issuer"
+      let foreign = uri.host == metadata.issuer.uri.host ? "" : ", on a different host than the issuer"
       var own: String?
       if kind == .revocation { own = other(metadata.revocationMethods, than: authentication) }
       if kind == .introspection { own = other(metadata.introspectionMethods, than: authentication) }
@@ -119,17 +119,17 @@ struct DiscoveredDescriptor {
 
   private static func pkce(_ metadata: AuthorizationServerMetadata) -> [String] {
     guard let offered = metadata.codeChallengeMethods else {
-      return ["pkce: S256  # not told; a server passes over what it does not know (RFC 6749, 3.1)"]
+      return ["pkce: S256  # not in the metadata; servers ignore unknown parameters (RFC 6749, 3.1)"]
     }
     if offered.contains("S256") { return ["pkce: S256  # code_challenge_methods_supported"] }
-    // Metadata that was altered must not take the protection away (RFC 9700, 2.1.1).
+    // Altered metadata must not disable this protection (RFC 9700, 2.1.1).
     return [
-      "# code_challenge_methods_supported is without S256; a server passes over what it does not know (RFC 6749, 3.1).",
+      "# code_challenge_methods_supported lacks S256; servers ignore unknown parameters (RFC 6749, 3.1).",
       "pkce: S256",
     ]
   }
 
-  /// What makes a login one that is refreshed, and that names the person.
+  /// The scopes that allow refreshing and that name the user.
   private static let wanted = ["openid", "profile", "email", "offline_access"]
 
   private static let shownScopes = 100
@@ -137,7 +137,7 @@ struct DiscoveredDescriptor {
   private static func scopes(_ metadata: AuthorizationServerMetadata, hasRedirect: Bool) -> [String] {
     let hasIdentity = metadata.endpoints[.identity] != nil
     var requested = wanted.filter { metadata.scopes?.contains($0) ?? false }
-    // OpenID Connect Core 1.0, 5.3: without this scope, nobody is named.
+    // OpenID Connect Core 1.0, 5.3: the identity endpoint requires this scope.
     if requested.isEmpty, metadata.scopes == nil, hasIdentity { requested = ["openid"] }
     var lines = [""]
     if let scopes = metadata.scopes {
@@ -168,13 +168,13 @@ struct DiscoveredDescriptor {
     let uris = [metadata.issuer.uri, metadata.endpoints[.identity]].compactMap { $0 }
     var hosts: [String] = []
     for uri in uris {
-      // An IPv6 address has no place among hosts; then the endpoints' are meant.
+      // `hosts` cannot contain an IPv6 address; without entries, the endpoints' hosts apply.
       guard let host = uri.host, !host.hasPrefix("[") else { return [] }
       let authority = host + (uri.port.map { ":\($0)" } ?? "")
       if !hosts.contains(authority) { hosts.append(authority) }
     }
     return [
-      "", "# The hosts that a token is presented to; add those of the API that it is for.",
+      "", "# The hosts that receive the token. Add the hosts of the API.",
       "hosts: [\(hosts.map(Scalar.written).joined(separator: ", "))]",
     ]
   }

@@ -1,20 +1,20 @@
-import Cryptography
-import HTTP
-import OAuth
-import Platform
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrDescriptors
 
 package struct Discovery: Sendable {
   package let addition: ProviderAddition
   package let text: String
   package let location: String
-  /// Endpoints on other hosts than the issuer's, by their names in the metadata.
+  /// Endpoints on hosts other than the issuer's, by their names in the metadata.
   package let foreignEndpoints: [(name: String, host: String)]
 }
 
 extension CredentialSource {
-  /// Makes a descriptor of an issuer's metadata (RFC 8414; OpenID Connect Discovery 1.0). No redirect is followed:
-  /// metadata counts because it comes from the issuer's own host by TLS.
+  /// Makes a descriptor from an issuer's metadata (RFC 8414; OpenID Connect Discovery 1.0). Does not follow redirects,
+  /// because metadata is trusted only from the issuer's own host over TLS.
   package func discover(_ text: String, as name: String?) throws(CredentialError) -> Discovery {
     let issuer = try wrapping({ CredentialError.http($0, provider: text) }, Issuer(text))
     guard issuer.isSecure else { throw .discovery(.insecure("issuer", text: text), issuer: text) }
@@ -64,7 +64,7 @@ extension CredentialSource {
 // MARK: Registration
 
 extension CredentialSource {
-  /// Whether adding a provider registers a client: also anew, if its redirect, place or secret does not fit any more.
+  /// Whether adding a provider registers a client, also again if its redirect, endpoint or secret no longer fits.
   func registers(_ client: Client, given: String?, previous: Registration?) throws(CredentialError) -> Bool {
     guard given == nil, client.descriptor.client.identifier == nil, client.descriptor.endpoints[.registration] != nil
     else { return false }
@@ -84,8 +84,10 @@ extension CredentialSource {
       try client.registrationRequest(redirectURI: redirectURI, initialAccessToken: initialAccessToken, nonce: nonce)
     }
     let registration = try core(provider, client.clientRegistration(response))
-    secrets.learn(registration.secret)
-    secrets.learn(registration.accessToken)
+    // credmgr shows the identifier (RFC 6749, 2.2).
+    guard !secrets.reveals(registration.identifier) else {
+      throw .oauth(.malformedField(.registration, .clientID), provider: provider)
+    }
     return Registration(
       clientIdentifier: registration.identifier, clientSecret: registration.secret, variables: variables,
       registered: Registration.Registered(
@@ -105,7 +107,7 @@ extension CredentialSource {
     return switch redirect {
     case .loopback(let uri): uri.text
     case .elsewhere(let text): text
-    // What a descriptor shortens, a provider does not know.
+    // A provider does not know the descriptor's abbreviation.
     case .outOfBand: "urn:ietf:wg:oauth:2.0:oob"
     }
   }

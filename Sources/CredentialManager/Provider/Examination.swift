@@ -1,12 +1,12 @@
-import Descriptors
-import HTTP
-import OAuth
-import Platform
-import Text
-import Store
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrText
+import CredmgrStore
 
 extension CredentialSource {
-  /// Asks the Secret Service for the vault's key, as opening the vault does.
+  /// Gets the vault's key from the Secret Service, as opening the vault does.
   package func checkSecretService() throws(CredentialError) {
     let vault = try vault()
     if let item = try inStore(vault.secretServiceItem) { _ = try inStore(keys.secretService.lookup(item)) }
@@ -14,11 +14,11 @@ extension CredentialSource {
 
   package struct Reachability: Sendable {
     package let host: String
-    /// Its clock, where it says what it is; or why there was no answer.
+    /// The server's clock if it sends its date, or the reason for a missing answer.
     package let date: Result<Moment?, HTTPError>
   }
 
-  /// Asks each server of a provider's endpoints for an answer, whatever it is; no secret is sent.
+  /// Checks that each server of a provider's endpoints answers anything at all. Sends no secret.
   package func reach(_ provider: String) throws(CredentialError) -> [Reachability] {
     var results: [Reachability] = []
     for uri in try clientIfPossible(provider).origins {

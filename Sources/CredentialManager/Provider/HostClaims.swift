@@ -1,24 +1,24 @@
-import Cryptography
-import Descriptors
-import HTTP
-import JSON
-import OAuth
-import Platform
-import Text
-import Store
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrText
+import CredmgrStore
 
 package struct HostClaim: Sendable, Equatable {
   package enum Helper: String, Sendable, CaseIterable { case git, docker }
 
   package let helper: Helper
-  package let host: String  // The host, in lower case, with a port where it is not the ordinary one.
+  package let host: String  // In lowercase, with its port unless that is the default.
   package let provider: String
-  package let username: String  // The user name that goes with the token; `{account}` in it is the account's name.
-  package let ignoresUsername: Bool  // Whether a user name in an address says nothing about the account.
+  package let username: String  // The user name sent with the token; `{account}` is the account's name.
+  package let ignoresUsername: Bool  // Whether user names in URLs do not identify the account.
 
   package func username(for account: String) -> String { username.exchanging("{account}", for: account) }
 
-  /// Whether the user name that goes with the token is another one for each account.
+  /// Whether the user name sent with the token contains the account's name.
   package var namesAccount: Bool { username(for: "") != username }
 
   fileprivate var identifier: RecordIdentifier { Self.identifier(of: host, helper) }
@@ -45,7 +45,7 @@ extension HostClaim {
       ignoresUsername: value["ignores_username"] == .boolean(true))
   }
 
-  /// The claims in a host's record; `nil` for a record of an earlier version, which has only the first one.
+  /// Reads a host's record; `nil` if an earlier version wrote it, with only the first claim.
   fileprivate static func all(_ record: Record) -> [HostClaim]? {
     (try? JSONValue.parse(record.payload.revealBytes()))?.elements?.compactMap { HostClaim($0) }
   }
@@ -56,12 +56,12 @@ extension HostClaim {
   }
 }
 
-/// The hosts are part of each registration's agreement. A record for each host says which providers have it, so that a
-/// question reads one record; a last one, without a host, says that all registrations have theirs.
+/// The hosts are part of each registration's agreement. One record for each host names its providers, so a lookup reads
+/// one record. A final record without a host marks that all registrations have their hosts recorded.
 extension CredentialSource {
   private static let allClaimed = RecordIdentifier(kind: .host, provider: "", account: "")
 
-  /// The claims of a host, one for each provider that has it, in the order of the providers' identifiers.
+  /// Returns a host's claims, one for each provider, sorted by the providers' identifiers.
   package func claims(of host: String, for helper: HostClaim.Helper) throws(CredentialError) -> [HostClaim] {
     let host = host.lowercased()
     guard !host.isEmpty, let accounts = try accountsIfAny() else { return [] }
@@ -73,17 +73,17 @@ extension CredentialSource {
       if try accounts.record(Self.allClaimed) != nil { return [] }
     }
     let (claims, changes) = try claims(accounts)
-    // Of an earlier version's vault. Where that cannot be written, it is found out anew at the next question.
+    // Upgrade an earlier version's vault. If it is read-only, the next lookup computes this again.
     if let accounts = try? self.accounts(.readWrite) { _ = try? accounts.store.apply(changes) }
     return claims.filter { $0.host == host && $0.helper == helper }
   }
 
-  /// The git hosts of a provider, if a remote is at none of them: git would never ask for the provider's token there.
+  /// Returns a provider's git hosts if a remote is at none of them, because git would never request its token there.
   package func hostsElsewhere(
     _ remote: RemoteAddress?, of provider: String
   ) throws(CredentialError) -> [String]? {
     let hosts = try Set(hostClaims().filter { $0.helper == .git && $0.provider == provider }.map(\.host)).sorted()
-    // Another port may be that of SSH, and another name, such as `ssh.github.com`, too.
+    // SSH may use another port and another name, such as `ssh.github.com`.
     func name(_ host: String) -> URI? { (try? URI(parsing: "https://" + host))?.replacing(port: nil) }
     guard let remote = remote.flatMap({ name($0.host) }), !hosts.isEmpty,
       !hosts.contains(where: { name($0)?.isRelated(to: remote) ?? true })
@@ -95,7 +95,7 @@ extension CredentialSource {
     try accountsIfAny().map { accounts throws(CredentialError) in try claims(accounts).claims } ?? []
   }
 
-  /// Stores or removes registrations with their claims of hosts, together with `changes` without preconditions.
+  /// Stores or removes registrations with their host claims, together with `changes` without preconditions.
   func store(_ registrations: [String: Registration?], with changes: [Change]) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     while true {
@@ -108,7 +108,7 @@ extension CredentialSource {
         try accounts.store.apply(own + claims + changes)
         return
       } catch .conflict {
-        // Another process changed what is claimed meanwhile.
+        // Another process changed the claims meanwhile.
         continue
       } catch {
         throw .vault(error)
@@ -116,9 +116,8 @@ extension CredentialSource {
     }
   }
 
-  /// The claims of all registrations, of the `new` ones as they are about to be, and what brings the records up to
-  /// date. Those of an earlier version, which say nothing of hosts, get what their descriptors say now, if it can be
-  /// read.
+  /// Returns all registrations' claims, with the `new` registrations applied, and the changes that update the records.
+  /// Registrations of an earlier version, which have no hosts, get those of their current descriptors if readable.
   func claims(
     _ accounts: Accounts, replacing new: [String: Registration?] = [:]
   ) throws(CredentialError) -> (claims: [HostClaim], changes: [Change]) {
@@ -133,7 +132,7 @@ extension CredentialSource {
     for (provider, registration) in registrations.sorted(by: { $0.key < $1.key }) {
       guard let registration else { continue }
       if let own = registration.agreement?.claims {
-        // An export that somebody wrote may have those of others.
+        // A hand-written export may contain other providers' claims.
         claims += own.filter { $0.provider == provider }
       } else if let complete = completed(registration, provider) {
         claims += complete.agreement?.claims ?? []
@@ -153,7 +152,7 @@ extension CredentialSource {
         } else if let payload = wanted[record.identifier] {
           if payload == record.payload { wanted[record.identifier] = nil }
         } else if HostClaim.provider(record).map({ registrations.keys.contains($0) }) ?? true {
-          // Those of a registration that is damaged stay.
+          // Claims of a damaged registration stay.
           changes.append(.remove(record.identifier))
         }
       }
@@ -165,13 +164,13 @@ extension CredentialSource {
       } else {
         mark = try store.isLost(Self.allClaimed) ? .any : .absent
       }
-      // Its revision is that of all claims: two processes do not change them at once.
+      // This record's revision covers all claims, so two processes cannot change them at the same time.
       changes.append(isComplete ? .store(Secret("1"), as: Self.allClaimed, if: mark) : .remove(Self.allClaimed))
       return (claims, changes)
     }
   }
 
-  /// With the hosts that the descriptor claims now, without those to which nobody agreed.
+  /// Adds the hosts that the descriptor claims now, except those that the user has not agreed to.
   private func completed(_ registration: Registration, _ provider: String) -> Registration? {
     guard let loaded = try? home.library.load(provider), let client = try? client(loaded.descriptor, registration)
     else { return nil }

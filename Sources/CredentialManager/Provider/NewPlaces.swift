@@ -1,58 +1,59 @@
-import Descriptors
-import HTTP
-import OAuth
-import Text
-import YAML
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrText
+import CredmgrYAML
 
-/// A place that a descriptor names, and to which nobody agreed.
+/// A place in a descriptor that the user has not agreed to.
 package struct NewPlace: Sendable, Equatable {
   package enum Kind: Sendable, Equatable {
     case secrets  // Gets the client's secret and tokens.
     case tokens
-    case redirect  // Gets the code, or the token, of a login.
-    case scheme(owner: String)  // The same in the place of another application.
-    case borrower(owner: String, page: String)  // Gets what a person gives on another provider's page.
-    case devicePage  // Where a person enters a device's code.
-    case othersDevicePage(owner: String)  // The same, at another provider.
-    case issuer  // Whose answers are taken.
-    case anyIssuer  // Answers of any issuer are taken.
-    case audience  // Can use assertions of the client.
-    case shownSecret  // A variable that was secret, and is shown.
-    case setting(String)  // A key whose value protects less, or takes a secret from another place.
+    case redirect  // Gets the code or token of a login.
+    case scheme(owner: String)  // As `redirect`, replacing another application.
+    case borrower(owner: String, page: String)  // Gets what the user enters on another provider's page.
+    case devicePage  // The page where the user enters a device code.
+    case othersDevicePage(owner: String)  // As `devicePage`, at another provider.
+    case issuer  // An issuer whose answers count.
+    case anyIssuer  // Answers of any issuer count.
+    case audience  // Can use the client's assertions.
+    case shownSecret  // A variable that was secret and is now shown.
+    case setting(String)  // A key whose new value protects less or moves a secret.
+    case value(String)  // A key with another value, which no other rule compares.
   }
 
   package let kind: Kind
   package var isBorrowed: Bool { if case .borrower = kind { true } else { false } }
-  package let name: String  // An origin over TLS without its scheme.
-  package let before: [String]  // What was agreed to and is not named any more.
-  package let place: Place?  // Where the descriptor names it; `nil` where no line does.
+  package let name: String  // Without its scheme if that is `https`.
+  package let before: [String]  // Agreed places that are no longer named.
+  package let place: Place?  // The line in the descriptor; `nil` if there is none.
 }
 
-/// What a provider keeps when it is added anew, and what would go to the places of its new descriptor.
+/// The stored secrets of a provider that is being added again, which the new descriptor could send elsewhere.
 struct KeptSecrets {
   var accounts: [Account] = []
   var clientSecret = false
   var variable = false
-  var login = false  // A login that was interrupted may have a token.
+  var login = false  // Whether an interrupted login may have a token.
 
   var isEmpty: Bool { accounts.isEmpty && !clientSecret && !variable && !login }
-  /// A secret variable goes wherever a token does.
+  /// A secret variable goes to the same places as a token.
   var subject: NewPlace.Kind { accounts.isEmpty && !variable && !login ? .secrets : .tokens }
 }
 
 extension Agreement {
-  /// What a later agreement has beyond this one. Fewer places are fine, and so is an issuer that was not known before.
+  /// Returns what a later agreement adds to this one. Fewer places are fine, and so is a first issuer.
   ///
-  /// The descriptor of the later one tells where a place stands, and what it calls secret; of two sealed agreements,
-  /// there is none. `variables` are the registered ones. Where the later one is not sealed, this one goes on to bound
-  /// the clusters.
+  /// The later agreement's descriptor, if there is one, provides each place's line and says which variables are secret.
+  /// `variables` are the registered ones. If the later agreement has not been stored, this one still limits the
+  /// clusters.
   func newPlaces(
     in later: Agreement, _ loaded: DescriptorLibrary.Loaded? = nil, variables: [String: String] = [:],
     for subject: NewPlace.Kind = .tokens, isSealedAnew: Bool = true
   ) -> [NewPlace] {
     var new: [NewPlace] = []
     func add(_ kind: NewPlace.Kind, _ name: String, before: [String], at place: Place?) {
-      // What gets the client's secret stands first, and gets tokens as well.
+      // Places for the client's secret come first, and get tokens as well.
       if new.contains(where: { $0.name == name && [kind, .secrets].contains($0.kind) }) { return }
       new.append(NewPlace(kind: kind, name: name, before: before, place: place))
     }
@@ -66,15 +67,14 @@ extension Agreement {
     for origin in later.texts(.endpoints) where !includes(origin, of: later, as: [.endpoints]) {
       add(.secrets, origin: origin)
     }
-    let areCarried = !Self.protocolSecrets.isDisjoint(with: later.texts(.carried))
     for origin in later.texts(.presented) where !includes(origin, of: later, as: [.presented, .endpoints]) {
-      add(areCarried ? .secrets : .tokens, origin: origin)
+      add(later.presentsSecrets ? .secrets : .tokens, origin: origin)
     }
     if subject == .tokens {
       for origin in isSealedAnew || later.places[.clusters] != nil ? newClusters(in: later) : [] {
         add(.tokens, origin: origin)
       }
-      // What is claimed is what the templates became, unless somebody wrote the agreement.
+      // Claims match the filled templates, unless the agreement was edited by hand.
       let claimed = (later.claims ?? []).flatMap { OriginPattern.texts(of: $0.host) }
       for origin in later.texts(.helpers) + claimed
       where !includes(origin, of: later, as: [.helpers, .presented, .endpoints]) { add(.tokens, origin: origin) }
@@ -83,7 +83,7 @@ extension Agreement {
     for text in later.texts(.redirect) where !isHarmless(redirect: text, of: later, variables: variables) {
       add(.redirect, text, before: texts(.redirect), at: key("redirect"))
     }
-    for text in later.texts(.devicePage) where !texts(.devicePage).contains(text) && !isWithinOldHosts(text) {
+    for text in later.texts(.devicePage) where !texts(.devicePage).contains(text) && !isOwnPage(text) {
       add(.devicePage, text, before: texts(.devicePage), at: key("device", "verification_uri_complete"))
     }
     let (issuers, laterIssuers) = (texts(.issuer), later.texts(.issuer))
@@ -99,13 +99,26 @@ extension Agreement {
       add(.shownSecret, name, before: [], at: key("extra_headers") ?? key("header_style"))
     }
     for name in shownSecrets(in: later, loaded) { add(.shownSecret, name, before: [], at: key("variables", name)) }
-    for (key, value, before) in newSettings(in: later) {
-      add(.setting(key), value, before: [before].compactMap(\.self), at: loaded?.place(ofSetting: key))
+    for (key, value, before) in newSettings(in: later, loaded?.descriptor) {
+      add(
+        later.settings[key] == nil ? .value(key) : .setting(key), value, before: [before].compactMap(\.self),
+        at: loaded?.place(ofSetting: key))
     }
     return new
   }
 
-  /// The secret variables that are shown later. A registration marks what was secret, so the descriptor has to say it.
+  /// Whether API requests contain another secret besides the access token or instead of it.
+  private var presentsSecrets: Bool {
+    let fields = settings["response.fields.access_token"] ?? []
+    let refreshing = settings["response.fields.refresh_token"] ?? []
+    let isExchanged = fields.contains { field in
+      let name = field.split(separator: ".").last ?? ""
+      return refreshing.contains(field) || name != "id_token" && Self.protocolSecrets.contains(String(name))
+    }
+    return isExchanged || !secrets.union(Self.protocolSecrets).isDisjoint(with: texts(.carried))
+  }
+
+  /// Returns the variables that the later descriptor no longer calls secret; its registration still does.
   private func shownSecrets(in later: Agreement, _ loaded: DescriptorLibrary.Loaded?) -> [String] {
     secrets.subtracting(shownSecrets).filter { name in
       guard let loaded else { return !later.secrets.contains(name) || later.shownSecrets.contains(name) }
@@ -113,7 +126,7 @@ extension Agreement {
     }.sorted()
   }
 
-  /// Where tokens may go, in all ways.
+  /// All origins that may get tokens.
   var origins: [String] { Set(Kind.ofOrigins.flatMap(texts)).sorted() }
 
   private func origins(writtenAs template: Template) -> [String] {
@@ -130,7 +143,7 @@ extension Agreement {
     return later.texts(kind).filter { !includes($0, of: later, as: agreed) }
   }
 
-  /// Whether an origin of a later agreement is one that was agreed to for these kinds, with the same bounds.
+  /// Whether the user agreed to a later agreement's origin for these kinds, with the same bounds.
   func includes(_ origin: String, of later: Agreement, as kinds: [Kind]) -> Bool {
     let other = OriginPattern(origin)
     let isBounded = other.names.allSatisfy { name in
@@ -139,15 +152,15 @@ extension Agreement {
     return isBounded && kinds.flatMap(texts).contains { OriginPattern($0).includes(other) }
   }
 
-  /// Whether a redirect was agreed to, comes back to this machine, shows the code to the person, or was not noted once.
+  /// Whether a redirect was agreed to, returns to this machine, shows the code to the user, or predates agreements.
   private func isHarmless(redirect text: String, of later: Agreement, variables: [String: String]) -> Bool {
     if texts(.redirect).contains(text) || text == "oob" || text == "urn:ietf:wg:oauth:2.0:oob" { return true }
-    // Another address of loopback may be another user's: nothing listens there.
+    // credmgr does not listen at other loopback addresses, so they may belong to another user.
     if let uri = try? URI(parsing: text), uri.scheme == "http", ["127.0.0.1", "localhost", "[::1]"].contains(uri.host) {
       return true
     }
     guard isOfEarlierVersion, places[.redirect] == nil else { return false }
-    // An earlier version did not note it. Its hosts have a page elsewhere, and a variable's value is the person's own.
+    // An earlier version did not record it. Accept a page on the old hosts, or one that the user's own variables name.
     let names = later.places[.redirect]?.keys.flatMap { (try? Template(parsing: $0))?.names ?? [] } ?? []
     return isWithinOldHosts(text) || (!names.isEmpty && names.allSatisfy { variables[$0] != nil })
       || SchemeHandler.scheme(of: text).map { !["http", "https"].contains($0) } == true
@@ -157,11 +170,26 @@ extension Agreement {
     isOfEarlierVersion && OriginPattern.texts(of: text).allSatisfy { includes($0, of: self, as: [.endpoints]) }
   }
 
+  /// Whether a page for device codes is at an endpoint, or is the answer's page, which each login checks.
+  private func isOwnPage(_ text: String) -> Bool {
+    text.hasPrefix("{verification_uri}")
+      || OriginPattern.texts(of: text).allSatisfy { includes($0, of: self, as: [.endpoints]) }
+  }
+
+  /// Adds the agreed clusters, if the descriptor names neither clusters nor hosts.
+  func keepingClusters(of agreed: Agreement?) -> Agreement {
+    var kept = self
+    if places[.clusters] == nil, places[.presented] == nil {
+      kept.places[.clusters] = agreed?.places[.clusters] ?? agreed?.places[.presented]
+    }
+    return kept
+  }
+
   static func withoutScheme(_ origin: String) -> String {
     origin.firstPlace(of: "://").map { String(origin[$0.upperBound...]) } ?? origin
   }
 
-  /// A person knows an origin by its host. The scheme shows where nothing else is new.
+  /// Returns the host, which users recognize. Adds the scheme only if nothing else is new.
   private func shown(_ origin: String) -> String {
     let name = Self.withoutScheme(origin)
     let isKnown = origins.contains { $0 != origin && Self.withoutScheme($0) == name }
@@ -170,16 +198,16 @@ extension Agreement {
 }
 
 extension CredentialSource {
-  /// Asked before what is kept for a provider can go to places to which nobody agreed.
-  package typealias Consent = (_ accounts: [String], _ places: [NewPlace]) -> Bool
+  /// Asks the user before stored secrets can go to new places.
+  package typealias Consent = (_ provider: String, _ accounts: [String], _ places: [NewPlace]) -> Bool
 
-  /// The person's own file that a descriptor is made of; `nil` where all came with the program or the system.
+  /// Returns the user's own file in a descriptor; `nil` if all files came with the program or the system.
   func ownFile(of loaded: DescriptorLibrary.Loaded) -> String? {
     ([loaded.path] + loaded.bases).first { $0.hasPrefix(home.userProviders + "/") }
   }
 
-  /// A descriptor is a file that strangers send each other: one that takes the place of another must not carry existing
-  /// secrets to new places unasked. Where nobody noted what was `agreed`, the descriptor in force tells.
+  /// Asks for consent, because strangers share descriptors, and a replacement must not send existing secrets to new
+  /// places. Without a recorded agreement, compares with the current descriptor.
   func requireConsent(
     _ loaded: DescriptorLibrary.Loaded, _ client: Client, _ now: Agreement, replacing agreed: Agreement?,
     kept: KeptSecrets, confirms: Consent
@@ -187,16 +215,19 @@ extension CredentialSource {
     guard !kept.isEmpty else { return }
     let provider = client.descriptor.identifier
     let previous = try accountsIfAny()?.registration(of: provider) ?? Registration(clientIdentifier: "")
-    // A descriptor that cannot be read any more tells nothing: then every place is new.
+    // If the current descriptor is unreadable, every place is new.
     let agreed = agreed ?? sealed(previous, of: provider)
-    let places = agreed.newPlaces(in: now, loaded, variables: previous.variables, for: kept.subject)
+    let places = agreed.newPlaces(
+      in: now.keepingClusters(of: agreed), loaded, variables: previous.variables, for: kept.subject)
     guard !places.isEmpty else { return }
     let names = kept.accounts.map(\.name)
-    if !confirms(names, places) { throw .destinationChange(provider: provider, accounts: names, places: places) }
+    if !confirms(provider, names, places) {
+      throw .destinationChange(provider: provider, accounts: names, places: places)
+    }
   }
 
-  /// The places that `add` would ask about if this descriptor replaced the one that was added before. Throws where
-  /// nobody can tell: the vault is locked, a variable has no value.
+  /// Returns the places that `add` would ask about if this descriptor replaced the added one. Throws if they are
+  /// unknown, because the vault is locked or a variable has no value.
   package func newPlaces(
     of provider: String, _ bytes: [UInt8], named file: String
   ) throws(CredentialError) -> [NewPlace] {
@@ -212,7 +243,7 @@ extension CredentialSource {
       kept: KeptSecrets(
         accounts: existing.accounts(of: addition.identifier), clientSecret: previous.clientSecret != nil,
         variable: keepsSecretVariable(addition, previous, given: [:]))
-    ) { _, places in
+    ) { _, _, places in
       found = places
       return true
     }

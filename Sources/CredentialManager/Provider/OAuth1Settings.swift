@@ -1,7 +1,7 @@
-import Descriptors
-import OAuth
+import CredmgrDescriptors
+import CredmgrOAuth
 
-/// What protects a login and the secrets of OAuth 1.0a (RFC 5849), as ``Client/settings`` has it.
+/// The settings that protect a login and the secrets of OAuth 1.0a (RFC 5849), for ``Client/settings``.
 extension Client {
   var signatureSettings: [String: [String]] {
     guard descriptor.grants.contains(.oauth1) else { return [:] }

@@ -1,14 +1,14 @@
-import Descriptors
-import HTTP
-import OAuth
-import Text
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrText
 
-/// An origin (RFC 6454, 4) as an agreement writes it: `https://api.example`, `https://*.example:8443`,
-/// `https://{dc}.api.example`; a place alone, `{instance_url}`, is any origin that the provider says.
+/// An origin (RFC 6454, 4) as written in an agreement: `https://api.example`, `https://*.example:8443`,
+/// `https://{dc}.api.example`. A variable alone, `{instance_url}`, is any origin that the provider returns.
 ///
-/// Agreements of earlier versions have hosts alone: those mean https, and http on loopback.
+/// Earlier versions stored only hosts, which mean https, and also http on loopback.
 struct OriginPattern {
-  /// The fields of answers that are kept, each with the expressions, one a line, that its value has to match.
+  /// The kept answer fields, each with the expressions, one per line, that its value must match.
   typealias Bounds = [String: String]
 
   private let text: String
@@ -36,8 +36,8 @@ struct OriginPattern {
     host = String(rest)
   }
 
-  /// The origin of a text that is a URL or, as an entry of `hosts`, a host. Both may have places in them. A host of
-  /// loopback is reached without TLS as well.
+  /// Returns the origins of a text that is a URL or an entry of `hosts`. Both may contain variables. A loopback host
+  /// also works without TLS.
   static func texts(of text: String) -> [String] {
     if let uri = try? URI(parsing: text), uri.host != nil { return [uri.origin] }
     let (scheme, rest): (String?, Substring) =
@@ -51,7 +51,7 @@ struct OriginPattern {
     return uri.port == nil ? ["http://" + host, "https://" + host] : ["http://" + host]
   }
 
-  /// A host, and a port, up to a path, in lower case; what is inside of a place stays, and ends nothing.
+  /// Returns the host and port in lowercase. Variables stay unchanged, whatever characters they contain.
   private static func authority(_ text: Substring) -> String {
     var (result, depth) = ("", 0)
     for character in text {
@@ -66,8 +66,8 @@ struct OriginPattern {
 
   private func defaultPort(for other: String?) -> UInt16 { (scheme ?? other) == "http" ? 80 : 443 }
 
-  /// Whether whoever agreed to this one agreed to the other one. The same port over TLS is no less than without. What
-  /// stands as it is written is only the very same.
+  /// Whether agreeing to this origin includes the other. At the same port, http includes https. An origin with unfilled
+  /// variables includes only itself.
   func includes(_ other: OriginPattern) -> Bool {
     if text.utf8.elementsEqual(other.text.utf8) { return true }
     guard names.isEmpty, !other.isWhole else { return false }
@@ -76,7 +76,7 @@ struct OriginPattern {
     return host == other.host || (host.hasPrefix("*.") && other.host.hasSuffix(host.dropFirst()))
   }
 
-  /// Whether a request to a URL is one to this origin. A place stands for what its field may be.
+  /// Whether a URL is at this origin. A variable matches every value that its field may have.
   func matches(_ uri: URI, _ bounds: Bounds) -> Bool {
     guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback), let name = uri.host else { return false }
     if isWhole {
@@ -90,12 +90,12 @@ struct OriginPattern {
     return Self.matches(name[...], template.parts[...], within: bounds, isAll: template.parts.count == 1)
   }
 
-  /// The same for a cluster. Clusters have no ordinary port: without one here, any port of the host is meant.
+  /// Whether a cluster is at this origin. Clusters have no default port, so without a port here, any port matches.
   func matches(cluster uri: URI, _ bounds: Bounds) -> Bool {
     !isWhole && (matches(uri, bounds) || (port == nil && matches(uri.replacing(port: nil), bounds)))
   }
 
-  /// Whether a field may be a base URL, or a host, at the origin of a URL.
+  /// Whether a field may be a base URL or a host at the URL's origin.
   private static func isBase(_ uri: URI, of term: Template.Term, within bounds: Bounds) -> Bool {
     if case .literal(let text) = term { return texts(of: text).contains { OriginPattern($0).matches(uri, [:]) } }
     guard let patterns = patterns(of: term, bounds) else { return false }
@@ -120,8 +120,8 @@ struct OriginPattern {
     }
   }
 
-  /// Whether a field may be these labels of a host. Without an expression it is one label, unless it is all of the
-  /// host. A host is in lower case, whatever the answer had.
+  /// Whether a field may be these labels of a host. A field without an expression is one label, or the whole host.
+  /// Matches in both cases, because hosts are in lowercase here but may not be in the answer.
   private static func isPiece(
     _ value: Substring, of term: Template.Term, within bounds: Bounds, isAll: Bool
   ) -> Bool {
@@ -135,7 +135,7 @@ struct OriginPattern {
     }
   }
 
-  /// The expressions of a field; `nil` where no answer fills the place.
+  /// Returns a field's expressions; `nil` if no answer provides the value.
   private static func patterns(of term: Template.Term, _ bounds: Bounds) -> [String]? {
     switch term {
     case .name(let name): bounds[name]?.split(separator: "\n").map(String.init)

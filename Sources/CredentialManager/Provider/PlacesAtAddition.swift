@@ -1,8 +1,8 @@
-import HTTP
-import OAuth
+import CredmgrHTTP
+import CredmgrOAuth
 
 extension CredentialSource {
-  /// What a person agrees to by adding a provider: where its credentials may go, and whose answers count.
+  /// Returns what a user agrees to by adding a provider: where credentials may go, and whose answers count.
   package func agreedPlaces(of provider: String) throws(CredentialError) -> [NewPlace] {
     guard let registration = try accountsIfAny()?.registration(of: provider), let agreement = registration.agreement
     else { return [] }
@@ -19,7 +19,7 @@ extension CredentialSource {
     {
       add(.redirect, text)
     }
-    // One on a server of the provider says nothing new.
+    // An issuer on one of the provider's servers adds nothing.
     if let issuer = agreement.issuer, let host = try? HostPattern.authority(URI(parsing: issuer)),
       !places.contains(where: { $0.name == host })
     {

@@ -1,34 +1,34 @@
-import Cryptography
-import JSON
-import Descriptors
-import OAuth
-import Text
+import CredmgrCryptography
+import CredmgrJSON
+import CredmgrDescriptors
+import CredmgrOAuth
+import CredmgrText
 
-/// What the person registered at a provider, as the vault keeps it: the client (RFC 6749, 2) and the variables' values.
+/// The user's registration at a provider in the vault: the client (RFC 6749, 2) and the variables' values.
 package struct Registration: Sendable, Equatable {
-  package var clientIdentifier: String  // The client identifier, or consumer key.
-  package var clientSecret: Secret?  // The client secret, consumer secret, or private key as PEM.
+  package var clientIdentifier: String  // For OAuth 1.0a, the consumer key.
+  package var clientSecret: Secret?  // Also a consumer secret, or a private key as PEM.
   package var variables: [String: String] = [:]
-  /// Sent where the descriptor has none of its own; `nil`: the one of earlier versions, which all providers shared.
+  /// Used if the descriptor has none; `nil` for the shared redirect of earlier versions.
   package var redirect: String?
-  package var registered: Registered?  // How the client came about, where the provider registered it at our request.
-  /// Where tokens and the secret may go, as the person agreed to it. `nil` where nobody noted it.
+  package var registered: Registered?  // The provider's answer, if credmgr registered the client.
+  /// The destinations for tokens and secrets that the user agreed to; `nil` if not recorded.
   package var agreement: Agreement?
 
-  /// What a provider answered that registered a client (RFC 7591, 3.2.1), beside identifier and secret.
+  /// A provider's answer to a client registration (RFC 7591, 3.2.1), without identifier and secret.
   package struct Registered: Sendable, Equatable {
     package var place: String
     package var redirectURI: String?
-    package var authentication: ClientAuthentication?  // `nil` where the provider did not say.
-    package var secretExpiresAt: Moment?  // `nil` for never.
-    package var accessToken: Secret?  // What the registration is read, changed and deleted with (RFC 7592, 3).
-    package var uri: String?  // Where that is done (RFC 7592, 3).
+    package var authentication: ClientAuthentication?  // `nil` if the provider did not say.
+    package var secretExpiresAt: Moment?  // `nil` if it never expires.
+    package var accessToken: Secret?  // Reads, changes and deletes the registration (RFC 7592, 3).
+    package var uri: String?  // The address for these requests (RFC 7592, 3).
   }
 }
 
 extension Registration {
-  /// The descriptor as it is for this client: what the provider says of it goes before what the descriptor says of all,
-  /// and a variable that was secret stays secret.
+  /// Returns the descriptor for this client. The provider's answer overrides the descriptor, and a secret variable
+  /// stays secret.
   package func applied(to descriptor: Descriptor) -> Descriptor {
     var descriptor = descriptor
     if let method = registered?.authentication { descriptor.client.authentication = method }
@@ -40,16 +40,16 @@ extension Registration {
     return descriptor
   }
 
-  /// Whether it comes back to credmgr, as each one does that was not written by somebody else.
+  /// Whether the redirect returns to credmgr. Only a hand-written one might not.
   var hasOwnRedirect: Bool {
     redirect.map { $0 == Descriptor.sharedRedirect || $0.hasPrefix(Descriptor.sharedRedirect + "/") } ?? true
   }
 
-  /// Notes what is agreed to. A value that was secret stays so, although the descriptor does not call it that any more.
+  /// Records the agreement. A secret variable stays secret, even if the descriptor no longer says so.
   mutating func seal(_ descriptor: Descriptor, _ client: Client, ownFiles: String) {
     var agreement = Agreement(client, ownFiles: ownFiles)
     agreement.shownSecrets = agreement.secrets.subtracting(descriptor.variables.filter(\.isSecret).map(\.name))
-    self.agreement = agreement
+    self.agreement = agreement.keepingClusters(of: self.agreement)
   }
 
   var encoded: Secret {

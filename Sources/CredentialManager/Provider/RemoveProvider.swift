@@ -1,24 +1,24 @@
-import Descriptors
-import HTTP
-import OAuth
-import Platform
-import Text
-import Store
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrText
+import CredmgrStore
 
 package struct ProviderRemoval: Sendable, Equatable {
   package enum RegisteredClient: Sendable, Equatable {
     case deleted(String)
-    case kept  // It stays: the provider has no way to delete it, or was not to be asked.
+    case kept  // The provider cannot delete it, or was not asked to.
   }
 
-  package let client: RegisteredClient?  // `nil` where the person brought the client.
-  /// The descriptor that the identifier stands for from now on; `nil` where there is none.
+  package let client: RegisteredClient?  // `nil` if the user supplied the client.
+  /// The descriptor that the identifier refers to from now on; `nil` if none does.
   package let successor: String?
 }
 
 extension CredentialSource {
-  /// Removes the registration and the person's own descriptor. A client that was registered at our request is deleted
-  /// at the provider before (RFC 7592, 2.3), unless `keepsRemote`. When this throws, nothing is changed here.
+  /// Removes the registration and the user's own descriptor. First deletes a client that credmgr registered at the
+  /// provider (RFC 7592, 2.3), unless `keepsRemote`. If this throws, local data is unchanged.
   package func remove(_ provider: String, keepsRemote: Bool) throws(CredentialError) -> ProviderRemoval {
     let path = home.userProviders + "/" + provider + ".yaml"
     let hasFile = File.exists(path) || File.isLink(path)
@@ -36,7 +36,7 @@ extension CredentialSource {
     for id in try existing?.pending(of: provider) ?? [] where existing?.store.isLocked(id) == true {
       throw .loginUnderWay(provider: provider, account: id.name)
     }
-    // What is damaged says nothing of a client, and goes as well.
+    // A damaged registration names no client, so just remove it.
     let registration = try? existing?.registration(of: provider)
     let client = try deleteClient(registration, of: provider, keepsRemote: keepsRemote)
     if existing != nil { try forget(provider) }
@@ -44,7 +44,7 @@ extension CredentialSource {
     return ProviderRemoval(client: client, successor: home.library.path(of: provider))
   }
 
-  /// The descriptor goes after this: another one in its place must not get the client's secret.
+  /// The descriptor is removed last, because another with its name must not get the client's secret.
   private func forget(_ provider: String) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     let pending = try accounts.pending(of: provider)
@@ -59,9 +59,9 @@ extension CredentialSource {
     guard let registration, let registered = registration.registered else { return nil }
     guard !keepsRemote, let text = registered.uri, let token = registered.accessToken, let uri = try? URI(parsing: text)
     else { return .kept }
-    // The token goes to no other place than the client's own.
+    // The token goes only to the client's own address.
     guard let permit = try permitToDelete(provider, registered, at: uri) else { return .kept }
-    // The proof that the vault can be changed: else the client would be gone there, and its secret stay here.
+    // Check that the vault is writable. Otherwise the provider would delete the client and its secret would stay here.
     let accounts = try accounts(.readWrite)
     try accounts.apply([.store(registration.encoded, as: Accounts.registration(provider))])
     secrets.learn(token)

@@ -1,12 +1,12 @@
-import Cryptography
-import HTTP
-import OAuth
-import Platform
-import Descriptors
-import Store
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrDescriptors
+import CredmgrStore
 
 extension CredentialSource {
-  /// Presents an account's credential, refreshed first if it must be. `request` is needed where requests are signed.
+  /// Returns the headers that present an account's credential, refreshing it if needed. Signing requires `request`.
   package func headerFields(
     _ name: String?, of provider: String, for request: HTTPRequest?, by route: Route = .header
   ) throws(CredentialError) -> HTTPFields {
@@ -17,9 +17,9 @@ extension CredentialSource {
     return try core(provider, client.headerFields(presenting: account.credential, on: request, nonce: nonce))
   }
 
-  /// Makes a request with an account's credential on it, and returns the head. Refreshes and repeats once when the
-  /// provider answers 401, and follows a GET or HEAD within its origin; `receive` gets neither. `body` replaces the
-  /// request's own, is read from its beginning each time, and into memory only where a signature is over it.
+  /// Sends a request with an account's credential and returns the head. On 401, refreshes and repeats once; follows a
+  /// GET or HEAD within its origin. `receive` gets neither answer. `body` replaces the request's own. It is read from
+  /// its start each time, and into memory only for a signature.
   package func send(
     _ request: HTTPRequest, body: (any HTTPBodySource)? = nil, account name: String?, of provider: String,
     by route: Route = .request, limits: HTTPLimits, receive: (HTTPPart) -> Bool
@@ -81,7 +81,7 @@ extension CredentialSource {
     let permit = try permit(.validate, provider, variables: account.credential.variables)
     let client = permit.client
     secrets.learn(account.credential)
-    try tellInterruption(of: account.id, accounts)
+    tellInterruption(try accounts.note(account.id), of: account.id, accounts)
     var kind = EndpointKind.identity
     let response: HTTPResponse
     do {
@@ -100,10 +100,10 @@ extension CredentialSource {
   package enum Revocation: Sendable, Equatable {
     case done
     case notAsked
-    case refused(CredentialError)  // At least one token, which may still be good.
+    case refused(CredentialError)  // At least one token may still be valid.
   }
 
-  /// Revokes an account's tokens unless `keepsRemote`, then forgets them; not if the provider could not be told.
+  /// Revokes an account's tokens unless `keepsRemote`, then deletes them, unless the provider is unreachable.
   package func logout(_ name: String?, of provider: String, keepsRemote: Bool) throws(CredentialError) -> (
     account: String, revocation: Revocation
   ) {
@@ -111,20 +111,21 @@ extension CredentialSource {
     let existing = try accounts(neededFor: name, of: provider)
     let account = try existing.resolve(name, provider: provider)
     let accounts = try accounts(.readWrite)
-    // The lock of a refresh: a token that is being exchanged for another would be revoked, and the other one stay.
+    // Lock out refreshes, because one could replace the token during revocation, and the new one would stay valid.
     return try withAccountLock(account.id) { locked throws(CredentialError) in
       guard var current = try accounts.account(account.id) else { return (account.name, .notAsked) }
-      // The token that nobody has committed yet is the one to revoke.
+      // Revoke a newer token that was not yet committed.
       if let kept = accounts.answer(of: current) { current.credential = kept.credential }
-      tellUnfinishedLogin(try accounts.note(account.id), account.id)
+      let note = try accounts.note(account.id)
+      tellUnfinishedLogin(note, account.id)
       let permit = keepsRemote ? nil : try permit(.logout, provider, variables: current.credential.variables)
       let requests =
         try permit.map { permit throws(CredentialError) in try revocation(of: current.credential, permit.client) } ?? []
       var result = requests.isEmpty ? Revocation.notAsked : .done
-      // A token that is revoked and not forgotten would be handed out as a good one.
+      // Note this first, or a revoked token that was not deleted could still be used.
       let pending =
         if result == .done {
-          try locked.begin(ExchangeNote(.logout, startedAt: clock.now()), keepsAnswer: false)
+          try locked.begin(ExchangeNote(.logout, startedAt: clock.now(), after: note), keepsAnswer: false)
         } else { locked.resume() }
       if result == .done { FaultPoint.reach("logout.noted") }
       do throws(CredentialError) {
@@ -137,9 +138,9 @@ extension CredentialSource {
       var changes: [Change] = [.remove(RecordIdentifier(.credential, of: account.id))]
       if try accounts.selected(for: provider) == account.name { changes.append(.remove(Accounts.selection(provider))) }
       if try accounts.accounts(of: provider).count == 1 {
-        // The note of a login that named no account goes with the last of them.
+        // With the last account, also remove the note of an unnamed login.
         let anybody = AccountID(provider)
-        try tellInterruption(of: anybody, accounts)
+        tellInterruption(try accounts.note(anybody), of: anybody, accounts)
         changes.append(.remove(RecordIdentifier(.pending, of: anybody)))
       }
       changes.append(
@@ -150,7 +151,7 @@ extension CredentialSource {
     }
   }
 
-  /// Revokes each token of a credential; does nothing where the provider has no way for that.
+  /// Revokes each token of a credential; does nothing if the provider does not support it.
   func revoke(_ credential: Credential, with permit: Permit) throws(CredentialError) -> Revocation {
     let client = permit.client
     let requests = try revocation(of: credential, client)
@@ -173,7 +174,7 @@ extension CredentialSource {
     do throws(OAuthError) {
       return try client.revocationRequests(credential, nonce: nonce)
     } catch .clientSecretMissing {
-      // A public client at a provider that lets only others revoke (GitHub): there is nothing to tell the provider.
+      // The provider (GitHub) does not let public clients revoke, so there is no request to send.
       return []
     } catch {
       throw .oauth(error, provider: client.descriptor.identifier)
@@ -182,8 +183,8 @@ extension CredentialSource {
 }
 
 extension HTTPResponse {
-  /// Where a request goes on that may be made again as it is (RFC 9110, 15.4); `nil` when it ends here, as with every
-  /// other origin: headers that a person gave may be meant for this one alone.
+  /// Returns the target of a redirect that is safe to follow (RFC 9110, 15.4); `nil` for all others and for other
+  /// origins, because the user's headers may be meant for this origin only.
   fileprivate func redirection(of request: HTTPRequest) -> URI? {
     guard [301, 302, 303, 307, 308].contains(status), ["GET", "HEAD"].contains(request.method),
       let location = fields["Location"], let target = request.uri.resolving(location),

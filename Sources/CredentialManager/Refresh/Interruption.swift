@@ -1,36 +1,41 @@
-import Cryptography
-import JSON
-import OAuth
-import Platform
-import Descriptors
-import HTTP
-import Store
-import Text
+import CredmgrCryptography
+import CredmgrJSON
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrStore
+import CredmgrText
 
-/// An exchange that was under way when its process ended, so that nobody knows whether the provider had answered.
+/// An exchange whose process ended midway, so it is unknown whether the provider had answered.
 package struct Interruption: Sendable, Equatable {
   package enum Exchange: String, Sendable { case refresh, login, logout }
 
   package let provider: String
-  package let account: String?  // The account's name; `nil` for a login that did not know yet whose it was.
+  package let account: String?  // `nil` for a login whose account was not yet known.
   package let exchange: Exchange
   package let startedAt: Moment
 }
 
-/// The record of the kind `pending`, written before an exchange that must not happen twice, removed by its commit.
+/// The `pending` record, written before an exchange that must not happen twice, and removed by its commit.
 struct ExchangeNote: Equatable {
   struct Refusal: Equatable {
     let at: Moment
     let words: String?
-    let isAfterInterruption: Bool  // Whether an earlier exchange had been interrupted, so that its answer is lost.
-    /// What the provider will never take again: a refresh token or a session handle. `nil` if it did not say so.
+    let isAfterInterruption: Bool  // Whether an earlier interrupted exchange lost its answer.
+    /// A refresh token or session handle that the provider refuses permanently; `nil` if it did not say so.
     var ended: Secret?
   }
 
   let exchange: Interruption.Exchange
   let startedAt: Moment
+  /// The process of a login, for others that wait for it.
+  var process: Int32?
+  /// A login or a logout keeps the refusal of an earlier refresh, because it may end without a result.
   var refusal: Refusal?
-  /// The answer to a login, where it does not wait beside the vault any more, because that has another key now.
+  /// Whether the answer to a refresh before this login or logout may be lost.
+  private var isAfterLoss = false
+  /// The answer to a login, moved here after a key rotation made its file unreadable.
   var answer: KeptAnswer?
 
   init(_ exchange: Interruption.Exchange, startedAt: Moment, refusal: Refusal? = nil) {
@@ -39,28 +44,42 @@ struct ExchangeNote: Equatable {
     self.refusal = refusal
   }
 
-  var isInterruption: Bool { refusal?.isAfterInterruption ?? true }
+  /// Begins a login or a logout after the exchange of an earlier note.
+  init(_ exchange: Interruption.Exchange, startedAt: Moment, after earlier: ExchangeNote?) {
+    self.init(exchange, startedAt: startedAt, refusal: earlier?.refusal)
+    isAfterLoss = earlier?.losesRefresh ?? false
+  }
+
+  /// Whether the exchange was interrupted, unless a process is still at work with it.
+  var isInterruption: Bool { exchange != .refresh || losesRefresh }
+
+  /// Whether the answer to a refresh may be lost.
+  var losesRefresh: Bool { exchange == .refresh ? refusal?.isAfterInterruption ?? true : isAfterLoss }
 
   var encoded: Secret {
     let value: JSONValue = [
       "exchange": .string(exchange.rawValue), "started_at": .moment(startedAt),
       "refused_at": refusal.map { .moment($0.at) } ?? .null, "words": .optional(refusal?.words),
-      "after_interruption": .boolean(refusal?.isAfterInterruption == true),
-      "ended": .optional(refusal?.ended?.reveal()), "answer": .optional(answer?.encoded.reveal()),
+      "after_interruption": .boolean(refusal?.isAfterInterruption == true || isAfterLoss),
+      "process": process.map { .integer($0) } ?? .null, "ended": .optional(refusal?.ended?.reveal()),
+      "answer": .optional(answer?.encoded.reveal()),
     ]
     return Secret(value.encoded)
   }
 
-  /// Reads a record. What cannot be read stands for a refresh, which is the one that can lose something.
+  /// Reads a record. An unreadable one counts as a refresh, because only a refresh can lose a token.
   init(decoding secret: Secret) {
     let value = try? JSONValue.parse(secret.revealBytes())
     self.init(
       value?["exchange"]?.text.flatMap(Interruption.Exchange.init) ?? .refresh,
       startedAt: value?["started_at"]?.moment ?? 0)
+    let isAfterInterruption = value?["after_interruption"] == .boolean(true)
+    isAfterLoss = exchange != .refresh && isAfterInterruption
+    process = value?["process"]?.integer.flatMap { Int32(exactly: $0) }
     if let refusedAt = value?["refused_at"]?.moment {
       refusal = Refusal(
         at: refusedAt, words: value?["words"]?.text,
-        isAfterInterruption: value?["after_interruption"] == .boolean(true),
+        isAfterInterruption: isAfterInterruption,
         ended: value?["ended"]?.text.map { Secret($0) })
     }
     answer = value?["answer"]?.text.flatMap { KeptAnswer(decoding: Secret($0)) }
@@ -68,7 +87,7 @@ struct ExchangeNote: Equatable {
 }
 
 struct KeptAnswer: Equatable {
-  let previous: Secret?  // The token that it was given for; `nil` for a login.
+  let previous: Secret?  // The token that it replaces; `nil` for a login.
   let credential: Credential
 
   init(_ credential: Credential, after previous: Secret?) {
@@ -100,26 +119,33 @@ extension LockedAccount {
 }
 
 extension PendingExchange {
-  /// Keeps what a provider gave until it is committed; `previous` is `nil` for a login, which may take a while.
+  /// Saves a provider's answer until the commit. `previous` is `nil` for a login, whose commit may take a while.
   borrowing func keep(_ credential: Credential, after previous: Secret?) {
     keep(KeptAnswer(credential, after: previous).encoded, isForced: previous == nil)
   }
 }
 
 extension Accounts {
-  /// The answer to an exchange that was interrupted before its commit. For who holds the account's lock.
+  /// Returns the answer to an exchange that was interrupted before its commit. The caller holds the account's lock.
   func keptAnswer(_ id: AccountID) -> KeptAnswer? { store.answer(for: id).flatMap { KeptAnswer(decoding: $0) } }
 
   func answer(of account: Account) -> KeptAnswer? {
     keptAnswer(account.id).flatMap { $0.previous == account.credential.accessToken ? $0 : nil }
   }
 
-  /// Whether a login at a provider was interrupted after its token had come, which the next one takes.
+  /// Whether an interrupted login already received its token, which the next login will use.
   func hasUnfinishedLogin(at provider: String) throws(CredentialError) -> Bool {
     try records(.pending, of: provider).contains { record in
-      let note = ExchangeNote(decoding: record.payload)
-      return note.exchange == .login && (note.answer ?? keptAnswer(record.identifier.accountID)) != nil
+      unfinishedLogin(ExchangeNote(decoding: record.payload), record.identifier.accountID) != nil
     }
+  }
+
+  /// The result of a login that was interrupted before its commit.
+  func unfinishedLogin(_ note: ExchangeNote, _ id: AccountID) -> Credential? {
+    guard note.exchange == .login, let answer = keptAnswer(id) ?? note.answer, answer.previous == nil else {
+      return nil
+    }
+    return answer.credential
   }
 
   func note(_ id: AccountID) throws(CredentialError) -> ExchangeNote? {
@@ -131,9 +157,9 @@ extension Accounts {
   }
 
   func interruption(_ note: ExchangeNote?, _ id: AccountID) -> Interruption? {
-    // Who holds the account's lock is still at it.
+    // The holder of the account's lock is still working.
     guard let note, note.isInterruption, !store.isLocked(id) else { return nil }
-    // What a refresh brought is beside the vault, and taken up by the next one: nothing is lost.
+    // The next refresh will use the saved answer, so nothing is lost.
     if note.exchange == .refresh, note.refusal == nil, keptAnswer(id)?.previous != nil { return nil }
     return Interruption(id, note)
   }
@@ -153,11 +179,14 @@ extension CredentialSource {
       .sorted { ($0.provider, $0.account ?? "") < ($1.provider, $1.account ?? "") }
   }
 
-  func tellInterruption(of id: AccountID, _ accounts: Accounts) throws(CredentialError) {
-    if let interruption = accounts.interruption(try accounts.note(id), id) { notice(.interrupted(interruption)) }
+  /// Reports an interruption. An interrupted login leaves the token of its account as it was, so `status` reports it.
+  func tellInterruption(_ note: ExchangeNote?, of id: AccountID, _ accounts: Accounts) {
+    guard let note, note.exchange != .login || id.name == nil, let interruption = accounts.interruption(note, id)
+    else { return }
+    notice(.interrupted(interruption))
   }
 
-  /// Tells of an interrupted login whose note and kept answer are about to go. For who holds the account's lock.
+  /// Reports an interrupted login before its note and answer are removed. The caller holds the account's lock.
   func tellUnfinishedLogin(_ note: ExchangeNote?, _ id: AccountID) {
     guard let note, note.exchange == .login, note.isInterruption else { return }
     notice(.interrupted(Interruption(id, note)))
@@ -165,7 +194,7 @@ extension CredentialSource {
 }
 
 extension CredentialError {
-  /// Whether the provider may have given an answer that is lost; the note about it stays then.
+  /// Whether the provider may have sent an answer that was lost, in which case the note stays.
   var mayHaveArrived: Bool {
     guard case .http(.unreachable(_, let reason), _) = self else { return false }
     return switch reason {

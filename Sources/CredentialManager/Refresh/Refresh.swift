@@ -1,14 +1,14 @@
-import Cryptography
-import Descriptors
-import HTTP
-import OAuth
-import Platform
-import Store
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
 
 extension CredentialSource {
-  /// The account with a token that is good, refreshed first if it must be. Never asks a person. A token that is good is
-  /// handed out without a lock, a descriptor or a network. Only what asks the agreement calls this.
+  /// Returns an account with a valid token, refreshing it if needed. Never prompts. A token that is still valid needs
+  /// no lock, descriptor or network. Callers must check the agreement.
   func freshAccount(
     _ name: String?, of provider: String, _ policy: RefreshPolicy = RefreshPolicy()
   ) throws(CredentialError) -> Account {
@@ -22,7 +22,7 @@ extension CredentialSource {
     let state = accounts.state(of: account, note, for: policy, at: now)
     switch state {
     case .usable, .ending, .refused:
-      if let interruption = accounts.interruption(note, account.id) { notice(.interrupted(interruption)) }
+      tellInterruption(note, of: account.id, accounts)
       if case .refused(let reason) = state { warn(account, needed(account, reason)) }
       return account
     case .loggingIn(let reason), .expired(let reason): throw needed(account, reason)
@@ -42,7 +42,7 @@ extension CredentialSource {
     notice(.notRefreshed(provider: account.provider, account: account.name, left: left, error))
   }
 
-  /// Whether the token did not die while a provider was waited for, is still the account's, and no answer waits.
+  /// Whether the token is still valid and current after waiting for a provider, and no saved answer exists.
   private func isAlive(_ account: Account) -> Bool {
     guard let accounts = try? accounts(), let current = try? accounts.account(account.id),
       current.credential.accessToken == account.credential.accessToken
@@ -50,37 +50,44 @@ extension CredentialSource {
     return accounts.state(of: current, try? accounts.note(current.id), at: clock.now()).isAlive
   }
 
-  /// One process at a time refreshes an account; the others wait, and get what the first one got.
+  /// Refreshes an account. One process does so at a time; the others wait and use its result.
   func refreshed(_ account: Account, _ policy: RefreshPolicy) throws(CredentialError) -> Account {
     let loaded = try descriptor(account.provider)
     let known = try accountsIfAny()?.note(account.id)
-    // What is known without a network needs none.
+    // Everything known without a network is checked first.
     if let accounts = try accountsIfAny(), let current = try refreshing(account, known, loaded, policy, accounts) {
       return current
     }
     _ = try network()
     let permit = try permit(.refresh, loaded, variables: account.credential.variables)
     let accounts = try accounts(.readWrite)
-    // What somebody else stored since we looked is new enough for who wanted it new.
+    // Another process's new token satisfies a caller that asked for a refresh.
     func renewed() throws(CredentialError) -> Account? {
       let now = try accounts.existing(account.id)
       return now.revision != account.revision && isNewEnough(now, policy) ? now : nil
     }
-    return try withAccountLock(account.id, timeout: policy.lockTimeout, isDone: renewed) {
-      locked throws(CredentialError) in
+    return try withAccountLock(
+      account.id, timeout: policy.lockTimeout,
+      isDone: { () throws(CredentialError) in
+        if let renewed = try renewed() { return renewed }
+        // A login may hold the lock for minutes.
+        return try refreshing(
+          accounts.existing(account.id), accounts.note(account.id), loaded, policy, accounts)
+      }
+    ) { locked throws(CredentialError) in
       if let renewed = try renewed() { return renewed }
       var current = try accounts.existing(account.id)
       let note = try accounts.note(account.id)
-      // What was refused meanwhile to somebody else would be refused to us, and the provider would count it as reuse.
+      // If another process was refused meanwhile, the provider would see a second try as a reused token.
       if let refusal = note?.refusal, refusal != known?.refusal { throw needed(account, refusal.reason) }
-      if let answer = accounts.answer(of: current) {
-        // An earlier process died between the provider's answer and its commit.
-        current = try commit(answer.credential, of: current, locked.resume())
+      if let taken = try takeAnswer(of: current, accounts, locked) {
+        current = taken
         if isNewEnough(current, policy) { return current }
       } else {
         tellUnfinishedLogin(note, account.id)
       }
-      if let current = try refreshing(current, accounts.note(account.id), loaded, policy, accounts) { return current }
+      let ours = try accounts.note(account.id)
+      if let current = try refreshing(current, ours, loaded, policy, accounts, isLocked: true) { return current }
       return try refresh(current, with: permit, in: locked)
     }
   }
@@ -89,19 +96,20 @@ extension CredentialSource {
     AccountState(account.credential, for: RefreshPolicy(validity: policy.validity), at: clock.now()) == .usable
   }
 
-  /// `nil` where the account is to be refreshed; the account itself where its token is all that can be had.
+  /// Returns `nil` if the account must be refreshed, or the account if its current token is the best available.
   private func refreshing(
     _ account: Account, _ note: ExchangeNote?, _ loaded: DescriptorLibrary.Loaded, _ policy: RefreshPolicy,
-    _ accounts: Accounts
+    _ accounts: Accounts, isLocked: Bool = false
   ) throws(CredentialError) -> Account? {
     let refreshes = loaded.descriptor.refreshes(account.credential)
-    let state = accounts.state(of: account, note, refreshes: refreshes, for: policy, at: clock.now())
+    let state = accounts.state(
+      of: account, note, isLocked: isLocked, refreshes: refreshes, for: policy, at: clock.now())
     if let reason = state.loginReason { throw needed(account, reason) }
     return [.refreshable, .expiring].contains(state) ? nil : account
   }
 
   package func canRefresh(_ account: Account) -> Bool {
-    // Where the descriptor cannot be read, the refresh says why.
+    // If the descriptor is unreadable, the refresh reports why.
     account.isRefreshable(at: clock.now())
       && (try? home.library.load(account.provider))?.descriptor.refreshes(account.credential) ?? true
   }
@@ -146,7 +154,7 @@ extension CredentialSource {
     case .issued(let token, let fields):
       (credential, unreadable) = (token, fields)
       if client.exchangesToken(afterRefreshOf: token) {
-        // The token itself is no use, but the refresh token beside it may be the only good one.
+        // The access token is useless, but its refresh token may be the only valid one.
         credential.isRejected = true
         pending.keep(credential, after: old.accessToken)
         do throws(CredentialError) {
@@ -168,7 +176,7 @@ extension CredentialSource {
     case .refused(_, let response, let isFinal):
       let refusal = ExchangeNote.Refusal(
         at: clock.now(), words: response.words.map(secrets.masked),
-        isAfterInterruption: pending.before.map { ExchangeNote(decoding: $0).isInterruption } ?? false,
+        isAfterInterruption: pending.before.map { ExchangeNote(decoding: $0).losesRefresh } ?? false,
         ended: isFinal ? old.refreshedWith : nil)
       let note = ExchangeNote(.refresh, startedAt: clock.now(), refusal: refusal)
       _ = try? pending.finish(.ended(noting: note.encoded))
@@ -177,6 +185,7 @@ extension CredentialSource {
       _ = try? pending.finish(.ended(noting: nil))
       throw .oauth(error.masked(by: secrets), provider: account.provider)
     }
+    credential = presentable(credential)
     pending.keep(credential, after: old.accessToken)
     FaultPoint.reach("refresh.kept")
     let renewed = try commit(credential, of: account, pending)
@@ -194,7 +203,7 @@ extension CredentialSource {
     return permit.client.outcome(response, kind, refreshing: credential, now: clock.now())
   }
 
-  /// Keeps what a refresh brought, unless somebody logged in meanwhile: then that is the newer one, and stays.
+  /// Stores a refresh's result, unless a login meanwhile stored a newer one.
   private func commit(
     _ credential: Credential, of old: Account, _ pending: consuming PendingExchange
   ) throws(CredentialError) -> Account {
@@ -214,16 +223,23 @@ extension CredentialSource {
     return Account(provider: old.provider, name: old.name, credential: credential, revision: revision)
   }
 
-  /// Puts the answers that wait beside the vault into it. Those to logins need a person, or the provider, before they
-  /// are an account's, and go to the note of the login.
+  /// Commits the answer to a refresh whose process died before the commit; `nil` if there is none.
+  func takeAnswer(
+    of account: Account, _ accounts: Accounts, _ locked: borrowing LockedAccount
+  ) throws(CredentialError) -> Account? {
+    guard let kept = accounts.answer(of: account) else { return nil }
+    return try commit(kept.credential, of: account, locked.resume())
+  }
+
+  /// Moves the saved answers beside the vault into it. An answer to a login goes into the login's note, because the
+  /// account is not known without the user or the provider.
   func takeAnswersIn(_ accounts: Accounts) throws(CredentialError) {
     for account in try accounts.accounts(of: nil) where accounts.answer(of: account) != nil {
       try withAccountLock(account.id) { locked throws(CredentialError) in
-        guard let current = try accounts.account(account.id), let kept = accounts.answer(of: current) else { return }
-        _ = try commit(kept.credential, of: current, locked.resume())
+        if let current = try accounts.account(account.id) { _ = try takeAnswer(of: current, accounts, locked) }
       }
     }
-    // Who is at a login now has no answer yet, and is not waited for.
+    // Skip accounts with a running login, which has no answer yet.
     for id in try accounts.pending(of: nil) where accounts.keptAnswer(id) != nil {
       try withAccountLock(id) { locked throws(CredentialError) in
         guard var note = try accounts.note(id), note.exchange == .login, let kept = accounts.keptAnswer(id),
@@ -237,7 +253,7 @@ extension CredentialSource {
     }
   }
 
-  /// A token that somebody was refused with is refreshed before it is handed out again; a newer one is not touched.
+  /// Marks a rejected token for a refresh before its next use, unless a newer token has replaced it.
   package func reject(_ token: Secret, account name: String?, of provider: String) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     for var account in try accounts.accounts(of: provider)
@@ -263,7 +279,7 @@ extension Descriptor {
 }
 
 extension CredentialError {
-  /// Whether a failed refresh says nothing against the present token: nobody answered, or the refresh was refused.
+  /// Whether a failed refresh leaves the current token valid: the provider did not answer, or refused only the refresh.
   fileprivate var leavesTokenGood: Bool {
     switch self {
     case .http, .oauth, .lockTimedOut, .notAdded, .provider, .malformedRegistration: true

@@ -1,20 +1,20 @@
-import OAuth
-import Platform
-import Store
-import Text
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
 
 extension CredentialSource {
-  /// Rejects the account's token if the process was given it before, for the same server: it was refused there.
-  /// client-go runs an exec credential plugin anew after a 401 and tells it nothing (`plugin/pkg/client/auth/exec`). A
-  /// server that refuses everything must not make us refresh for ever: of the tokens of a process, the first counts,
-  /// and a later one only when it is a minute old.
+  /// Rejects the account's token if the process already got it for the same server, because the server must have
+  /// refused it. client-go reruns an exec credential plugin after a 401 without saying so
+  /// (`plugin/pkg/client/auth/exec`). A server that refuses everything must not cause endless refreshes, so after the
+  /// first token of a process, only tokens that are at least a minute old count.
   package func rejectIfRepeated(
     _ account: Account, process: ProcessIdentity?, server: String
   ) throws(CredentialError) -> Bool {
     let now = clock.now()
     guard let process, account.isRefreshable(at: now) else { return false }
     let path = home.repeatedRequest(process.number)
-    // A keyed hash, so that neither the server nor the account can be read.
+    // A keyed hash hides the server and the account.
     let question = [account.provider, server, process.program].joined(separator: " ")
     let key = try vault().lockName(provider: question, account: account.name)
     let request = "\(process.number) \(process.start) \(key) "
@@ -25,7 +25,7 @@ extension CredentialSource {
       return true
     }
     if last.hasPrefix(request), now - account.credential.obtainedAt <= .seconds(60) { return false }
-    // Where this fails, a refused token costs one command more.
+    // If this fails, a refused token only costs one more command.
     try? PrivateFile.createDirectory(home.runtime)
     try? PrivateFile.replace(path, Array(handedOut.utf8))
     return false

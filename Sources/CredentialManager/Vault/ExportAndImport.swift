@@ -1,9 +1,9 @@
-import Cryptography
-import Descriptors
-import JSON
-import OAuth
-import Platform
-import Store
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrJSON
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
 
 package struct TransferredParts: Sendable, Equatable {
   package var records = 0
@@ -12,7 +12,7 @@ package struct TransferredParts: Sendable, Equatable {
   package var isEmpty: Bool { records == 0 && descriptors == 0 && !hasRules }
 }
 
-/// A registration of a file, as it is sealed here. `made`: what its agreement is made of, where there is a descriptor.
+/// A registration from a file, ready to store. `made` is the source of its agreement; `nil` without a descriptor.
 private struct ImportedRegistration {
   let provider: String
   let file: Registration
@@ -21,11 +21,11 @@ private struct ImportedRegistration {
 }
 
 extension CredentialSource {
-  /// All that another machine can use, as JSON. Without a `passphrase`, the sources of passphrases are asked.
+  /// Returns all portable data as JSON. Without a `passphrase`, uses the passphrase sources.
   package func exportVault(
     isPlain: Bool, passphrase: Secret? = nil
   ) throws(CredentialError) -> (json: JSONValue, parts: TransferredParts) {
-    // A vault that is not there is not made for it.
+    // Exporting must not create a vault.
     let added = try accounts().addedProviders()
     let store = try accounts(.readWrite).store
     let descriptors = try ownDescriptors(and: added)
@@ -47,7 +47,7 @@ extension CredentialSource {
     }
   }
 
-  /// The person's own descriptors, and those of the system that are in use: all that another machine may not have.
+  /// Returns the user's own descriptors and the system's descriptors in use, which another machine may not have.
   private func ownDescriptors(and added: [String]) throws(CredentialError) -> [String: String] {
     let own = ((try? File.names(in: home.userProviders)) ?? []).filter { $0.hasSuffix(".yaml") }
       .map { String($0.dropLast(".yaml".count)) }
@@ -62,13 +62,14 @@ extension CredentialSource {
     return texts
   }
 
-  /// Stores what was exported. What is there and different is replaced, or `.alreadyThere` says it and nothing is
-  /// changed. A registration that would send what is kept here to new places is replaced only if `confirms` says so.
-  /// `agrees` is asked about what is unusual in a descriptor, as when one is added.
+  /// Stores exported data. Replaces different data only with `replaces`; otherwise throws `.alreadyThere` and changes
+  /// nothing. Calls `confirms` if a registration would send stored secrets to new places, and `agrees` for unusual
+  /// parts of a descriptor, as when adding one. Calls `adds` for each new provider with the user's own descriptor.
   package func importVault(
     _ bytes: [UInt8], passphrase: Secret? = nil, acceptsPlain: Bool, replaces: Bool,
     confirms: (_ provider: String, _ places: [NewPlace]) -> Bool = { _, _ in false },
-    agrees: (_ provider: String, _ places: [NewPlace]) -> Bool = { _, _ in false }
+    agrees: (_ provider: String, _ places: [NewPlace]) -> Bool = { _, _ in false },
+    adds: (_ provider: String) -> Void = { _ in }
   ) throws(CredentialError) -> TransferredParts {
     let keys = keys
     let export = try keys.asking(CredentialError.exportPassphraseUnavailable(.interrupted)) {
@@ -88,7 +89,7 @@ extension CredentialSource {
       let record = try accounts.record(item.identifier)
       var payload = item.payload
       if item.identifier.kind == .registration, let file = Registration(decoding: payload) {
-        let one = record?.payload == payload ? nil : self.imported(file, of: item.identifier.provider, export)
+        let one = record?.payload == payload ? nil : self.imported(file, of: item.identifier.provider, export, accounts)
         registrations[item.identifier.provider] = one?.registration ?? file
         if let one { payload = one.registration.encoded }
         if let one, record?.payload != payload { imported.append(one) }
@@ -109,6 +110,10 @@ extension CredentialSource {
         throw .peculiar(provider: one.provider, places, isBeingAdded: true)
       }
     }
+    let added = imported.filter { one in
+      one.made.map { ownFile(of: $0.loaded) != nil } == true
+        && !there.contains(Accounts.registration(one.provider))
+    }
     if !changes.isEmpty {
       try accounts.apply(changes + claims + [noting(.import, detail: "\(changes.count) records")])
     }
@@ -116,52 +121,61 @@ extension CredentialSource {
       if let folder = Path.directory(of: file.path) {
         try wrapping(CredentialError.system, File.createDirectory(folder))
       }
-      // A link, into a repository of such files, stays one.
+      // Write to the target of a symbolic link, for example in a dotfiles repository.
       let path = Path.resolved(file.path) ?? file.path
       try wrapping(CredentialError.system, File.replace(path, Array(file.text.utf8)))
     }
+    for one in added { adds(one.provider) }
     let hasRules = files.contains { $0.path == home.accountRules }
     return TransferredParts(records: changes.count, descriptors: files.count - (hasRules ? 1 : 0), hasRules: hasRules)
   }
 
-  /// What stands in a file as agreed to, anybody could have written: the descriptor that will be in force tells it.
-  private func imported(_ file: Registration, of provider: String, _ export: VaultExport) -> ImportedRegistration {
+  /// Anyone could have written an agreement into the file, so compute it from the descriptor that will be in force.
+  private func imported(
+    _ file: Registration, of provider: String, _ export: VaultExport, _ accounts: Accounts
+  ) -> ImportedRegistration {
     var files: [String: [UInt8]] = [:]
     for (name, text) in export.descriptors { files[home.userProviders + "/" + name + ".yaml"] = Array(text.utf8) }
     var registration = file
     guard let loaded = try? home.library(replacing: files).load(provider),
       let client = try? client(loaded.descriptor, file)
     else {
-      // Completed within it at the first use, as one of an earlier version.
-      registration.agreement?.isOfEarlierVersion = true
-      registration.agreement?.claims = nil
+      // The user's earlier agreement stays. Without one, nothing is agreed to, so the first use asks.
+      let own = (try? accounts.registration(of: provider)).map { sealed($0, of: provider) }
+      registration.agreement = own ?? Agreement(destinations: [])
+      // The client may differ although the files are the same.
+      registration.agreement?.ownFiles = own?.ownFiles.map { _ in "-" }
       return ImportedRegistration(provider: provider, file: file, registration: registration, made: nil)
     }
     registration.seal(loaded.descriptor, client, ownFiles: ownFiles(of: loaded, replacing: files))
     return ImportedRegistration(provider: provider, file: file, registration: registration, made: (loaded, client))
   }
 
-  /// Where the descriptor is beyond what was agreed to, here or where the file was made.
+  /// Returns the places where the descriptor exceeds what was agreed here or in the file.
   private func newPlaces(of imported: ImportedRegistration, in accounts: Accounts) -> [NewPlace] {
-    guard let made = imported.made, var now = imported.registration.agreement else { return [] }
-    now.ownFiles = nil  // The client may be another one, although the files are the same.
-    let own = (try? accounts.registration(of: imported.provider)).map { sealed($0, of: imported.provider) }
-    let agreed = own ?? imported.file.agreement
-    var places = agreed?.newPlaces(in: now, made.loaded, variables: imported.registration.variables) ?? []
-    if let before = own?.clientIdentifier, let client = now.clientIdentifier, client != before {
+    let registered = try? accounts.registration(of: imported.provider)
+    let own = registered.map { sealed($0, of: imported.provider) }
+    var places: [NewPlace] = []
+    if let made = imported.made, var now = imported.registration.agreement {
+      now.ownFiles = nil  // The client may differ although the files are the same.
+      let agreed = own ?? imported.file.agreement
+      places = agreed?.newPlaces(in: now, made.loaded, variables: imported.registration.variables) ?? []
+    }
+    if let before = registered?.clientIdentifier, case let client = imported.registration.clientIdentifier,
+      client != before
+    {
       places.append(NewPlace(kind: .setting("client_id"), name: client, before: [before], place: nil))
     }
     return places
   }
 
-  /// What `add` would ask about, and a page elsewhere that gets the answers to logins.
+  /// Returns what `add` would ask about, and a page elsewhere that would get the answers to logins.
   private func peculiarities(
     of imported: ImportedRegistration, in accounts: Accounts
   ) throws(CredentialError) -> [NewPlace] {
     guard let (loaded, client) = imported.made else { return [] }
     let agreed = (try? accounts.registration(of: imported.provider))?.agreement
-    let paths = [loaded.path] + loaded.bases
-    let isOwn = paths.contains { $0.hasPrefix(home.userProviders + "/") }
+    let isOwn = ownFile(of: loaded) != nil
     var places = try OtherProviders(self, than: imported.provider, isOwn: isOwn)
       .peculiarities(of: client, loaded, beyond: agreed)
     if isOwn, case .elsewhere(let text)? = try? client.redirect(), text.hasPrefix("http"),
@@ -182,8 +196,7 @@ extension CredentialSource {
     }
   }
 
-  /// Asks where a registration lets what is kept here go to new places, or where the variables of an account do so,
-  /// which a person gives here at a login.
+  /// Asks before a registration, or the variables of an imported account, let stored secrets go to new places.
   private func requireNotWidened(
     _ items: [VaultExport.Item], _ imported: [ImportedRegistration], in accounts: Accounts,
     confirms: (_ provider: String, _ places: [NewPlace]) -> Bool
@@ -208,7 +221,7 @@ extension CredentialSource {
     }
   }
 
-  /// What was agreed to here; where nobody noted it, the descriptor in force tells.
+  /// Returns the stored agreement; without one, the current descriptor's.
   func sealed(_ own: Registration, of provider: String) -> Agreement {
     own.agreement ?? (try? client(descriptor(provider).descriptor, own)).map { Agreement($0) }
       ?? Agreement(destinations: [])
@@ -219,7 +232,7 @@ extension CredentialSource {
   private func newPlaces(ofRegistration payload: Secret, of provider: String, _ own: Registration) -> [NewPlace] {
     guard payload != own.encoded, let registration = Registration(decoding: payload) else { return [] }
     let sealed = sealed(own, of: provider)
-    // What says less than what is sealed here would be taken for that of an earlier version.
+    // A record with fewer fields than the one stored here would pass as one of an earlier version.
     guard let later = registration.agreement, sealed.isOfEarlierVersion || !later.isOfEarlierVersion else {
       return Self.anywhere
     }

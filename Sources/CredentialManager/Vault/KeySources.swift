@@ -1,12 +1,12 @@
-import Cryptography
-import Platform
-import Store
-import Text
-import Vault
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
+import CredmgrVault
 
 package enum PassphraseQuestion: Sendable, Equatable {
-  case vault(attempt: Int)  // To open the vault; 2 and more after a wrong answer.
-  case newForVault  // To protect the vault with from now on. Whoever asks a person makes sure that it is typed right.
+  case vault(attempt: Int)  // To open the vault; 2 or more after a wrong answer.
+  case newForVault  // To protect the vault; the prompt rules out typing mistakes.
   case export(attempt: Int)
   case newForExport
 
@@ -19,7 +19,7 @@ package enum PassphraseQuestion: Sendable, Equatable {
 }
 
 package struct KeySources {
-  /// Asks a person. Throws `.noTerminal` where there is nobody.
+  /// Prompts the user. Throws `.noTerminal` if there is no terminal.
   package typealias Ask = (PassphraseQuestion) throws(POSIXError) -> Secret
 
   let environment: (String) -> String?
@@ -28,8 +28,8 @@ package struct KeySources {
   private let ask: Ask
   private let settle: () -> Bool
 
-  /// `predecessor` has the keys that this program left when it put itself in its own place. `settle` is called when an
-  /// answer was looked at: false if the person wanted to stop.
+  /// `predecessor` holds the keys from before this program replaced itself. `settle` is called after each answer was
+  /// checked, with false if the user wants to stop.
   package init(
     environment: @escaping (String) -> String?, predecessor: OpenedKeys? = nil, lock: LockPlace? = nil,
     ask: @escaping Ask = { _ throws(POSIXError) in throw .noTerminal }, settle: @escaping () -> Bool = { true }
@@ -52,7 +52,7 @@ package struct KeySources {
     ]
   }
 
-  /// Runs what may ask for a passphrase and looks at the answer. Nothing is changed before it has ended.
+  /// Runs an operation that may prompt for a passphrase, and checks the answer. Nothing changes before it ends.
   func asking<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
     try asking(.passphraseUnavailable(.interrupted), body)
   }
@@ -69,7 +69,7 @@ package struct KeySources {
   }
 }
 
-/// The keys of an opened vault, on the way from one program to the one that takes its place.
+/// The keys of an opened vault, passed from one program to its replacement.
 package struct OpenedKeys: Sendable {
   let vault: String
   let keys: Secret
@@ -91,10 +91,10 @@ extension KeySources {
   private static let attempts = 3
   private static let limit = 1 << 16
 
-  /// Throws `.wrongPassphrase` when it makes no sense to ask again.
+  /// Returns a passphrase. Throws `.wrongPassphrase` if prompting again cannot help.
   func passphrase(_ question: PassphraseQuestion) throws(StoreError) -> Secret {
     if let answer = try given() {
-      // It will not be another one the next time.
+      // The variable or the command would give the same passphrase again.
       guard question.attempt == 1 else { throw .wrongPassphrase }
       return answer
     }
@@ -102,7 +102,7 @@ extension KeySources {
     return try wrapping(StoreError.passphraseUnavailable, alone(ask(question)))
   }
 
-  /// Several processes would share the keys that are typed. Where no lock can be had, the question is worth more.
+  /// Takes a lock, because processes that prompt together would split the typed keys. Prompts anyway if that fails.
   private func alone(_ body: @autoclosure () throws(POSIXError) -> Secret) throws(POSIXError) -> Secret {
     guard let lock else { return try body() }
     let held: FileLock?
@@ -128,7 +128,7 @@ extension KeySources {
   }
 
   private func output(of command: String) throws(StoreError) -> [UInt8] {
-    // A command that asks credmgr for something would be asked itself.
+    // Otherwise, a command that calls credmgr would run itself.
     let environment = Environment.all().filter { $0.key != "CREDMGR_PASSPHRASE_COMMAND" }
     let completion = try wrapping(
       StoreError.passphraseUnavailable,
@@ -140,8 +140,8 @@ extension KeySources {
   private func value(_ name: String) -> String? { Environment.text(name, environment) }
 }
 
-/// The keys of a vault as `vault unlock` leaves them in the kernel's memory. They are under the name of the vault key,
-/// which everybody can read in the vault's file: after a rotation nobody finds the old ones.
+/// The keys that `vault unlock` leaves in the kernel's memory. Their name comes from the vault key's public name in the
+/// vault's file, so old keys are not found after a rotation.
 struct KeptKeys {
   let deadline: Moment
   let keys: Secret

@@ -1,12 +1,12 @@
-import Platform
-import Store
-import Vault
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrVault
 
-/// The vault as this process has it open: opened at the first use, and anew for writing, without asking again.
+/// This process's open vault. It opens at the first use, and again for writing without another prompt.
 struct OpenVault {
   private var open: (vault: Vault, access: StoreAccess)?
   private var known: OpenedKeys?
-  /// The keys for the program that takes this one's place, where somebody would be asked for them again.
+  /// The keys for the program that replaces this one, so the user is not prompted again.
   private(set) var keysToLeave: OpenedKeys?
 
   mutating func vault(_ access: StoreAccess, for source: CredentialSource) throws(StoreError) -> Vault {
@@ -23,7 +23,7 @@ struct OpenVault {
     return vault
   }
 
-  /// Lets go of the vault: the next use opens it anew, with these keys if they are the right ones.
+  /// Closes the vault. The next use opens it again, with these keys if they fit.
   mutating func close(keeping keys: OpenedKeys?) {
     open = nil
     known = keys
@@ -38,17 +38,17 @@ extension OpenedKeys {
 }
 
 extension CredentialSource {
-  /// The vault, for what no other store has: ways to its key, copies of its file.
+  /// Returns the vault for operations that only a vault has: slots and backups.
   func vault(_ access: StoreAccess = .readOnly) throws(CredentialError) -> Vault {
     try inStore(openVault.vault(access, for: self))
   }
 
-  /// Opens the store at the first use; `.absent` when there is none yet and nothing is to be written.
+  /// Opens the store at the first use. Throws `.absent` if there is no vault and nothing is to be written.
   package func accounts(_ access: StoreAccess = .readOnly) throws(CredentialError) -> Accounts {
     Accounts(store: try vault(access))
   }
 
-  /// Makes a process that opens one vault and ends quicker. For programs, before anything else is done with a vault.
+  /// Optimizes a process for opening one vault and exiting quickly. Call it before using a vault.
   package static func configureForOneShotUse() { Vault.configureForOneShotUse() }
 
   package func verifyVault() throws(CredentialError) -> [VaultFinding] {
@@ -62,6 +62,6 @@ extension Home {
 
   package var passphraseLock: LockPlace { vaultLocation.passphraseLock }
 
-  /// The lock that keeps processes from changing the rules at the same time. Who has rules has a vault.
+  /// The lock that prevents simultaneous changes to the rules. Users with rules have a vault.
   var rulesLock: LockPlace { vaultLocation.rulesLock }
 }

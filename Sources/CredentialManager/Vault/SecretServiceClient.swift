@@ -1,24 +1,24 @@
-import Cryptography
-import Platform
-import Store
-import Text
-import Vault
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
+import CredmgrVault
 
-/// Speaks to the Secret Service (specifications.freedesktop.org/secret-service) by way of libsecret's `secret-tool`: no
-/// library can be loaded into a static program, and a service that does not answer is left behind with the program.
-struct SecretServiceClient {
+/// Uses the Secret Service (specifications.freedesktop.org/secret-service) through libsecret's `secret-tool`. A static
+/// program cannot load the library, and ending the tool also ends a call that hangs.
+package struct SecretServiceClient {
   let environment: (String) -> String?
 
   private static let program = "secret-tool"
-  private static let patience = Duration.seconds(2)  // Whoever has to ask a person is too slow for this.
-  /// To store something the desktop may ask for the password of a keyring.
+  private static let patience = Duration.seconds(2)  // Too short for a prompt, deliberately.
+  /// Storing may make the desktop prompt for a keyring's password.
   private static let patienceOfPeople = Duration.seconds(60)
-  /// What an item is found by. The schema is part of it.
+  /// Returns the attributes that identify an item, including the schema.
   private static func attributes(_ name: String) -> [String] {
     ["xdg:schema", "net.credmgr.VaultKey", "vault-key", name]
   }
 
-  /// The key that is kept under a name. Nothing is unlocked, and nobody is asked.
+  /// Returns the key with this name. Neither unlocks a keyring nor prompts.
   func lookup(_ name: String) throws(StoreError) -> Secret {
     guard let line = try search(name) else { throw .secretService(.noKey) }
     guard let key = Hexadecimal.decode(line) else { throw .secretService(.failed) }
@@ -26,14 +26,14 @@ struct SecretServiceClient {
   }
 
   func store(_ item: SecretServiceItem) throws(StoreError) {
-    // Whether anybody is there is known soon; a person gets time.
+    // This first call fails quickly without a service; the second gives the user time to answer.
     _ = try search(item.name)
     let line = Array(Hexadecimal.encode(item.key.revealBytes()).utf8)
     let arguments = ["store", "--label=credmgr vault"] + Self.attributes(item.name)
     let stored = try run(arguments, input: line, timeout: Self.patienceOfPeople)
     guard stored.status == 0 else {
       let said = String(decoding: stored.output, as: UTF8.self)
-      // Where there is no collection, libsecret misses the one that nobody agreed to.
+      // Without a collection, libsecret reports as missing the one that the user declined to create.
       let isRefused = ["locked", "does not exist"].contains { said.firstPlace(of: $0) != nil }
       throw .secretService(isRefused ? .locked : .failed)
     }
@@ -45,7 +45,10 @@ struct SecretServiceClient {
     guard try run(["clear"] + Self.attributes(name)).status == 0 else { throw .secretService(.failed) }
   }
 
-  /// `nil` if there is no such item. `secret-tool lookup` would ask the user to unlock it.
+  /// Returns the command that removes an item, to show to the user.
+  package static func removal(of name: String) -> [String] { [program, "clear"] + attributes(name) }
+
+  /// Returns an item; `nil` if it does not exist. `secret-tool lookup` would prompt to unlock it.
   private func search(_ name: String) throws(StoreError) -> String? {
     let found = try run(["search"] + Self.attributes(name))
     let lines = String(decoding: found.output, as: UTF8.self).split(separator: "\n")
@@ -61,7 +64,7 @@ struct SecretServiceClient {
   private func run(
     _ arguments: [String], input: [UInt8] = [], timeout: Duration = patience
   ) throws(StoreError) -> Launcher.Completion {
-    // Before anything is started: the library would start a bus.
+    // Check this before starting the tool, because the library would start a bus.
     guard let bus = SessionBus.address(environment: environment) else { throw .secretService(.noBus) }
     var variables = Environment.all()
     variables["DBUS_SESSION_BUS_ADDRESS"] = bus

@@ -1,11 +1,11 @@
-import Cryptography
-import JSON
-import OAuth
-import Platform
-import Descriptors
-import Store
+import CredmgrCryptography
+import CredmgrJSON
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrDescriptors
+import CredmgrStore
 
-/// What another machine can use of a vault: not the log, nor notes of what is under way here.
+/// The portable data of a vault: without the log and without notes on running exchanges.
 struct VaultExport {
   struct Item {
     let identifier: RecordIdentifier
@@ -19,7 +19,7 @@ struct VaultExport {
   ]
 
   private(set) var items: [Item] = []
-  /// The texts of the person's own descriptors, and of those of the system that are in use, by their identifiers.
+  /// The user's own descriptors and the system's descriptors in use, by identifier.
   var descriptors: [String: String] = [:]
   var rules: String?
 
@@ -92,8 +92,8 @@ struct VaultExport {
     }
   }
 
-  /// Opens a file of either form. `ask` is called again with a greater number after a wrong passphrase.
-  /// Anybody could have made one that is not encrypted: it is taken only where that is wanted.
+  /// Opens a file of either form. Calls `ask` again with a higher number after a wrong passphrase. Accepts an
+  /// unencrypted file, which anyone could have made, only with `acceptsPlain`.
   init(_ bytes: [UInt8], acceptsPlain: Bool = false, ask: (Int) throws(StoreError) -> Secret) throws(CredentialError) {
     guard let value = try? JSONValue.parse(bytes) else { throw .malformedExport }
     guard value["format"]?.text == Self.encryptedFormat else {

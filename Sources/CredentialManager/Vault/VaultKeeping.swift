@@ -1,18 +1,18 @@
-import Cryptography
-import Platform
-import Store
-import Text
-import Vault
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
+import CredmgrVault
 
 package enum Unlocking: Sendable, Equatable {
-  case kept(until: Moment)  // The keys are kept until then.
-  case opensByItself  // The key file opens the vault: there is nothing to keep.
+  case kept(until: Moment)  // The kernel keeps the keys until then.
+  case opensByItself  // The key file opens the vault, so no keys need to be kept.
 }
 
 extension CredentialSource {
   // MARK: Slots
 
-  /// Needs no key. `keyFileFault` is what is wrong with a key file.
+  /// Returns the status without needing a key. `keyFileFault` is the problem with the key file.
   package func vaultStatus() throws(CredentialError) -> (
     status: VaultStatus, unlockedUntil: Moment?, keyFileFault: StoreError?
   ) {
@@ -24,7 +24,7 @@ extension CredentialSource {
     }
   }
 
-  /// Makes a way into the vault, or renews the one of its kind; returns the others. When it throws, nothing is changed.
+  /// Adds a slot, or renews the one of its kind; returns the others. If this throws, nothing changes.
   package func protect(with kind: SlotKind, passphrase: Secret? = nil) throws(CredentialError) -> [SlotKind] {
     let vault = try vault(.readWrite)
     let draft: SlotDraft
@@ -40,14 +40,18 @@ extension CredentialSource {
     }
     return try inStore { () throws(StoreError) in
       let note = event(.protect, detail: kind.logName)
-      try changingItems([draft], vault.protect(with: draft, now: clock.now(), noting: note))
+      try storingItem(of: [draft], vault.protect(with: draft, now: clock.now(), noting: note))
       return try vault.status.slots.compactMap(\.kind).filter { $0 != kind }
     }
   }
 
   package func unprotect(_ kind: SlotKind) throws(CredentialError) {
     let vault = try vault(.readWrite)
-    try inStore(changingItems([], vault.unprotect(kind, noting: event(.unprotect, detail: kind.logName))))
+    try inStore { () throws(StoreError) in
+      let item = try vault.unprotect(kind, noting: event(.unprotect, detail: kind.logName))
+      // A key that no longer opens the vault may remain.
+      if let item { try? keys.secretService.remove(item) }
+    }
   }
 
   private func draft(
@@ -60,29 +64,29 @@ extension CredentialSource {
     }
   }
 
-  /// The Secret Service gets the new key before the vault needs it, and gives up the old one after that.
-  private func changingItems(
-    _ drafts: [SlotDraft], _ change: @autoclosure () throws(StoreError) -> String?
-  ) throws(StoreError) {
+  /// Stores the new key in the Secret Service before the vault needs it. The old key stays, because earlier backups
+  /// open with it.
+  ///
+  /// - Returns: the Secret Service's item of the old key; `nil` if there was none.
+  @discardableResult
+  private func storingItem(
+    of drafts: [SlotDraft], _ change: @autoclosure () throws(StoreError) -> String?
+  ) throws(StoreError) -> String? {
     let item = drafts.compactMap(\.item).first
     if let item { try keys.secretService.store(item) }
-    let old: String?
-    do throws(StoreError) { old = try change() } catch {
-      // What went wrong may have done so behind the change. In doubt both keys stay: after a power cut it could be the
-      // old one that is needed.
+    do throws(StoreError) { return try change() } catch {
+      // The change may have succeeded. In doubt both keys stay, because a power failure could undo it.
       if let item, let needed = try? Vault.secretServiceItems(of: home.vaultLocation), !needed.contains(item.name) {
         try? keys.secretService.remove(item.name)
       }
       throw error
     }
-    // A key that opens nothing any more may stay behind.
-    if let old { try? keys.secretService.remove(old) }
   }
 
   // MARK: Lock and unlock
 
   package func unlock(for time: Duration) throws(CredentialError) -> Unlocking {
-    // One that is not there is not made for it.
+    // Unlocking must not create a vault.
     _ = try inStore(Vault.keyName(of: home.vaultLocation))
     let vault = try vault(.readWrite)
     let opened = vault.openedKeys
@@ -93,7 +97,7 @@ extension CredentialSource {
     return .kept(until: now + time)
   }
 
-  /// Whether the kernel kept the keys, and whether the vault can be opened without a person all the same.
+  /// Returns whether the kernel kept the keys, and whether the vault still opens without the user.
   package func lock() throws(CredentialError) -> (wasUnlocked: Bool, opensByItself: Bool) {
     let location = home.vaultLocation
     return try inStore { () throws(StoreError) in
@@ -105,15 +109,16 @@ extension CredentialSource {
 
   // MARK: Rotation
 
-  /// Makes a new vault key, and renews every way into the vault but the passphrase itself.
+  /// Makes a new vault key and renews every slot except the passphrase itself.
   ///
-  /// - Returns: the copy of the old key file, which still opens earlier backups; `nil` if there was no key file.
+  /// - Returns: the copy of the old key file and the old item in the Secret Service, which still open earlier backups;
+  ///   `nil` for either that did not exist.
   @discardableResult
-  package func rotateVault() throws(CredentialError) -> String? {
+  package func rotateVault() throws(CredentialError) -> (keyFile: String?, item: String?) {
     _ = try self.accounts()
     let accounts = try accounts(.readWrite)
     let vault = try vault(.readWrite)
-    // What waits beside the vault is sealed with the key that is about to go.
+    // Saved answers are encrypted with the old key, so move them first.
     try takeAnswersIn(accounts)
     return try inStore { () throws(StoreError) in
       let before = vault.openedKeys.vault
@@ -126,20 +131,24 @@ extension CredentialSource {
         return drafts
       }
       let keyFile = drafts.contains { $0.kind == .keyFile } ? try home.vaultLocation.keepKeyFile() : nil
+      let item: String?
       do throws(StoreError) {
-        try changingItems(drafts, vault.rotate(to: drafts, now: clock.now(), noting: event(.rotate)))
+        item = try storingItem(of: drafts, vault.rotate(to: drafts, now: clock.now(), noting: event(.rotate)))
       } catch {
+        // The change may have succeeded, so the copy stays.
+        if case .unconfirmed = error { throw error }
         if let keyFile { _ = try? File.remove(keyFile) }
         throw error
       }
-      guard let kept = KeptKeys(before) else { return keyFile }
-      let opened = vault.openedKeys
-      let now = clock.now()
-      if kept.deadline > now {
-        try? KeptKeys.keep(opened.keys, of: opened.vault, for: kept.deadline - now, now: now)
+      if let kept = KeptKeys(before) {
+        let opened = vault.openedKeys
+        let now = clock.now()
+        if kept.deadline > now {
+          try? KeptKeys.keep(opened.keys, of: opened.vault, for: kept.deadline - now, now: now)
+        }
+        _ = try? KeptKeys.forget(before)
       }
-      _ = try? KeptKeys.forget(before)
-      return keyFile
+      return (keyFile, item)
     }
   }
 
@@ -154,7 +163,7 @@ extension CredentialSource {
 
   // MARK: Backup
 
-  /// Writes the vault as it is into a new file, while others may change it; returns the ways that the backup opens by.
+  /// Writes a consistent copy of the vault while others may change it; returns the slots that open the backup.
   package func backUpVault(to path: String) throws(CredentialError) -> [SlotKind] {
     let vault = try vault()
     let image = try inStore(vault.image())
@@ -163,8 +172,8 @@ extension CredentialSource {
     return try inStore(vault.status.slots.compactMap(\.kind))
   }
 
-  /// Returns the files that keep the replaced vault. `keyFile` opens the backup; without it, the current key file and
-  /// those that rotations copied are tried.
+  /// Returns the files that contain the replaced vault. `keyFile` opens the backup. Without it, tries the current key
+  /// file and the copies from rotations.
   package func restoreVault(from path: String, keyFile: String?) throws(CredentialError) -> [String] {
     let image = try wrapping(
       CredentialError.system, File.read(path, limit: 1 << 30, ordinary: !File.isGivenStream(path)))

@@ -1,6 +1,6 @@
-import HTTP
-import Text
-import YAML
+import CredmgrHTTP
+import CredmgrText
+import CredmgrYAML
 
 extension DescriptorDecoder {
   /// Reads each endpoint merged over its base endpoint and the descriptor's own `response`.

@@ -1,5 +1,5 @@
-import HTTP
-import YAML
+import CredmgrHTTP
+import CredmgrYAML
 
 /// A name under a `keep`, before decoding.
 struct KeptName {

@@ -1,6 +1,6 @@
-import HTTP
-import Text
-import YAML
+import CredmgrHTTP
+import CredmgrText
+import CredmgrYAML
 
 /// Reads a tree into a descriptor and collects all findings, not only the first.
 struct DescriptorDecoder {
@@ -47,7 +47,7 @@ struct DescriptorDecoder {
     let descriptor = Descriptor.keys.read(&self, root)
     for entry in root["variables"]?.entries?.prefix(Self.entryLimit) ?? []
     where Self.isTemplateName(entry.key) && !usedNames.contains(entry.key) {
-      add(.unusedVariable(entry.key), at: entry.keyPlace, severity: .warning)
+      warn(.unusedVariable(entry.key), at: entry.keyPlace)
     }
     if let descriptor { checkBounds(descriptor) }
     // An error may be the reason why a key has no effect.

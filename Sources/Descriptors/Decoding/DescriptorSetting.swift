@@ -1,5 +1,5 @@
-import Text
-import YAML
+import CredmgrText
+import CredmgrYAML
 
 /// An effective value of a descriptor with its origin.
 package struct DescriptorSetting: Sendable, Equatable {

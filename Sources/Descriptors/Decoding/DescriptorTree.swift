@@ -1,4 +1,4 @@
-import YAML
+import CredmgrYAML
 
 /// The tree of a descriptor before decoding: expands short forms and merges the descriptor over its base.
 enum DescriptorTree {

@@ -1,5 +1,5 @@
-import Text
-import YAML
+import CredmgrText
+import CredmgrYAML
 
 /// Warns about keys without effect, but not in a base, which may serve descriptors with other grants and endpoints.
 extension DescriptorDecoder {
@@ -15,6 +15,17 @@ extension DescriptorDecoder {
       checkReader(of: "follows", in: node, [.tokenExchange], [kind])
       checkParameters(of: endpoint, node)
     }
+    if descriptor.endpoints[.identity] == nil {
+      let fields = kept.map(\.name)
+      for node in Self.elements(of: root["account"]) {
+        if let name = node.text, !fields.contains(name) { warn(.accountWithoutSource(name), at: node.place) }
+      }
+    }
+    if let entry = root.entries?.first(where: { $0.key == "assertion" }), !entry.value.isNull,
+      !descriptor.endpoints.values.contains(where: { descriptor.sendsAssertion(to: $0) })
+    {
+      warn(.unusedAssertion, at: entry.keyPlace)
+    }
     for node in Self.elements(of: root["account"]) where root["response_format"]?.text ?? "json" == "json" {
       if let text = node.text, text.utf8.contains(UInt8(ascii: "[")) { warn(.bracketInPath(text), at: node.place) }
     }
@@ -25,7 +36,7 @@ extension DescriptorDecoder {
     }
   }
 
-  private mutating func warn(_ problem: Finding.Problem, at place: Place) {
+  mutating func warn(_ problem: Finding.Problem, at place: Place) {
     if place.source.name == root.place.source.name { add(problem, at: place, severity: .warning) }
   }
 
@@ -98,6 +109,15 @@ extension DescriptorDecoder {
     "oauth_callback", "client_name", "application_type", "redirect_uris", "grant_types", "response_types",
     "token_endpoint_auth_method",
   ]
+}
+
+extension Descriptor {
+  fileprivate func sendsAssertion(to endpoint: Endpoint) -> Bool {
+    let method = endpoint.authentication ?? client.authentication
+    let templates = endpoint.parameters.compactMap(\.value) + endpoint.headers.map(\.value)
+    return method == .privateKeyJWT || method == .clientSecretJWT
+      || (templates + [endpoint.url.template]).contains { $0.names.contains("assertion") }
+  }
 }
 
 extension ResponseField {

@@ -1,5 +1,5 @@
-import Text
-import YAML
+import CredmgrText
+import CredmgrYAML
 
 /// A message about a descriptor for its author, with its place in the file.
 package struct Finding: Sendable, Equatable {
@@ -42,6 +42,8 @@ package struct Finding: Sendable, Equatable {
     case unusedVariable(String)
     case withoutGrant(String, [Grant])  // A key of grants that the descriptor does not have.
     case readElsewhere(String, [EndpointKind])  // Only the responses of these endpoints contain it.
+    case accountWithoutSource(String)  // No `identity` endpoint and no kept field supplies the account's name.
+    case unusedAssertion  // No endpoint sends the JWT that the client signs.
     case unsentParameter(String, suggestion: String?)
     case bracketInPath(String)
     case blankInScope(String)  // The descriptor has another separator.

@@ -1,5 +1,5 @@
-import HTTP
-import YAML
+import CredmgrHTTP
+import CredmgrYAML
 
 extension DescriptorDecoder {
   /// Reads a redirect. Users register it and agree to it as one text, so a placeholder in it stands for one variable or

@@ -1,6 +1,6 @@
-import HTTP
-import Text
-import YAML
+import CredmgrHTTP
+import CredmgrText
+import CredmgrYAML
 
 /// The parameters that protect a login. A descriptor may rename most of them, but only the engine sets them.
 package enum OwnedParameters {

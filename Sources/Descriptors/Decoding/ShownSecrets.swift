@@ -1,4 +1,4 @@
-import YAML
+import CredmgrYAML
 
 /// Keeps secrets out of kept fields, which are shown and may become an account's name, and out of fields that are
 /// always shown.
@@ -35,6 +35,25 @@ extension DescriptorDecoder {
   }
 }
 
+extension Descriptor {
+  /// The names of secrets in answers, in lower case without underscores.
+  package var secretNames: Set<String> { ResponseField.secretNames.union(names(of: ResponseField.secrets)) }
+
+  /// The names of secrets in the addresses of pages and in redirects: the code, and the values that protect it.
+  package var secretNamesOfPages: Set<String> {
+    let page = endpoints[.authorization]
+    let own = ["state", "nonce", "code_challenge"]
+    let all = own + own.compactMap { page?.rename[$0] } + ["code", "oauth_verifier"]
+    return Set(all.map { FieldPath.plain($0) }).union(names(of: [.code, .state, .oauthVerifier]))
+  }
+
+  private func names(of fields: [ResponseField]) -> [String] {
+    endpoints.values.flatMap { endpoint in
+      fields.flatMap { endpoint.response.fields[$0]?.paths ?? [] }.flatMap { [$0.name, FieldPath.plain($0.text)] }
+    }
+  }
+}
+
 extension ResponseField {
   fileprivate static let secrets: [ResponseField] = [
     .accessToken, .refreshToken, .idToken, .deviceCode, .oauthToken, .oauthTokenSecret, .oauthVerifier,
@@ -42,7 +61,8 @@ extension ResponseField {
   ]
 
   fileprivate static let shown: [ResponseField] = [
-    .userCode, .verificationURI, .verificationURIComplete, .tokenType, .scope, .clientID,
+    .userCode, .verificationURI, .verificationURIComplete, .tokenType, .scope, .clientID, .issuer,
+    .tokenEndpointAuthMethod,
   ]
 
   /// The names of secrets in lower case without underscores.
@@ -51,12 +71,12 @@ extension ResponseField {
 }
 
 extension FieldPath {
-  fileprivate var isSecret: Bool {
-    let name = header ?? components.last { Int($0) == nil } ?? ""
-    return ResponseField.secretNames.contains(Self.plain(name))
-  }
+  fileprivate var isSecret: Bool { ResponseField.secretNames.contains(name) }
 
-  fileprivate static func plain(_ name: some StringProtocol) -> String {
+  /// The name of the value, without the objects around it.
+  fileprivate var name: String { Self.plain(header ?? components.last { Int($0) == nil } ?? "") }
+
+  package static func plain(_ name: some StringProtocol) -> String {
     name.lowercased().filter { $0 != "_" && $0 != "-" }
   }
 }

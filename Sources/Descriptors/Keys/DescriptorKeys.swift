@@ -1,19 +1,20 @@
-import YAML
+import CredmgrYAML
 
 extension Descriptor {
   static let keys = Table("descriptor", Descriptor()) {
     Key(
       "provider", at: \.identifier, as: .identifier, isRequired: true,
-      means: "the provider's identifier, the same as the file's name", for: "all")
+      change: .compared, means: "the provider's identifier, the same as the file's name", for: "all")
     Key(
       "title", at: \.title, as: .shownText, default: "the identifier",
-      means: "the provider's display name", for: "all")
+      change: .harmless, means: "the provider's display name", for: "all")
     Key(
       checked: "extends", as: .base,
       means: "the descriptor that this one extends: [Extending](#extending)", for: "`github-enterprise`")
     Key(
       "grant", at: \.grants, as: .choices(), type: "list of [grants](#grants)", isRequired: true,
-      means: "ways to get a credential; `login` uses the first that works in the session", for: "all")
+      change: .compared, means: "ways to get a credential; `login` uses the first that works in the session", for: "all"
+    )
     Key(
       "variables", at: \.variables, as: .variables,
       means: "values that users supply, by name: [Variables](#variables)", for: "`github`, `oclc`, `oauth1`")
@@ -32,33 +33,35 @@ extension Descriptor {
     Key(
       "extra_headers", at: \.extraHeaders,
       as: .headers(DescriptorDecoder.endpointNames + DescriptorDecoder.requestNames),
-      type: "mapping of [templates](#templates)", means: "headers of every request to the API",
+      type: "mapping of [templates](#templates)", change: .compared, means: "headers of every request to the API",
       for: "`github`")
     Key(
       "scope", at: \.scope, as: ScopeRules.keys.notation, type: "list, or mapping", default: "no scopes",
-      means: "requested scopes and their separators (RFC 6749, 3.3): [Scopes](#scopes)",
+      change: .harmless, means: "requested scopes and their separators (RFC 6749, 3.3): [Scopes](#scopes)",
       for: "`github`: commas in the answer")
     Key(
       "redirect", at: \.ownRedirect, as: .redirect, type: "URL template, or `oob`",
       default: "`http://127.0.0.1/callback/ID`", from: "RFC 8252, 7.3",
-      means: "the address to which the browser returns (RFC 6749, 3.1.2): [Redirect](#redirect)", for: "`linkedin`")
+      change: .compared, means: "the address to which the browser returns (RFC 6749, 3.1.2): [Redirect](#redirect)",
+      for: "`linkedin`")
     Key(
       "state", at: \.state, as: .choice(), from: "RFC 6749, 10.12",
-      means: "whether the answer must contain `state` (RFC 6749, 10.12)", for: "`oclc`: `optional`")
+      change: .compared, means: "whether the answer must contain `state` (RFC 6749, 10.12)", for: "`oclc`: `optional`")
     Key(
       "pkce", at: \.pkce, as: .choice(), from: "RFC 7636, 4.2",
-      means: "the proof key (RFC 7636, 4.2); `S256-hex` writes the challenge in hexadecimal",
+      change: .compared, means: "the proof key (RFC 7636, 4.2); `S256-hex` writes the challenge in hexadecimal",
       for: "`linkedin`: `none`; TikTok: `S256-hex`")
     Key(
       "issuer", at: \.issuer, as: .template(isShown: true),
-      means: "the issuer; an `iss` in the redirect must equal it (RFC 9207)",
+      change: .compared, means: "the issuer; an `iss` in the redirect must equal it (RFC 9207)",
       for: "`github`, `google`, `keycloak`, `zoom`")
     Key(
       "iss", at: \.issuerResponse, as: .choice(), from: "RFC 9207, 2.4",
-      means: "whether the redirect must contain `iss` if `issuer` is known (RFC 9207, 2.4)",
+      change: .compared, means: "whether the redirect must contain `iss` if `issuer` is known (RFC 9207, 2.4)",
       for: "servers that announce `iss` in their metadata")
     Key(
       "nonce", at: \.sendsNonce, as: .boolean, from: "OpenID Connect Core 1.0, 3.1.2.1",
+      change: .compared,
       means: """
         whether to send a random `nonce`, which a returned ID token must contain \
         (OpenID Connect Core 1.0, 3.1.2.1)
@@ -72,29 +75,34 @@ extension Descriptor {
       means: "the JWT that the client signs (RFC 7523): [Assertion](#assertion)", for: "Apple, Okta")
     Key(
       "expiry", at: \.expiry, as: ExpiryRules.keys.notation,
-      means: "lifetimes missing from answers: [Expiry](#expiry)", for: "Workday")
+      change: .harmless, means: "lifetimes missing from answers: [Expiry](#expiry)", for: "Workday")
     Key(
-      "device", at: \.device, as: DeviceRules.keys.notation, means: "the device flow (RFC 8628): [Device](#device)",
+      "device", at: \.device, as: DeviceRules.keys.notation, change: .compared,
+      means: "the device flow (RFC 8628): [Device](#device)",
       for: "`l2p`")
     Key(
       "oauth1", at: \.oauth1, as: OAuth1Rules.keys.notation, means: "OAuth 1.0a (RFC 5849): [OAuth 1.0a](#oauth-10a)",
       for: "`oauth1`")
     Key(
       "account", at: \.account, as: .paths, type: "path, or list of paths",
+      change: .harmless,
       means: """
         where to find the account's name: paths in the answer of `identity`, or without that leg the names of kept \
         fields; the first existing one counts
         """, for: "`github`: `login`; `oclc`: `principalID`")
     Key(
       "hosts", at: \.hosts, as: .hosts(), type: "list of host templates", default: "the hosts of the endpoints",
-      means: "the only hosts that receive the credential: [Hosts](#hosts)", for: "all")
-    Key("git", at: \.git, as: GitRules.keys.notation, means: "the provider's git hosts: [Git](#git)", for: "`github`")
+      change: .compared, means: "the only hosts that receive the credential: [Hosts](#hosts)", for: "all")
+    Key(
+      "git", at: \.git, as: GitRules.keys.notation, change: .compared, means: "the provider's git hosts: [Git](#git)",
+      for: "`github`")
     Key(
       "docker", at: \.docker, as: DockerRules.keys.notation,
-      means: "the provider's container registries: [Docker](#docker)", for: "`github`")
+      change: .compared, means: "the provider's container registries: [Docker](#docker)", for: "`github`")
     Key(
       "kubectl", at: \.kubectl, as: KubectlRules.keys.notation,
-      means: "the clusters that accept the provider's tokens: [kubectl](#kubectl)", for: "Keycloak, Dex")
+      change: .compared, means: "the clusters that accept the provider's tokens: [kubectl](#kubectl)",
+      for: "Keycloak, Dex")
   } finish: { decoder, root, descriptor in
     if descriptor.title.isEmpty { descriptor.title = descriptor.identifier }
     // Signed requests have no header that contains only a token.
@@ -122,19 +130,22 @@ extension Variable {
   static let keys = Table("variable", Variable(name: "")) {
     Key(
       "default", at: \.defaultValue, as: .text,
-      means: "the value if the user sets none; without a default it is required",
+      change: .compared, means: "the value if the user sets none; without a default it is required",
       for: "`github`: `github.com`")
     Key(
-      "format", at: \.format, as: .choice(), type: "see below", means: "the kind of text",
+      "format", at: \.format, as: .choice(), type: "see below", change: .harmless, means: "the kind of text",
       for: "`github`: `hostname`")
     Key(
       "pattern", at: \.pattern, as: .pattern, type: "regular expression",
-      means: "a pattern that the whole value must match", for: "`oclc`: `\"[0-9]+\"`")
-    Key("choices", at: \.choices, as: .texts, means: "the only values", for: "`oauth1`: `transport`")
-    Key("help", at: \.help, as: .shownText, means: "an explanation for the user", for: "all")
-    Key("optional", at: \.isOptional, as: .boolean, means: "whether the value may be empty", for: "`oauth1`: `realm`")
+      change: .harmless, means: "a pattern that the whole value must match", for: "`oclc`: `\"[0-9]+\"`")
+    Key("choices", at: \.choices, as: .texts, change: .harmless, means: "the only values", for: "`oauth1`: `transport`")
+    Key("help", at: \.help, as: .shownText, change: .harmless, means: "an explanation for the user", for: "all")
+    Key(
+      "optional", at: \.isOptional, as: .boolean, change: .harmless, means: "whether the value may be empty",
+      for: "`oauth1`: `realm`")
     Key(
       "secret", at: \.isSecret, as: .boolean,
+      change: .compared,
       means: """
         whether it is secret: set with `--set NAME=@FILE` or typed without echo, and never shown
         """, for: "a password; Absorb: the key of its API")
@@ -145,17 +156,21 @@ extension HeaderStyle {
   static let keys = Table("presentation", HeaderStyle(), short: "scheme") {
     Key(
       "scheme", at: \.scheme, as: .headerValue, default: "`Bearer`", from: "RFC 6750, 2.1",
+      change: .compared,
       means: """
         the word before the token; empty by default with `header`; `none` means no header for the token
         """, for: "`github`: `token`")
     Key(
-      "header", at: \.header, as: .headerName, default: "`Authorization`", means: "the header with the token",
+      "header", at: \.header, as: .headerName, default: "`Authorization`", change: .compared,
+      means: "the header with the token",
       for: "Shopify: `X-Shopify-Access-Token`")
     Key(
       "query", at: \.query, as: .text, type: "name",
-      means: "the query parameter for the token instead of a header (RFC 6750, 2.3)", for: "`l2p`: `accessToken`")
+      change: .compared, means: "the query parameter for the token instead of a header (RFC 6750, 2.3)",
+      for: "`l2p`: `accessToken`")
     Key(
       "parameters", at: \.parameters, as: .headers(), type: "mapping of templates",
+      change: .compared,
       means: """
         further parameters: after the token in its header as `name="value"` with commas, or in the same query
         """, for: "`oclc`: `principalID`; `wechat`: `openid`; VK: `v`")
@@ -193,13 +208,14 @@ extension ClientRules {
     Key(
       "authentication", at: \.authentication, as: .choice(), type: "see below",
       default: "`client_secret_basic` with a secret, else `none`", from: "RFC 6749, 2.3.1",
-      means: "the client's authentication (RFC 6749, 2.3)", for: "`linkedin`: `client_secret_post`")
+      change: .compared, means: "the client's authentication (RFC 6749, 2.3)", for: "`linkedin`: `client_secret_post`")
     Key(
-      "id", at: \.identifier, as: .shownText, means: "a client identifier that the provider publishes for all users",
+      "id", at: \.identifier, as: .shownText, change: .compared,
+      means: "a client identifier that the provider publishes for all users",
       for: "Gitea")
     Key(
       "register", at: \.register, as: .page,
-      means: "the page for registering a client; credmgr shows it if no client is set", for: "all")
+      change: .harmless, means: "the page for registering a client; credmgr shows it if no client is set", for: "all")
   }
 }
 
@@ -218,7 +234,9 @@ extension AssertionRules {
       "claims", at: \.claims, as: .parameters(), type: "mapping of templates, or `null`",
       default: "`iss` and `sub`: the client; `aud`: the `issuer`, else the URL of `token`; `jti`, `iat`, `exp`",
       means: "claims to add or replace; `null` drops one (RFC 7519, 4.1)", for: "Google: `sub: null`")
-    Key("lifetime", at: \.lifetime, as: .duration, default: "`5m`", means: "from `iat` to `exp`", for: "Google: `1h`")
+    Key(
+      "lifetime", at: \.lifetime, as: .duration, default: "`5m`", change: .compared, means: "from `iat` to `exp`",
+      for: "Google: `1h`")
   }
 }
 
@@ -259,6 +277,7 @@ extension OAuth1Rules {
   static let keys = Table("oauth1", OAuth1Rules()) {
     Key(
       "signature_method", at: \.signatureMethod, as: .template(of: SignatureMethod.self),
+      change: .compared,
       means: "the signature of requests (RFC 5849, 3.4); with RSA, the client secret is the private key as PEM",
       for: "Launchpad: `PLAINTEXT`")
     Key(
@@ -272,11 +291,12 @@ extension OAuth1Rules {
       means: "the leg that sends the callback: `authorization` in OAuth 1.0 without \"a\"", for: "TripIt")
     Key(
       "callback_confirmed", at: \.requiresCallbackConfirmed, as: .requirement,
-      means: "whether the answer must contain `oauth_callback_confirmed` (RFC 5849, 2.1)",
+      change: .compared, means: "whether the answer must contain `oauth_callback_confirmed` (RFC 5849, 2.1)",
       for: "services of 1.0 without \"a\"")
     Key(
       "verifier", at: \.requiresVerifier, as: .requirement,
-      means: "whether the redirect must contain a verifier (RFC 5849, 2.2)", for: "TripIt, Goodreads")
+      change: .compared, means: "whether the redirect must contain a verifier (RFC 5849, 2.2)", for: "TripIt, Goodreads"
+    )
   }
 }
 

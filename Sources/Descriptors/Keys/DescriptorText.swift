@@ -1,5 +1,5 @@
-import Text
-import YAML
+import CredmgrText
+import CredmgrYAML
 
 extension Descriptor {
   /// The descriptor as YAML that credmgr can read again, without a base and without default values.
@@ -33,7 +33,7 @@ extension Node {
     return .mapping(changed + below.filter { self[$0.key] == nil }.map { ($0.key, .null) })
   }
 
-  fileprivate var inline: String {
+  var inline: String {
     switch content {
     case .scalar(let text, let plain): plain ? text : Scalar.written(text)
     case .sequence(let elements): "[" + elements.map(\.inline).joined(separator: ", ") + "]"

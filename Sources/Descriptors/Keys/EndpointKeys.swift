@@ -1,4 +1,4 @@
-import YAML
+import CredmgrYAML
 
 extension Endpoint {
   /// The keys of each endpoint: the same except for the parameters that the engine owns and the defaults.
@@ -11,13 +11,14 @@ extension Endpoint {
     return Table(kind == .authorization ? "page" : "endpoint", Endpoint(kind), short: "url") {
       Key(
         "url", at: \.url, as: .url(except: owned, isShown: isShown), type: "[URL template](#templates)",
-        isRequired: true, means: "the address of the leg", for: "all")
+        isRequired: true, change: .compared, means: "the address of the leg", for: "all")
       Key(
         "method", at: \.method, as: .word(among: ["GET", "POST", "PUT", "PATCH", "DELETE"]), default: "see above",
         means: "the method (RFC 9110, 9)", for: "`github` revokes by `DELETE`")
       Key(
         "send", at: \.send, as: .choice(), default: "`form`; `query` with GET and DELETE; `json` at `registration`",
         isAlwaysWritten: true,
+        change: .compared,
         means: """
           the location of the parameters; `fragment` means after a `?` in the URL's fragment, for pages whose routes \
           begin with `#`
@@ -35,12 +36,13 @@ extension Endpoint {
         "parameters", at: \.parameters,
         as: .parameters(except: owned.subtracting(OwnedParameters.droppable), isShown: isShown),
         type: "mapping of templates, or `null`",
-        means: "parameters to add or replace; `null` drops one",
+        change: isShown ? .compared : .needsConsent, means: "parameters to add or replace; `null` drops one",
         for: "Google: `access_type: offline`; `l2p`: `grant_type: device`")
       Key(
         "choose", at: \.choosing,
         as: .parameters(except: owned, isShown: isShown, names: DescriptorDecoder.choosingNames),
         type: "mapping of templates",
+        change: isShown ? .compared : .needsConsent,
         means: """
           `authorization`: parameters that are added while another account is logged in, so the provider asks who logs \
           in; `{identity}` is the identity of the account, and a parameter without a value is left out
@@ -51,7 +53,7 @@ extension Endpoint {
         for: "`l2p`: `device_code: code`; TikTok: `client_id: client_key`")
       Key(
         "authentication", at: \.authentication, as: .choice(), type: "see [`client.authentication`](#client)",
-        default: "that of `client`", means: "the client's authentication at this leg",
+        default: "that of `client`", change: .compared, means: "the client's authentication at this leg",
         for: "`github`: `none` at `device_token`")
       Key(
         "headers", at: \.headers,
@@ -111,11 +113,12 @@ extension Notation<[EndpointKind: Endpoint]> {
 extension ResponseRules {
   static let keys = Table("response", ResponseRules()) {
     Key(
-      "format", at: \.format, as: .choice(), default: "see below", means: "the format of this leg's answer",
+      "format", at: \.format, as: .choice(), default: "see below", change: .harmless,
+      means: "the format of this leg's answer",
       for: "a leg with another format than the rest")
     Key(
       "within", at: \.within, as: .path, type: "path", default: "the answer itself",
-      means: "the path of the object with the fields", for: "Withings: `body`")
+      change: .compared, means: "the path of the object with the fields", for: "Withings: `body`")
     Key(
       "fields", at: \.fields, as: .fields, default: "each under its own name",
       means: "the paths of [fields](#fields) with other names",
@@ -156,7 +159,8 @@ extension KeptField {
       means: "the path of the value; the first one that exists and is not empty counts", for: "–")
     Key(
       "pattern", at: \.pattern, as: .pattern, type: "regular expression",
-      means: "a pattern that the whole value must match, or credmgr refuses the answer", for: "`salesforce`")
+      change: .compared, means: "a pattern that the whole value must match, or credmgr refuses the answer",
+      for: "`salesforce`")
   }
 }
 
@@ -182,7 +186,10 @@ extension ErrorRules {
 extension Notation<[ResponseField: FieldSource]> {
   static var fields: Self {
     let names = ResponseField.allCases.map(\.rawValue)
-    let rows = names.map { KeyDescription(name: $0, shape: FieldSource.keys.notation.shape, ownType: "path") }
+    let rows = ResponseField.allCases.map { field in
+      KeyDescription(
+        name: field.rawValue, shape: FieldSource.keys.notation.shape, ownType: "path", change: field.change)
+    }
     return Notation(
       .table { TableDescription(name: "fields", short: nil, keys: rows) },
       read: { decoder, node in
@@ -205,6 +212,20 @@ extension Notation<[ResponseField: FieldSource]> {
             ($0.key.rawValue, FieldSource.keys.write($0.value))
           })
       })
+  }
+}
+
+extension ResponseField {
+  fileprivate var change: ChangeRule {
+    switch self {
+    case .accessToken, .refreshToken, .idToken, .code, .state, .issuer, .deviceCode, .oauthToken, .oauthTokenSecret,
+      .oauthSessionHandle:
+      .compared
+    case .expiresIn, .expiresAt, .refreshTokenExpiresIn, .refreshTokenExpiresAt, .scope, .interval,
+      .clientSecretExpiresAt:
+      .harmless
+    default: .needsConsent
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-import YAML
+import CredmgrYAML
 
 /// One key of the descriptor language: its property, its notation, and its text in the reference.
 struct Key<Whole: Sendable>: Sendable {
@@ -12,11 +12,11 @@ struct Key<Whole: Sendable>: Sendable {
     _ name: String, at property: @autoclosure @escaping @Sendable () -> WritableKeyPath<Whole, Value> & Sendable,
     as notation: Notation<Value>,
     type: String? = nil, default standard: String? = nil, from specification: String? = nil, isRequired: Bool = false,
-    isAlwaysWritten: Bool = false, means meaning: String, for neededBy: String
+    isAlwaysWritten: Bool = false, change: ChangeRule = .needsConsent, means meaning: String, for neededBy: String
   ) {
     description = KeyDescription(
       name: name, shape: notation.shape, ownType: type, ownStandard: standard, specification: specification,
-      meaning: meaning, neededBy: neededBy, isRequired: isRequired, isAlwaysWritten: isAlwaysWritten)
+      change: change, meaning: meaning, neededBy: neededBy, isRequired: isRequired, isAlwaysWritten: isAlwaysWritten)
     read = { decoder, node, whole in if let value = notation.read(&decoder, node) { whole[keyPath: property()] = value }
     }
     write = { notation.write($0[keyPath: property()]) }
@@ -26,11 +26,11 @@ struct Key<Whole: Sendable>: Sendable {
     _ name: String, at property: @autoclosure @escaping @Sendable () -> WritableKeyPath<Whole, Value?> & Sendable,
     as notation: Notation<Value>,
     type: String? = nil, default standard: String? = nil, from specification: String? = nil,
-    means meaning: String, for neededBy: String
+    change: ChangeRule = .needsConsent, means meaning: String, for neededBy: String
   ) {
     description = KeyDescription(
       name: name, shape: notation.shape, ownType: type, ownStandard: standard, specification: specification,
-      meaning: meaning, neededBy: neededBy)
+      change: change, meaning: meaning, neededBy: neededBy)
     read = { decoder, node, whole in if let value = notation.read(&decoder, node) { whole[keyPath: property()] = value }
     }
     write = { $0[keyPath: property()].map(notation.write) }
@@ -49,12 +49,20 @@ struct Key<Whole: Sendable>: Sendable {
   }
 }
 
+/// Whether a new value of a key needs consent after the user added the provider.
+enum ChangeRule: Sendable {
+  case needsConsent  // Every other value, and the rule of a key that names none.
+  case compared  // The agreement has its own rule, which allows stronger values and known places.
+  case harmless  // A text for the user, a time, a scope, an answer's format, or a limit on what the user types.
+}
+
 struct KeyDescription: Sendable {
   let name: String
   let shape: Shape
   var ownType: String?  // The type in the reference, in Markdown, instead of the shape's own word.
   var ownStandard: String?  // The default in the reference, in Markdown, instead of the value without the key.
   var specification: String?  // The source of that default; `nil` for our own.
+  var change = ChangeRule.needsConsent
   var meaning = ""
   var neededBy = ""
   var isRequired = false

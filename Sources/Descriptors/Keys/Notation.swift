@@ -1,6 +1,6 @@
-import HTTP
-import Text
-import YAML
+import CredmgrHTTP
+import CredmgrText
+import CredmgrYAML
 
 struct Notation<Value: Sendable>: Sendable {
   let shape: Shape

@@ -1,5 +1,5 @@
-import Text
-import YAML
+import CredmgrText
+import CredmgrYAML
 
 /// Files named `<identifier>.yaml` in directories, the earlier of which take precedence. credmgr finds a descriptor by
 /// its name alone, so that start-up time does not grow with their number.
@@ -19,6 +19,9 @@ package struct DescriptorLibrary: Sendable {
     package let path: String
     package let bases: [String]  // The nearest first.
     let root: Node
+
+    /// How many comments of the file say that a setting was not tried at the provider.
+    package var unverifiedCount: Int { root.place.source.text.pieces(separatedBy: "# unverified").count - 1 }
   }
 
   package let directories: [String]

@@ -1,5 +1,5 @@
-import HTTP
-import Text
+import CredmgrHTTP
+import CredmgrText
 
 /// The position of a placeholder in the host of a URL or of an entry of `hosts`, which decides on its possible values.
 package enum HostPlace: Sendable, Equatable {

@@ -1,4 +1,4 @@
-import Text
+import CredmgrText
 /// A text with placeholders: `{host}`, `{a || b}` (the first value that is not empty), `{lowercase(a)}`. Two braces
 /// stand for one.
 package struct Template: Sendable, Equatable {

@@ -1,4 +1,4 @@
-import Text
+import CredmgrText
 struct TemplateParser {
   private let scalars: [Unicode.Scalar]
   private var position = 0

@@ -1,5 +1,5 @@
-import HTTP
-import Text
+import CredmgrHTTP
+import CredmgrText
 
 /// A URL with placeholders whose values cannot change its meaning: in the authority a value must be a host name, and
 /// after it credmgr percent-encodes the value. A placeholder at the beginning stands for a base URL.

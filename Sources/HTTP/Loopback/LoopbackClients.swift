@@ -1,4 +1,4 @@
-import Text
+import CredmgrText
 
 /// Sockets that listen on loopback, and the clients that came to them: one request of each, and one answer.
 struct LoopbackClients: ~Copyable {

@@ -1,4 +1,4 @@
-import Text
+import CredmgrText
 
 /// One client of the loopback receiver: one request, one answer, and the end.
 struct LoopbackConnection {

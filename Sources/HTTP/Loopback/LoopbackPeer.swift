@@ -18,8 +18,8 @@ struct LoopbackPeer {
     var owner = Owner.unknown
     // While connections come and go, a line may be missing; who has gone between two lines is found by the next look.
     for _ in 0..<3 {
-      let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(Self.read)
-      owner = Self.owner(of: theirs, to: ours, in: tables)
+      // The kernel takes long for each table. Most peers are in the first.
+      owner = Self.owner(of: theirs, to: ours, in: ["/proc/net/tcp", "/proc/net/tcp6"].lazy.map(Self.read))
       if case .other = owner { break }
     }
     guard case .other(let user) = owner else { return owner }
@@ -29,9 +29,9 @@ struct LoopbackPeer {
   }
 
   /// The owner of the connection by the lines of proc_net(5), without a look at who we are.
-  static func owner(of theirs: SocketAddress, to ours: SocketAddress, in tables: [[UInt8]]) -> Owner {
+  static func owner(of theirs: SocketAddress, to ours: SocketAddress, in tables: some Sequence<[UInt8]>) -> Owner {
     var (isListed, isConnected) = (false, false)
-    for line in tables.flatMap({ $0.split(separator: UInt8(ascii: "\n")) }) {
+    for line in tables.lazy.flatMap({ $0.split(separator: UInt8(ascii: "\n")) }) {
       let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 10)
       guard fields.count > 9 else { continue }
       if ours.isWritten(as: fields[1]) {

@@ -1,4 +1,4 @@
-import Text
+import CredmgrText
 
 /// Waits on a loopback address for the redirect that ends an authorization (RFC 8252, section 7.3). A request that does
 /// not fit gets a status of the 400s, and changes nothing.

@@ -1,4 +1,4 @@
-import Text
+import CredmgrText
 
 /// Taken apart strictly (RFC 9112): whoever is not a browser that was sent here need not be understood.
 struct LoopbackRequest: Equatable {
@@ -93,7 +93,7 @@ struct LoopbackEndpoint {
     case start
     case refusal(Int)
     case parameters(FormParameters)
-    /// What came in the query although the answer comes in the fragment. It can only be an error.
+    /// Parameters in the query of a login that answers in the fragment, which can only be an error.
     case besideFragment(FormParameters)
   }
 
@@ -133,7 +133,7 @@ struct LoopbackEndpoint {
     return query.removing(own) == nil ? .refusal(404) : answer(form: request)
   }
 
-  /// What our own page posts. A program that stands in for a browser sends no Fetch Metadata, but the origin.
+  /// Reads the post of the relay page. A program that acts as a browser sends the origin, but no Fetch Metadata.
   private func answer(relayed request: LoopbackRequest, _ relay: String) -> Answer {
     guard request.fields.values("Origin") == ["http://\(authorities[0])"],
       request.sends("Sec-Fetch-Site", only: ["same-origin"]),

@@ -1,6 +1,6 @@
-import CPOSIX
+import CredmgrCPOSIX
 import Glibc
-import Text
+import CredmgrText
 
 /// Stream sockets that do not block, on loopback addresses only.
 enum LoopbackSocket {

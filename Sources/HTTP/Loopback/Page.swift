@@ -1,4 +1,4 @@
-/// What the browser shows at the end of a login: plain text in a page that loads nothing.
+/// A page at the end of a login: plain text, without anything to load.
 package struct Page: Sendable, Equatable {
   package enum Kind: String, Sendable {
     case done
@@ -23,10 +23,10 @@ package struct Page: Sendable, Equatable {
 
   /// Its own script says that the answer is being handed over.
   package static let relay = Page(
-    .relay, title: "One step is left", text: "Scripts are off here. Copy the address of this page into the terminal.")
+    .relay, title: "One more step", text: "Scripts are disabled. Copy the address of this page into the terminal.")
 
   static let opened = Page(
-    .ignored, title: "This page was opened already", text: "Open the address that the terminal shows instead.")
+    .ignored, title: "This page was already opened", text: "Open the address from the terminal instead.")
 }
 
 /// The HTML of a page and the header fields that it needs.
@@ -59,7 +59,7 @@ package enum PageDocument {
 
   static let cleaningScript = "history.replaceState(null,\"\",location.pathname)"
 
-  /// What the relay page posts beside the fragment: the value that this login gave to the page.
+  /// The header in which the relay page returns the value that this login gave to it.
   static let relayField = "X-Relay"
 
   /// A fragment never reaches a server, so the page itself posts it. By fetch and not by a form: of a form the browser
@@ -68,19 +68,19 @@ package enum PageDocument {
     (async()=>{const answer=location.hash.slice(1),main=document.querySelector("main"),\
     say=(title,text)=>{document.title=main.querySelector("h1").textContent=title;\
     main.querySelector("p").textContent=text};\(cleaningScript);\
-    say("One moment","The answer is being handed over.");\
+    say("One moment","Sending the answer to credmgr.");\
     try{const response=await fetch(location.pathname,{method:"POST",\
     headers:{"Content-Type":"application/x-www-form-urlencoded","\(relayField)":main.dataset.relay},body:answer});\
     const page=new DOMParser().parseFromString(await response.text(),"text/html"),said=page.querySelector("main");\
     document.title=page.title;main.className=said.className;main.replaceChildren(...said.childNodes)}\
     catch{main.className="refused";\
-    say("The login is over","Nobody waits for the answer any more. Begin again in the terminal.")}})()
+    say("The login has ended","credmgr no longer waits for an answer. Start again in the terminal.")}})()
     """
 
   // The hashes that a Content-Security-Policy names (CSP level 3, section 6.7.2.2). A test computes them anew.
   static let styleHash = "sha256-cF23cGrWXCUIXAoE7XAxAQU8TUKgXJPxEQHL0OQ9eb0="
   static let cleaningScriptHash = "sha256-8A+3er73YJf04rRHGhbZwZQACPiiipi9EPduIeAAIDk="
-  static let relayScriptHash = "sha256-WbBvqWXZPr23UBjmNrepTthG18S96ZOTQhJvJZXn7Cs="
+  static let relayScriptHash = "sha256-T0VkvhrR3nHS2eUUBlZAyL57X0nstWHxayLSznDHB74="
 
   /// `relay` is the value for the page that hands a fragment over; `nil` for all others.
   static func response(status: Int, _ page: Page, relay: String? = nil) -> [UInt8] {
@@ -100,7 +100,7 @@ package enum PageDocument {
     return bytes(status, ["Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy], body: body)
   }
 
-  /// What every page allows itself: its style, and an icon that is none.
+  /// The content that every page allows: its style and an empty icon.
   package static let policy =
     "default-src 'none'; style-src '\(styleHash)'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
 

@@ -1,7 +1,7 @@
-import Descriptors
-import HTTP
+import CredmgrDescriptors
+import CredmgrHTTP
 
-/// A token that stands in the request as it is (RFC 6750, or the provider's own way): in a header, or in the query.
+/// Puts the token itself in a header or in the query (RFC 6750, or the provider's own way).
 struct BearerBinding: TokenBinding {
   let client: Client
 

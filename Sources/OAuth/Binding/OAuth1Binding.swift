@@ -1,8 +1,8 @@
-import Cryptography
-import Descriptors
-import HTTP
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
 
-/// A token that signs each request (RFC 5849, 3).
+/// Signs each request with the token's secret (RFC 5849, 3).
 struct OAuth1Binding: TokenBinding {
   let client: Client
 
@@ -12,7 +12,7 @@ struct OAuth1Binding: TokenBinding {
   var authenticatesClient: Bool { true }
   var fieldNames: Set<String> { ["authorization"] }
 
-  /// RFC 5849, 3.4.1.3.1
+  /// Only a form takes part in the signature (RFC 5849, 3.4.1.3.1).
   func signsBody(of request: HTTPRequest) -> Bool { request.hasForm }
 
   func sign(
@@ -23,7 +23,7 @@ struct OAuth1Binding: TokenBinding {
       variables: credential.variables)
   }
 
-  /// RFC 5849, 3.5. The token is `nil` before there is one; the protocol parameters are those of a step.
+  /// Signs a request (RFC 5849, 3.5). `token` is `nil` before the first step; that step adds its protocol parameters.
   func signed(
     _ request: HTTPRequest, token: (token: Secret, secret: Secret)?, _ protocolParameters: FormParameters = [],
     nonce: RequestNonce, variables: [String: String] = [:]
@@ -35,12 +35,12 @@ struct OAuth1Binding: TokenBinding {
     if let token { parameters.append("oauth_token", token.token.reveal()) }
     parameters.append("oauth_signature_method", method.rawValue)
     parameters.append("oauth_timestamp", "\(nonce.timestamp.secondsSince1970)")
-    // Servers of oauthlib take 20 to 30 letters and digits.
+    // Servers built on oauthlib accept only nonces of 20 to 30 letters and digits.
     parameters.append("oauth_nonce", String(nonce.text.prefix(28)))
     if rules.sendsVersion { parameters.append("oauth_version", "1.0") }
     parameters.append(contentsOf: protocolParameters)
     var request = request
-    // A body of another type cannot carry parameters; the header can always (RFC 5849, 3.5).
+    // Only a form can carry the parameters in its body; every request can carry them in a header (RFC 5849, 3.5).
     let mayCarry = !["GET", "HEAD"].contains(request.method) && (request.hasForm || request.body.isEmpty)
     let carriesBody = transport == .body && mayCarry
     let baseString = OAuth1Signature.baseString(request, parameters)

@@ -1,14 +1,14 @@
-import Cryptography
-import HTTP
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrDescriptors
 
-/// RFC 5849, 3.4, for who signs and for who verifies.
+/// The signature of OAuth 1.0a (RFC 5849, 3.4), which clients make and servers verify.
 package enum OAuth1Signature {
-  /// RFC 5849, 3.4.1, of the protocol parameters without `oauth_signature` and `realm`.
+  /// Returns the signature base string (RFC 5849, 3.4.1). The parameters omit `oauth_signature` and `realm`.
   package static func baseString(_ request: HTTPRequest, _ parameters: FormParameters) -> String {
     var all = parameters
     all.append(contentsOf: request.uri.queryParameters)
-    // RFC 5849, 3.4.1.3.1: a body takes part only when it is a single-part form.
+    // Only a single-part form in the body takes part (RFC 5849, 3.4.1.3.1).
     if request.hasForm {
       all.append(contentsOf: FormParameters(decoding: String(decoding: request.body, as: UTF8.self)))
     }
@@ -16,10 +16,10 @@ package enum OAuth1Signature {
       .map(PercentEncoding.encode).joined(separator: "&")
   }
 
-  /// RFC 5849, 3.4.1.2
+  /// Returns the base string URI (RFC 5849, 3.4.1.2).
   package static func baseStringURI(_ uri: URI) -> String { uri.origin + (uri.path.isEmpty ? "/" : uri.path) }
 
-  /// RFC 5849, 3.4.1.3.2
+  /// Returns the parameters encoded, sorted and joined (RFC 5849, 3.4.1.3.2).
   package static func normalized(_ parameters: FormParameters) -> String {
     parameters.pairs
       .map { (name: PercentEncoding.encode($0.name), value: PercentEncoding.encode($0.value)) }
@@ -28,12 +28,12 @@ package enum OAuth1Signature {
       .joined(separator: "&")
   }
 
-  /// The key of an HMAC, and the whole of a PLAINTEXT signature (RFC 5849, 3.4.2 and 3.4.4).
+  /// Returns the HMAC key, which is also the complete PLAINTEXT signature (RFC 5849, 3.4.2 and 3.4.4).
   package static func key(clientSecret: String, tokenSecret: String) -> String {
     PercentEncoding.encode(clientSecret) + "&" + PercentEncoding.encode(tokenSecret)
   }
 
-  /// For RSA, the client secret is the private key as PEM.
+  /// Signs the base string. For RSA, the client secret is the private key as PEM.
   package static func sign(
     _ baseString: String, _ method: SignatureMethod, clientSecret: Secret, tokenSecret: Secret
   ) throws(OAuthError) -> String {
@@ -53,7 +53,7 @@ package enum OAuth1Signature {
 }
 
 extension SignatureMethod {
-  /// `nil`: the key is the signature.
+  /// The hash function; `nil` for PLAINTEXT, whose signature is the key itself.
   var hash: HashAlgorithm? {
     switch self {
     case .hmacSHA1, .rsaSHA1: .sha1

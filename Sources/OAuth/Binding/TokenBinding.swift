@@ -1,20 +1,20 @@
-import Descriptors
-import HTTP
+import CredmgrDescriptors
+import CredmgrHTTP
 
-/// How a token is shown in a request, and what it is worth by itself.
+/// How a request presents a token, and whether the token works without the client's key.
 package protocol TokenBinding: Sendable {
-  /// Whether whoever has the token and nothing else can use it, whatever the request.
+  /// Whether the token alone is enough to make any request.
   var isUsableAlone: Bool { get }
-  /// Whether a request with the token on it shows who the client is as well, so that nothing else has to.
+  /// Whether the token also authenticates the client, so that the request needs no other proof.
   var authenticatesClient: Bool { get }
-  var fieldNames: Set<String> { get }  // In lower case.
-  /// Whether what it adds to a request depends on the body.
+  var fieldNames: Set<String> { get }  // In lowercase.
+  /// Whether the fields added to a request depend on its body.
   func signsBody(of request: HTTPRequest) -> Bool
-  /// The request with the token on it. A field or a parameter that it has already stays.
+  /// Adds the token to the request. Fields and parameters that the request already has stay.
   func sign(_ request: HTTPRequest, with credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest
-  /// The request for a token, with the proof of what the token will be bound to.
+  /// Adds to a token request the proof of the key that the token will be bound to.
   func prove(_ request: HTTPRequest, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest
-  /// The nonce that the answer demands another try with, if it did nothing yet; `nil`: the answer counts.
+  /// Returns the nonce for another try if the provider demands one and has done nothing yet; otherwise `nil`.
   func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce?
 }
 

@@ -1,5 +1,5 @@
-import Descriptors
-import HTTP
+import CredmgrDescriptors
+import CredmgrHTTP
 
 /// The authorization code grant (RFC 6749, 4.1).
 enum AuthorizationCodeGrant: GrantFlow {
@@ -27,7 +27,7 @@ enum AuthorizationCodeGrant: GrantFlow {
 }
 
 extension Client {
-  /// RFC 6749, 4.1.3; RFC 7636, 4.5
+  /// Builds the request that redeems the code (RFC 6749, 4.1.3; RFC 7636, 4.5).
   package func tokenRequest(_ response: AuthorizationResponse, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     let code = response.answer.text(.code) ?? ""
     let request = response.request

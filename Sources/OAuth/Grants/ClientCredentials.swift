@@ -1,7 +1,7 @@
-import Descriptors
-import HTTP
+import CredmgrDescriptors
+import CredmgrHTTP
 
-/// The client credentials grant (RFC 6749, 4.4): a token is obtained anew instead of refreshed (4.4.3).
+/// The client credentials grant (RFC 6749, 4.4). It requests a new token instead of refreshing one (4.4.3).
 enum ClientCredentialsGrant: GrantFlow {
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
     let (client, scope) = (login.client, login.scope)
@@ -22,7 +22,7 @@ enum ClientCredentialsGrant: GrantFlow {
 }
 
 extension Client {
-  /// RFC 6749, 4.4.2
+  /// Builds the token request (RFC 6749, 4.4.2).
   package func clientCredentialsRequest(scope: [String], nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     var parameters: FormParameters = [("grant_type", "client_credentials")]
     if !scope.isEmpty { parameters.append("scope", joined(scope)) }

@@ -1,8 +1,8 @@
-import Descriptors
-import HTTP
-import Text
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrText
 
-/// The device authorization grant (RFC 8628): the person consents on another device.
+/// The device authorization grant (RFC 8628), in which the user consents on another device.
 enum DeviceCodeGrant: GrantFlow {
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
     let (client, scope) = (login.client, login.scope)
@@ -32,17 +32,17 @@ enum DeviceCodeGrant: GrantFlow {
         case .slowDown(let interval): return slower(interval)
         }
       } catch .unavailable(_, _, _, let retryAfter) {
-        // A provider that cannot answer now is one to ask less often, too.
+        // A provider that is temporarily unavailable should also be polled less often.
         return slower(retryAfter)
       }
     } onTimeout: {
-      // RFC 8628, 3.5: after a time-out, ask less often.
+      // RFC 8628, 3.5: poll less often after a timeout.
       slower(nil)
     }
   }
 }
 
-/// What a device shows to the person, and polls with (RFC 8628, 3.2).
+/// The codes and the page that the user needs, and the polling schedule (RFC 8628, 3.2).
 package struct DeviceAuthorization: Sendable, Redacted {
   let deviceCode: String
   package let userCode: String
@@ -52,7 +52,7 @@ package struct DeviceAuthorization: Sendable, Redacted {
   package var polling: DevicePolling
 }
 
-/// When to ask again, and when to stop (RFC 8628, 3.5).
+/// When to poll again, and when to stop (RFC 8628, 3.5).
 package struct DevicePolling: Sendable, Equatable {
   package enum Step: Sendable, Equatable {
     case wait(Duration)
@@ -86,21 +86,21 @@ package struct DevicePolling: Sendable, Equatable {
   }
 }
 
-/// RFC 8628, 3.5
+/// The answer to one poll (RFC 8628, 3.5).
 package enum DeviceAnswer: Sendable, Equatable {
   case issued(Credential, unreadable: [ResponseField])
   case pending
-  case slowDown(interval: Duration?)  // Where the provider names them.
+  case slowDown(interval: Duration?)  // `nil` if the provider names none.
 }
 
 extension Client {
-  /// RFC 8628, 3.1
+  /// Builds the device authorization request (RFC 8628, 3.1).
   package func deviceAuthorizationRequest(scope: [String], nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     let parameters: FormParameters = scope.isEmpty ? [] : [("scope", joined(scope))]
     return try request(.deviceAuthorization, parameters, exchange: ["scope": joined(scope)], nonce: nonce)
   }
 
-  /// RFC 8628, 3.2
+  /// Reads the device authorization response (RFC 8628, 3.2).
   package func deviceAuthorization(
     _ response: HTTPResponse, scope: [String], now: Moment
   ) throws(OAuthError) -> DeviceAuthorization {
@@ -117,7 +117,7 @@ extension Client {
       }
       return duration
     }
-    /// A person opens it, and enters a code there that is worth a token.
+    /// The page must be secure because the user enters a code there that grants a token.
     func page(_ field: ResponseField) throws(OAuthError) -> URI? {
       guard let text = answer.text(field) else { return nil }
       guard let uri = try? URI(parsing: text), uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else {
@@ -127,12 +127,12 @@ extension Client {
     }
     let userCode = try text(.userCode)
     let deviceCode = try text(.deviceCode)
-    // A descriptor could have one stand for the other, and the device code must not be shown (RFC 8628, 5.2).
+    // A wrong descriptor could swap the two codes, and the device code must not be shown (RFC 8628, 5.2).
     if userCode == deviceCode { throw .malformedField(kind, .userCode) }
     guard let verificationURI = try page(.verificationURI) else { throw .missingField(kind, .verificationURI) }
     let stated = try page(.verificationURIComplete)
     let composed = try composedPage(userCode, verificationURI)
-    // The expiry is required by the RFC; who leaves it out gets the half hour that most providers give.
+    // RFC 8628 requires the expiry. Without one, assume the half hour that most providers give.
     let lifetime = try duration(.expiresIn, else: .minutes(30))
     return DeviceAuthorization(
       deviceCode: deviceCode, userCode: userCode, verificationURI: verificationURI.text,
@@ -142,7 +142,7 @@ extension Client {
         deadline: now + lifetime))
   }
 
-  /// The page with the code in it, where the descriptor says it: at one of the provider's own origins.
+  /// Builds the page with the code from the descriptor's template; throws if its origin is not the provider's.
   private func composedPage(_ userCode: String, _ verificationURI: URI) throws(OAuthError) -> URI? {
     guard let template = descriptor.device.verificationURIComplete else { return nil }
     let page: URI
@@ -159,7 +159,7 @@ extension Client {
     return page
   }
 
-  /// RFC 8628, 3.4
+  /// Builds the polling request (RFC 8628, 3.4).
   package func deviceTokenRequest(
     _ authorization: DeviceAuthorization, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -169,7 +169,7 @@ extension Client {
     return try request(.deviceToken, parameters, exchange: ["scope": joined(authorization.scope)], nonce: nonce)
   }
 
-  /// RFC 8628, 3.5
+  /// Reads the answer to a poll (RFC 8628, 3.5).
   package func deviceAnswer(
     _ response: HTTPResponse, to authorization: DeviceAuthorization, now: Moment
   ) throws(OAuthError) -> DeviceAnswer {
@@ -191,7 +191,7 @@ extension Client {
 }
 
 extension Answer {
-  /// The `interval` that some providers put beside `slow_down` (GitHub).
+  /// Reads the `interval` that some providers, such as GitHub, send with `slow_down`.
   fileprivate static func interval(_ response: HTTPResponse, _ rules: ResponseRules) throws(OAuthError) -> Duration? {
     var withoutErrors = rules
     withoutErrors.errors.code = []

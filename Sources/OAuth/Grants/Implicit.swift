@@ -1,6 +1,6 @@
-import Descriptors
+import CredmgrDescriptors
 
-/// The implicit grant (RFC 6749, 4.2): the token is in the redirect itself.
+/// The implicit grant (RFC 6749, 4.2), whose redirect carries the token.
 enum ImplicitGrant: GrantFlow {
   static func callback(_ client: Client) -> CallbackPart? { .fragment }
 

@@ -1,20 +1,20 @@
-import Cryptography
-import Descriptors
-import HTTP
-import JSON
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrText
 
-/// The requests that a login would make, in their order. What nobody knows before, and what is secret, is a
-/// placeholder: `<code>`. What is computed of such is written as the computation: `base64(client-1:<client_secret>)`.
+/// The requests that a login would make, in order. Secrets and values not yet known are placeholders (`<code>`). Values
+/// computed from them are shown as the computation: `base64(client-1:<client_secret>)`.
 package struct LoginRequests: Sendable {
   package struct Request: Sendable {
     package let kind: EndpointKind
-    package let isLater: Bool  // When the token has expired, and not at the login.
+    package let isLater: Bool  // After the token has expired, not during the login.
     package let method: String
     package let url: String  // Without query and fragment.
     package let query: [FormParameters.Pair]
     package let fragment: String?
-    package let fields: [HTTPField]  // Without those that belong to the connection.
+    package let fields: [HTTPField]  // Without connection headers such as `Host`.
     package let body: Body
 
     package var isInBrowser: Bool { kind == .authorization }
@@ -30,13 +30,14 @@ package struct LoginRequests: Sendable {
   package private(set) var requests: [Request] = []
   private let client: Client
   private let scope: [String]
+  private let person: PersonChoice?
   private let listening: String?
   private let random: Set<String>
 
   package var redirectURI: String? { listening.map(Placeholder.revealed) }
 }
 
-/// Texts that stand for what is not known, and can stand wherever that could: in a host, a path, a header, a form.
+/// Placeholder texts that are valid wherever the real value would be: in a host, a path, a header, or a form.
 enum Placeholder {
   private static let mark: (begin: String, end: String) = ("zq", "qz")
   private static let url: (begin: String, end: String) = ("https://", ".invalid")
@@ -45,10 +46,10 @@ enum Placeholder {
 
   static func text(_ name: String) -> String { mark.begin + Hexadecimal.encode(Array(name.utf8)) + mark.end }
 
-  /// The stand-in of a name whose value is a whole URL.
+  /// Returns the placeholder for a name whose value is a whole URL.
   static func url(_ name: String) -> String { url.begin + text(name) + url.end }
 
-  /// The text with `<name>` in the place of each stand-in.
+  /// Replaces each placeholder in the text with `<name>`.
   static func revealed(_ text: String) -> String {
     var rest = text.exchanging(":\(port)", for: ":<port>").exchanging("%3A\(port)", for: "%3A<port>")
       .exchanging("\(moment.secondsSince1970)", for: "<now>")[...]
@@ -75,12 +76,12 @@ enum Placeholder {
 }
 
 extension Client {
-  /// A client whose requests are only shown: a placeholder stands for each secret, and for what has no value yet.
+  /// Creates a client whose requests are only shown. Secrets and missing values become placeholders.
   package init(
     showing descriptor: Descriptor, identifier: String?, hasSecret: Bool, variables given: [String: String]
   ) throws(ProviderError) {
     var descriptor = descriptor
-    // What stands for a value that only the provider knows keeps within no bounds.
+    // A placeholder would not match the pattern for the provider's value.
     for (kind, endpoint) in descriptor.endpoints {
       for index in endpoint.response.keep.indices { descriptor.endpoints[kind]?.response.keep[index].pattern = nil }
     }
@@ -112,12 +113,12 @@ extension Client {
     }
   }
 
-  /// Whether a URL does not come about without a value for this name.
+  /// Whether an endpoint's URL cannot be built without this name.
   private static func isNeeded(_ name: String, _ descriptor: Descriptor) -> Bool {
     descriptor.endpoints.values.contains { $0.url.template.parts.contains(.place([.name(name)])) }
   }
 
-  /// Whether a name stands for a whole base URL somewhere.
+  /// Whether the name provides the whole base URL of an endpoint or of the redirect.
   private static func beginsURL(_ name: String, _ descriptor: Descriptor) -> Bool {
     (descriptor.endpoints.values.map(\.url) + [descriptor.redirect]).contains { url in
       guard case .place(let terms)? = url.template.parts.first else { return false }
@@ -134,7 +135,7 @@ extension Client {
   }
 }
 
-/// Writes a computation down instead of making it: `hex(sha256(<client_secret>))`, in one line.
+/// Shows a computation instead of performing it: `hex(sha256(<client_secret>))`, on one line.
 private struct WrittenComputation: RequestComputing {
   var isOnlyShown: Bool { true }
 
@@ -143,7 +144,7 @@ private struct WrittenComputation: RequestComputing {
     switch function {
     case .now where texts.isEmpty: return Array("\(Placeholder.moment.secondsSince1970)".utf8)
     case .random: return Array(Placeholder.text("random").utf8)
-    // Inside of a JSON text it has to be one.
+    // The result of `json` must still be valid JSON.
     case .json: return Array(texts.joined().utf8)
     default: return Array("\(function.rawValue)(\(texts.joined(separator: ", ")))".utf8)
     }
@@ -154,13 +155,15 @@ private struct WrittenComputation: RequestComputing {
   }
 }
 
-/// Where its bytes stand in a request says what they are.
+/// Returns zeros because a dry run shows only where random bytes go.
 private struct FixedRandom: RandomSource { func bytes(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) } }
 
-// The transport of a login that is only shown: it writes down what it is given, and makes up an answer.
+// Performs a login as a dry run: it records each request and invents the answer.
 extension LoginRequests {
-  package init(_ grant: Grant, _ client: Client, scope: [String], hasToken: Bool) throws(OAuthError) {
-    (self.client, self.grant, self.scope) = (client, grant, scope)
+  package init(
+    _ grant: Grant, _ client: Client, scope: [String], choosing person: PersonChoice? = nil, hasToken: Bool
+  ) throws(OAuthError) {
+    (self.client, self.grant, self.scope, self.person) = (client, grant, scope, person)
     let verifier = CodeVerifier(random: FixedRandom())
     random = [verifier.text, verifier.challenge(client.descriptor.pkce) ?? verifier.text]
     listening =
@@ -184,7 +187,7 @@ extension LoginRequests {
     if client.asksIdentity, grant.traits.needsPerson {
       add(.identity, try client.identityRequest(credential, nonce: Client.placeholderNonce))
     }
-    // A token of the client credentials grant is obtained anew, by the same request.
+    // The client credentials grant renews its token with the same request.
     guard !hasToken, client.descriptor.endpoints[.refresh] != nil, grant.traits.needsPerson else { return }
     add(.refresh, try client.refreshRequest(credential, nonce: Client.placeholderNonce), isLater: true)
     if client.exchangesToken(afterRefreshOf: credential) {
@@ -194,7 +197,8 @@ extension LoginRequests {
 
   private mutating func login() throws(OAuthError) -> Credential {
     let login = LoginContext(
-      grant, client, scope: scope, redirectURI: listening ?? "", random: FixedRandom(), nonce: Client.placeholderNonce)
+      grant, client, scope: scope, redirectURI: listening ?? "", choosing: person, random: FixedRandom(),
+      nonce: Client.placeholderNonce)
     var step = try login.begin()
     while true {
       switch step {
@@ -218,7 +222,7 @@ extension LoginRequests {
     client.descriptor.endpoints.values.flatMap(\.response.keep).filter { !$0.paths.isEmpty }
   }
 
-  /// An answer with all that a grant may need of it, where the descriptor says that it stands.
+  /// Returns an answer with every field that a grant may need, at the place where the descriptor expects it.
   private func answer(_ kind: EndpointKind) -> HTTPResponse {
     let rules = client.descriptor.endpoints[kind]?.response ?? ResponseRules()
     var response = HTTPResponse(status: 200, fields: ["Content-Type": "application/json"], body: [])
@@ -233,7 +237,7 @@ extension LoginRequests {
     add(rules.source(of: .verificationURI).paths.first, Placeholder.url(ResponseField.verificationURI.rawValue))
     add(rules.source(of: .oauthCallbackConfirmed).paths.first, "true")
     for field in rules.keep { add(field.paths.first, client.placeholder(field.name)) }
-    // A name with dots in it is found as it stands.
+    // A name that contains dots also works as one member name.
     let object = JSONValue.object(members)
     response.body = Array((rules.within.map { .object([.init($0.text, object)]) } ?? object).encoded.utf8)
     return response
@@ -255,7 +259,7 @@ extension LoginRequests {
     return .form(shown(FormParameters(decoding: String(decoding: request.body, as: UTF8.self))))
   }
 
-  /// `Basic base64(client-1:<client_secret>)`
+  /// Shows a Basic header as `Basic base64(client-1:<client_secret>)`.
   private static func decodingBasic(_ value: String) -> String {
     guard value.hasPrefix("Basic "), let bytes = Base64.decode(String(value.dropFirst("Basic ".count))) else {
       return value

@@ -1,9 +1,9 @@
-import Cryptography
-import HTTP
-import Descriptors
-import Text
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrDescriptors
+import CredmgrText
 
-/// OAuth 1.0a (RFC 5849).
+/// The OAuth 1.0a grant (RFC 5849).
 enum OAuth1Grant: GrantFlow {
   static func callback(_ client: Client) -> CallbackPart? { .query }
 
@@ -33,7 +33,7 @@ enum OAuth1Grant: GrantFlow {
     }
   }
 
-  /// OAuth Session 1.0 draft 1, 5
+  /// Builds the renewal request (OAuth Session 1.0 draft 1, 5).
   static func refreshRequest(
     _ credential: Credential, _ client: Client, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -45,21 +45,21 @@ enum OAuth1Grant: GrantFlow {
   }
 }
 
-/// What an OAuth 1.0a login begins with (RFC 5849, 2.1), also called the request token.
+/// The credentials that start an OAuth 1.0a login, also called the request token (RFC 5849, 2.1).
 package struct TemporaryCredentials: Sendable, Redacted {
   package let token: Secret
   let secret: Secret
   package let callback: String
 }
 
-/// The person's consent (RFC 5849, 2.2).
+/// The user's consent (RFC 5849, 2.2).
 package struct ResourceOwnerAuthorization: Sendable, Redacted {
   let verifier: String?
   let kept: [String: String]
 }
 
 extension Client {
-  /// RFC 5849, 2.1
+  /// Builds the request for temporary credentials (RFC 5849, 2.1).
   package func temporaryCredentialsRequest(
     callback: String, scope: [String], nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -70,7 +70,7 @@ extension Client {
       request, token: nil, isHere ? [("oauth_callback", callback)] : [], nonce: nonce)
   }
 
-  /// RFC 5849, 2.1
+  /// Reads the temporary credentials (RFC 5849, 2.1).
   package func temporaryCredentials(
     _ response: HTTPResponse, callback: String
   ) throws(OAuthError) -> TemporaryCredentials {
@@ -84,7 +84,7 @@ extension Client {
       token: token, secret: try answer.secret(.oauthTokenSecret) ?? Secret(""), callback: callback)
   }
 
-  /// RFC 5849, 2.2
+  /// Returns the page where the user consents (RFC 5849, 2.2).
   package func authorizationPage(
     _ temporary: TemporaryCredentials, scope: [String], choosing person: PersonChoice? = nil, nonce: RequestNonce
   ) throws(OAuthError) -> URI {
@@ -97,23 +97,23 @@ extension Client {
     ).uri
   }
 
-  /// RFC 5849, 2.2. The token is looked at before anything else, in constant time.
+  /// Reads the callback (RFC 5849, 2.2). Checks the token first, in constant time.
   package func resourceOwnerAuthorization(
     _ parameters: FormParameters, to temporary: TemporaryCredentials
   ) throws(OAuthError) -> ResourceOwnerAuthorization {
     let answer = Answer(redirect: parameters, try endpoint(.authorization).response)
-    // Where the person says no, Twitter gives the token back under this name alone.
+    // When the user declines, Twitter returns the token only under this name.
     let denied = parameters[first: "denied"]
     if let name = answer.repeatedName([FieldPath("denied"), FieldPath("oauth_problem")]) {
       let isOurs = parameters.pairs.contains { constantTimeEqual($0.value, temporary.token.reveal()) }
       throw isOurs ? .repeated(.authorization, name: name) : .tokenMismatch
     }
     let token = answer.text(.oauthToken) ?? denied
-    // Servers of Authlib leave the token out where the person says no. At worst, a page ends the login so.
+    // Servers built on Authlib omit the token when the user declines. At worst, another page ends the login this way.
     guard token.map({ constantTimeEqual($0, temporary.token.reveal()) }) ?? (answer.error != nil) else {
       throw .tokenMismatch
     }
-    // The extension that most providers use when the person says no.
+    // Most providers use this extension when the user declines.
     let problem = parameters[first: "oauth_problem"]
     if problem != nil || denied != nil {
       throw .refused(.authorization, ErrorResponse(code: "access_denied", words: problem, status: nil))
@@ -126,7 +126,7 @@ extension Client {
     return ResourceOwnerAuthorization(verifier: verifier, kept: try kept(answer).filter { $0.value != verifier })
   }
 
-  /// RFC 5849, 2.3
+  /// Builds the token request (RFC 5849, 2.3).
   package func tokenRequest(
     _ temporary: TemporaryCredentials, _ authorization: ResourceOwnerAuthorization, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -135,14 +135,14 @@ extension Client {
       oauth1Request(.token, nonce: nonce), token: (temporary.token, temporary.secret), parameters, nonce: nonce)
   }
 
-  /// RFC 5849, 2.3
+  /// Reads the token answer (RFC 5849, 2.3).
   package func outcome(
     _ response: HTTPResponse, after authorization: ResourceOwnerAuthorization, scope: [String], now: Moment
   ) -> TokenOutcome {
     outcome(response, .token, grant: .oauth1, scope: scope, kept: authorization.kept, now: now)
   }
 
-  /// A request that is going to be signed: the signature is the client's authentication, so no other is added.
+  /// Builds a request without client authentication, because the signature will authenticate the client.
   fileprivate func oauth1Request(
     _ kind: EndpointKind, credential: Credential? = nil, exchange: [String: String] = [:], nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {

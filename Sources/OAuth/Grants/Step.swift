@@ -1,34 +1,34 @@
-import Cryptography
-import Descriptors
-import HTTP
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrText
 
-/// What comes next in a login, without I/O and clock: a login and its dry run go through the same steps.
+/// The next step of a login, without I/O or a clock, so that a dry run goes through the same steps.
 package enum Step {
   case send(Exchange)
   case browse(Page)
   case showCode(DeviceAuthorization, poll: Exchange)
-  case done(Credential, unreadable: [ResponseField])  // The fields are those of the answers that cannot be read.
+  case done(Credential, unreadable: [ResponseField])  // `unreadable` lists the fields that could not be read.
 
   package struct Exchange {
     package let kind: EndpointKind
     package var pause: DevicePolling?
     package let request: (RequestNonce) throws(OAuthError) -> HTTPRequest
-    /// The step after an answer, which came at `now`.
+    /// Returns the step that follows an answer received at `now`.
     package let read: (_ response: HTTPResponse, _ now: Moment) throws(OAuthError) -> Step
-    package var onTimeout: (() -> Step)?  // `nil`: the login fails.
+    package var onTimeout: (() -> Step)?  // `nil` if a timeout fails the login.
   }
 
   package struct Page {
     package var uri: URI
-    /// What the answer has to have in it, because the page was given it.
+    /// Parameters of the page request that the answer must repeat.
     let expected: [(field: ResponseField, value: String)]
     let brings: ResponseField
     let login: LoginContext
-    /// `OAuthError.isStray` says whether the parameters are no answer to this login at all, so that the wait goes on.
+    /// Reads the callback. If the error `isStray`, the callback is not an answer to this login: keep waiting.
     package let read: (_ parameters: FormParameters, _ now: Moment) throws(OAuthError) -> Step
 
-    /// Whether the answer has a token in it, and no code that is of use to the client alone.
+    /// Whether the callback carries a token, rather than a code that only the client can use.
     package var bringsToken: Bool { brings == .accessToken }
 
     func parameters(bringing text: String) -> FormParameters {
@@ -39,8 +39,8 @@ package enum Step {
         })
     }
 
-    /// The parameters in a pasted line: an address, or a code that the provider shows. A code without a redirect has no
-    /// `state` to compare: it was the person who brought it.
+    /// Reads the parameters in a pasted line, which is an address or a code shown by the provider. A code without a
+    /// redirect has no `state` to compare, because the user supplied it.
     package func parameters(pasted line: String, isCode: Bool) throws(OAuthError) -> FormParameters {
       let line = line.unwrapped
       guard isCode else {
@@ -54,7 +54,7 @@ package enum Step {
   }
 }
 
-/// All that a grant knows of a login.
+/// Everything that a grant knows about a login.
 package struct LoginContext {
   let grant: Grant
   let client: Client
@@ -64,7 +64,7 @@ package struct LoginContext {
   let random: any RandomSource
   let nonce: RequestNonce
 
-  /// The redirect URI has the port that is listened on, and is empty for a grant without a callback.
+  /// The redirect URI includes the listening port. It is empty for a grant without a callback.
   package init(
     _ grant: Grant, _ client: Client, scope: [String], redirectURI: String, choosing person: PersonChoice? = nil,
     random: any RandomSource, nonce: RequestNonce
@@ -86,9 +86,9 @@ package enum CallbackPart: Sendable {
   case fragment
 }
 
-/// A grant: one file with all of it.
+/// The complete implementation of one grant.
 protocol GrantFlow {
-  /// `nil` for a grant without a redirect.
+  /// Returns the part of the redirect that carries the parameters; `nil` for a grant without a redirect.
   static func callback(_ client: Client) -> CallbackPart?
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step
   static func refreshRequest(
@@ -99,7 +99,7 @@ protocol GrantFlow {
 extension GrantFlow {
   static func callback(_ client: Client) -> CallbackPart? { nil }
 
-  /// RFC 6749, 6.
+  /// Builds the refresh request (RFC 6749, 6).
   static func refreshRequest(
     _ credential: Credential, _ client: Client, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -110,7 +110,7 @@ extension GrantFlow {
 }
 
 extension Grant {
-  /// What is not in this list cannot be logged in with.
+  /// Users can log in only with a grant that has an entry here.
   var flow: any GrantFlow.Type {
     switch self {
     case .authorizationCode: AuthorizationCodeGrant.self
@@ -125,7 +125,7 @@ extension Grant {
 }
 
 extension OAuthError {
-  /// Whether what came back from a page was no answer to this login, however it came out.
+  /// Whether the callback that caused this error was not an answer to this login.
   package var isStray: Bool {
     switch self {
     case .stateMissing, .stateMismatch, .tokenMismatch, .notARedirect, .foreignRedirect: true

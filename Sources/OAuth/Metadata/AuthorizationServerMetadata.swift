@@ -1,9 +1,9 @@
-import Descriptors
-import HTTP
-import JSON
-import Text
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrText
 
-/// Why an issuer's metadata is not taken. Texts that come from the metadata have been cut, and may hold anything.
+/// Why an issuer's metadata is rejected. Texts from the metadata are shortened and may contain any characters.
 package enum MetadataError: Error, Sendable, Equatable {
   case absent([Attempt])
   case unavailable(Attempt)
@@ -20,7 +20,7 @@ package enum MetadataError: Error, Sendable, Equatable {
   package struct Attempt: Sendable, Equatable {
     package let url: String
     package let status: Int
-    /// Where the answer sends us, which is not followed: what comes from elsewhere is not this issuer's.
+    /// The redirect target, which is not followed: another server cannot speak for this issuer.
     package let location: String?
 
     package init(_ place: MetadataLocation, _ response: HTTPResponse) {
@@ -31,12 +31,12 @@ package enum MetadataError: Error, Sendable, Equatable {
   }
 }
 
-/// An issuer: what a person names, and what its metadata has to name, character by character (RFC 8414, 2 and 3.3).
+/// An issuer as the user names it. Its metadata must repeat this name exactly (RFC 8414, 2 and 3.3).
 package struct Issuer: Sendable, Equatable {
   package let text: String
   package let uri: URI
 
-  /// Reads an issuer, or the address of its metadata, from which the issuer follows. A query or a fragment is refused.
+  /// Reads an issuer, or derives it from the address of its metadata. Throws if there is a query or a fragment.
   package init(_ text: String) throws(HTTPError) {
     var text = text
     for suffix in MetadataLocation.suffixes {
@@ -64,7 +64,7 @@ package struct MetadataLocation: Sendable, Equatable {
   static let folder = "/.well-known/"
   static let suffixes = ["openid-configuration", "oauth-authorization-server"]
 
-  /// In the order in which they are tried: only OpenID Connect's has the identity endpoint.
+  /// Returns the locations in the order to try. Only OpenID Connect metadata names the identity endpoint.
   package static func all(for issuer: Issuer) -> [MetadataLocation] {
     let path = issuer.uri.path.hasSuffix("/") ? String(issuer.uri.path.dropLast()) : issuer.uri.path
     let candidates = [
@@ -80,18 +80,18 @@ package struct MetadataLocation: Sendable, Equatable {
     return locations
   }
 
-  /// RFC 8414, 3.1
+  /// The request for the metadata (RFC 8414, 3.1).
   package var request: HTTPRequest { HTTPRequest(method: "GET", uri: uri, fields: ["Accept": "application/json"]) }
 
-  /// Whether another place is to be tried after an answer: there is nothing here, or a page for people.
+  /// Whether to try the next location, because the answer is missing or is a web page.
   package static func isElsewhere(_ response: HTTPResponse) -> Bool {
     if (200..<300).contains(response.status) { return response.mediaType == "text/html" }
     return (300..<500).contains(response.status) && response.status != 429
   }
 }
 
-/// What an authorization server says of itself (RFC 8414, 2; OpenID Connect Discovery 1.0, 3), with every value looked
-/// at that anything here uses. Nothing of it is trusted further than the issuer is.
+/// Authorization server metadata (RFC 8414, 2; OpenID Connect Discovery 1.0, 3). Every value that is used has been
+/// checked. It deserves no more trust than the issuer does.
 package struct AuthorizationServerMetadata: Sendable, Equatable {
   package let issuer: Issuer
   package let location: MetadataLocation
@@ -109,7 +109,7 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
   package init(_ response: HTTPResponse, of issuer: Issuer, at location: MetadataLocation) throws(MetadataError) {
     guard let value = try? JSONValue.parse(response.body), value.members != nil else { throw .notJSON }
     let reader = MetadataReader(value: value)
-    // Before all else: of another issuer nothing is worth a look.
+    // Check the issuer first: nothing else in another issuer's metadata matters.
     guard let found = value["issuer"] else { throw .missing("issuer") }
     guard let found = found.text else { throw .malformed("issuer") }
     guard found == issuer.text else { throw .otherIssuer(found: MetadataReader.cut(found)) }
@@ -120,7 +120,7 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
       if let name = kind.metadataName { endpoints[kind] = try reader.endpoint(name, of: issuer) }
     }
     self.endpoints = endpoints
-    // RFC 8414, 2: what the absence of these means.
+    // RFC 8414, 2 defines these defaults.
     grantTypes = try reader.texts("grant_types_supported") ?? ["authorization_code", "implicit"]
     responseTypes = try reader.texts("response_types_supported")
     scopes = try reader.texts("scopes_supported")
@@ -138,20 +138,20 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
 private struct MetadataReader {
   let value: JSONValue
 
-  // Longer lists, and longer texts in them, are nobody's metadata.
+  // Real metadata has no longer lists or texts.
   private static let mostItems = 1000
   private static let longestText = 2048
 
   private func member(_ name: String) -> JSONValue? { value[name].flatMap { $0 == .null ? nil : $0 } }
 
-  /// A list of texts of printable ASCII without spaces (RFC 6749, 3.3 and A).
+  /// Returns a list of texts in printable ASCII without spaces (RFC 6749, 3.3 and A).
   func texts(_ name: String) throws(MetadataError) -> [String]? {
     guard let member = member(name) else { return nil }
     guard let elements = member.elements, elements.count <= Self.mostItems else { throw .malformed(name) }
     var texts: [String] = []
     for element in elements {
       guard let text = element.text, !text.isEmpty, text.utf8.count <= Self.longestText else { throw .malformed(name) }
-      // A response type is several words.
+      // A response type may consist of several words, so it may contain spaces.
       let isPrintable = text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C || $0 == 0x20 }
       guard isPrintable else { throw .malformed(name) }
       texts.append(text)
@@ -168,12 +168,12 @@ private struct MetadataReader {
   func endpoint(_ name: String, of issuer: Issuer) throws(MetadataError) -> URI? {
     guard let member = member(name) else { return nil }
     guard let text = member.text else { throw .malformed(name) }
-    // RFC 6749, 3.1 and 3.2: without a fragment.
+    // Endpoint URLs have no fragment (RFC 6749, 3.1 and 3.2).
     guard text.utf8.count <= Self.longestText, let uri = try? URI(parsing: text), uri.fragment == nil else {
       throw .invalidURL(name, text: Self.cut(text))
     }
     guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else { throw .insecure(name, text: Self.cut(text)) }
-    // Who is elsewhere has no business with the servers of this machine and its network.
+    // A remote issuer must not direct our requests to this machine or its private network.
     if uri.isInward, uri.host != issuer.uri.host { throw .inwardAddress(name, text: Self.cut(text)) }
     return uri
   }
@@ -184,8 +184,8 @@ private struct MetadataReader {
 }
 
 extension URI {
-  /// Whether the host is written as an address of this machine, of its link or of a private network, or as one that
-  /// nobody has for itself (RFC 6890). No name is looked up: what a name stands for is another thing at the next look.
+  /// Whether the host is a literal address of this machine, its link, a private network, or a shared range (RFC 6890).
+  /// Names are not resolved, because the next lookup could return a different address.
   package var isInward: Bool {
     guard let host else { return false }
     let name = host.hasSuffix(".") ? String(host.dropLast()) : host
@@ -204,9 +204,9 @@ extension URI {
     case 0 where begins(0, 0x64, 0xFF, 0x9B, 0, 1): return true  // RFC 8215
     case 1 where begins(1, 0, 0, 0, 0, 0, 0, 0): return true  // Discarded (RFC 6666)
     case 0x20 where begins(0x20, 0x02): return isInwardIPv4(address[2..<6])  // RFC 3056
-    case 0x20 where begins(0x20, 0x01, 0, 0): return true  // An address of IPv4 behind a relay (RFC 4380)
+    case 0x20 where begins(0x20, 0x01, 0, 0): return true  // Teredo, an IPv4 address behind a relay (RFC 4380)
     case 0xFC, 0xFD, 0xFF: return true  // Unique local (RFC 4193), multicast
-    case 0xFE: return address[1] >= 0x80  // Link-local and, of old, site-local (RFC 3879)
+    case 0xFE: return address[1] >= 0x80  // Link-local and deprecated site-local (RFC 3879)
     default: return false
     }
   }

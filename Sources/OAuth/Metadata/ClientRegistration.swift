@@ -1,21 +1,21 @@
-import Cryptography
-import HTTP
-import JSON
-import Descriptors
-import Text
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrDescriptors
+import CredmgrText
 
-/// A client that a provider registered because a program asked it to (RFC 7591, 3.2.1).
+/// A client that a provider registered for a program (RFC 7591, 3.2.1).
 package struct ClientRegistration: Sendable, Equatable {
   package var identifier: String
   package var secret: Secret?
-  package var secretExpiresAt: Moment?  // `nil` for never.
+  package var secretExpiresAt: Moment?  // `nil` if it never expires.
   package var authentication: ClientAuthentication?
   package var accessToken: Secret?
   package var uri: String?
 }
 
 extension ClientRegistration {
-  /// RFC 7592, 2.3
+  /// Builds the request that deletes a registration (RFC 7592, 2.3).
   package static func deletion(at uri: URI, _ accessToken: Secret) throws(OAuthError) -> HTTPRequest {
     var request = HTTPRequest(method: "DELETE", uri: uri)
     try request.authorize(bearer: accessToken)
@@ -35,7 +35,7 @@ extension ClientRegistration {
 }
 
 extension Client {
-  /// RFC 7591, 3.1. The identifier of this client is not looked at.
+  /// Builds the registration request (RFC 7591, 3.1). It ignores this client's own identifier.
   package func registrationRequest(
     redirectURI: String?, initialAccessToken: Secret?, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -48,7 +48,7 @@ extension Client {
     let responses = descriptor.grants.compactMap(\.traits.responseType)
     let refreshes = descriptor.endpoints[.refresh] != nil && descriptor.grants.contains { $0.traits.renewal != .login }
     var parameters: FormParameters = [("client_name", "credmgr")]
-    // Otherwise no loopback redirect is allowed (OpenID Connect Dynamic Client Registration 1.0, 2).
+    // Clients of other types may not redirect to loopback (OpenID Connect Dynamic Client Registration 1.0, 2).
     parameters.append("application_type", "native")
     if let redirectURI { parameters.append("redirect_uris", list([redirectURI])) }
     parameters.append("grant_types", list(grants + (refreshes ? ["refresh_token"] : [])))
@@ -63,12 +63,12 @@ extension Client {
     return request
   }
 
-  /// RFC 7591, 3.2
+  /// Reads the registration response (RFC 7591, 3.2).
   package func clientRegistration(_ response: HTTPResponse) throws(OAuthError) -> ClientRegistration {
     let kind = EndpointKind.registration
     let answer = try Answer(response, of: kind, by: endpoint(kind).response)
     guard let identifier = answer.text(.clientID) else { throw .missingField(kind, .clientID) }
-    // RFC 6749, A.1
+    // RFC 6749, A.1 limits identifiers to printable ASCII.
     guard identifier.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else { throw .malformedField(kind, .clientID) }
     let secret = try answer.secret(.clientSecret)
     var authentication: ClientAuthentication?

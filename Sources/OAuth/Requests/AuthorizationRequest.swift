@@ -1,9 +1,9 @@
-import Cryptography
-import HTTP
-import Descriptors
-import Text
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrDescriptors
+import CredmgrText
 
-/// What takes the person's browser to the provider (RFC 6749, 4.1.1 and 4.2.1), and what its answer is compared with.
+/// The page request for the user's browser (RFC 6749, 4.1.1 and 4.2.1), with the values that its answer must match.
 package struct AuthorizationRequest: Sendable, Redacted {
   package let uri: URI
   package let grant: Grant
@@ -13,7 +13,7 @@ package struct AuthorizationRequest: Sendable, Redacted {
   package let redirectURI: String
   package let scope: [String]
 
-  /// Whether the answer to the code, or the redirect itself, has an ID token in it (OpenID Connect Core 1.0, 3).
+  /// Whether the token answer or the redirect should carry an ID token (OpenID Connect Core 1.0, 3).
   var asksIDToken: Bool {
     guard scope.contains("openid") else { return false }
     return grant == .authorizationCode
@@ -21,14 +21,14 @@ package struct AuthorizationRequest: Sendable, Redacted {
   }
 }
 
-/// That the provider is to ask who logs in, because another account is logged in.
+/// Makes the provider ask which user logs in, because the browser may have another account's session.
 package struct PersonChoice: Sendable {
-  package let identity: String?  // Whom the provider knows the account of the login as; `nil` for a new account.
+  package let identity: String?  // The provider's name for the expected user; `nil` for a new account.
 
   package init(identity: String?) { self.identity = identity }
 }
 
-/// The answer to an authorization request: it can only be made from the request whose `state` it has.
+/// An answer to an authorization request. Only `authorizationResponse` creates one, after it compares the `state`.
 package struct AuthorizationResponse: Sendable, Redacted {
   package let request: AuthorizationRequest
   let answer: Answer
@@ -42,7 +42,7 @@ package struct CodeVerifier: Sendable, Equatable, Redacted {
 
   package init(_ text: String) { self.text = text }
 
-  /// The challenge (RFC 7636, 4.2); `nil` for no method.
+  /// Returns the challenge (RFC 7636, 4.2); `nil` for `.none`.
   package func challenge(_ method: PKCEMethod) -> String? {
     switch method {
     case .s256: Base64.encodeURL(HashAlgorithm.sha256.digest(Array(text.utf8)))
@@ -64,7 +64,7 @@ extension PKCEMethod {
 }
 
 extension Client {
-  /// The redirect URI has the port that is listened on; an empty scope is not sent.
+  /// Builds the page request. The redirect URI includes the listening port. An empty scope is omitted.
   package func authorizationRequest(
     _ grant: Grant, redirectURI: String, scope: [String], choosing person: PersonChoice? = nil,
     random: some RandomSource, nonce requestNonce: RequestNonce
@@ -92,13 +92,13 @@ extension Client {
       redirectURI: redirectURI, scope: scope)
   }
 
-  /// A public client always sends a proof key (RFC 9700, 2.1.1): a server may ignore it (RFC 6749, 3.1). The challenge
-  /// does not give its key away (RFC 7636, 4.2).
+  /// A public client always sends a challenge (RFC 9700, 2.1.1), because a server that does not know the parameter
+  /// ignores it (RFC 6749, 3.1) and S256 does not reveal the verifier (RFC 7636, 4.2).
   var proofKeyMethod: PKCEMethod {
     isPublic && [.none, .plain].contains(descriptor.pkce) ? .s256 : descriptor.pkce
   }
 
-  /// Whether the token endpoint sees no secret of the client's, in whatever form.
+  /// Whether the client never proves a secret to the token endpoint, in any form.
   private var isPublic: Bool {
     guard let secret, !secret.isEmpty else { return true }
     guard let token = descriptor.endpoints[.token], authentication(for: token) == .none else { return false }
@@ -106,7 +106,7 @@ extension Client {
     return !templates.contains { $0.names.contains { $0 == "client_secret" || $0 == "assertion" } }
   }
 
-  /// The page of a request, whose answer brings a code or a token.
+  /// Returns the page step, whose answer carries a code or a token.
   func page(
     _ request: AuthorizationRequest, _ login: LoginContext,
     read: @escaping (_ parameters: FormParameters, _ now: Moment) throws(OAuthError) -> Step
@@ -118,16 +118,16 @@ extension Client {
       read: read)
   }
 
-  private static let issuerPaths = [FieldPath("iss")]  // RFC 9207, 2, whatever the descriptor calls it.
+  private static let issuerPaths = [FieldPath("iss")]  // RFC 9207, 2; a descriptor cannot rename it.
 
-  /// The `state` is looked at before anything else, in constant time.
+  /// Reads the callback. Checks the `state` first, in constant time.
   package func authorizationResponse(
     _ parameters: FormParameters, to request: AuthorizationRequest
   ) throws(OAuthError) -> AuthorizationResponse {
     let rules = try endpoint(.authorization).response
     let answer = Answer(redirect: parameters, rules)
     if let name = answer.repeatedName(Self.issuerPaths) {
-      // Only who knows the state can end the login with it.
+      // Only a caller that knows the state may end the login with an error.
       let states = rules.source(of: .state).paths.flatMap { parameters.values(of: $0.text) }
       if states.contains(where: { constantTimeEqual($0, request.state) }) {
         throw .repeated(.authorization, name: name)
@@ -142,7 +142,7 @@ extension Client {
     if let state = state(in: answer, parameters) {
       guard constantTimeEqual(state, request.state) else { throw .stateMismatch }
     } else {
-      // Where the provider does not give it back, only what looks like an answer to this request is one.
+      // If the provider does not return the state, accept only an answer that has the shape this request expects.
       let isAnswer = (answer.error != nil || answer.text(needed) != nil) && otherIssuer == nil
       if descriptor.state == .required || !isAnswer { throw .stateMissing }
     }
@@ -159,27 +159,27 @@ extension Client {
     return AuthorizationResponse(request: request, answer: answer)
   }
 
-  /// Where a descriptor does not read `state`, it counts all the same, unless it was sent under another name.
+  /// Returns the `state`, even if the descriptor does not read it; `nil` if the request sent it under another name.
   private func state(in answer: Answer, _ parameters: FormParameters) -> String? {
     if let state = answer.text(.state) { return state }
     guard descriptor.endpoints[.authorization]?.rename["state"] == nil else { return nil }
     return parameters[first: "state"].flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// Where the consent and the code are. An endpoint that gets neither says nothing about the issuer.
+  /// The endpoints for consent and code. Endpoints that receive neither say nothing about the issuer.
   private var issuerOrigins: [URI] {
     let values = values()
     return [EndpointKind.authorization, .token].compactMap { try? descriptor.endpoints[$0]?.url.filled(values) }
   }
 
-  /// Whether an issuer may be this provider's although no descriptor names it (RFC 9207, 2.4).
+  /// Whether an issuer plausibly belongs to this provider when the descriptor names none (RFC 9207, 2.4).
   func mayBeIssuer(_ text: String) -> Bool {
     guard let issuer = try? URI(parsing: text) else { return false }
     return issuerOrigins.contains { $0.isRelated(to: issuer) }
   }
 
-  /// The parameters of a pasted redirect: the redirect URI with nothing added but parameters (RFC 6749, 3.1.2.3). What
-  /// stands behind a `?` or `#` alone does not say where the provider sent it.
+  /// Reads a pasted redirect: the redirect URI plus only query or fragment parameters (RFC 6749, 3.1.2.3). Parameters
+  /// without the address are refused because they do not show where the provider redirected to.
   package func redirectParameters(
     pasted text: String, redirectURI: String, inFragment: Bool
   ) throws(OAuthError) -> FormParameters {
@@ -193,7 +193,7 @@ extension Client {
     return parameters
   }
 
-  /// The address of a page that shows a code is good, too, and what stands behind its `?` or `#`; `nil` for a code.
+  /// Reads a pasted address of a page that shows a code, or only its query or fragment; `nil` for a plain code.
   package func outOfBandParameters(pasted text: String) -> FormParameters? {
     let text = text.unwrapped
     var parameters = FormParameters(decoding: String(text.drop { $0 == "?" || $0 == "#" }))
@@ -208,7 +208,7 @@ extension Client {
 }
 
 extension URI {
-  /// Whether two servers belong together by their names: one host, or one above the other, at the same port.
+  /// Whether two servers have the same scheme and port, and one host equals the other or is its subdomain.
   package func isRelated(to other: URI) -> Bool {
     guard scheme == other.scheme, effectivePort == other.effectivePort else { return false }
     let (one, two) = (serverName, other.serverName)
@@ -218,13 +218,13 @@ extension URI {
     return !one.isEmpty && (one == two || isAbove(one, two) || isAbove(two, one))
   }
 
-  /// The host, under one name where it is this machine.
+  /// The host; `localhost` for every loopback address.
   package var serverName: String {
     guard let host, !isLoopback else { return isLoopback ? "localhost" : "" }
     return host.hasSuffix(".") ? String(host.dropLast()) : host
   }
 
-  /// A `URI` has its scheme and host in lower case.
+  /// Compares schemes and hosts as they are, because `URI` stores both in lowercase.
   fileprivate func hasSamePlace(as other: URI) -> Bool {
     // RFC 3986, 6.2.3: with an authority, an empty path is the path "/".
     let isWeb = scheme == "http" || scheme == "https"
@@ -234,17 +234,17 @@ extension URI {
 }
 
 extension String {
-  /// What was pasted without blanks and the marks that mails and chats put around an address.
+  /// The text without spaces and without the marks that mail and chat programs put around an address.
   var unwrapped: String {
     let isMark = { (character: Character) in character.isWhitespace || "<>\"'`“”‘’«»".contains(character) }
     return String(drop(while: isMark).reversed().drop(while: isMark).reversed())
   }
 }
 
-/// Where the provider sends the person's browser after the consent (RFC 6749, 3.1.2).
+/// The target to which the provider redirects the browser after the consent (RFC 6749, 3.1.2).
 package enum Redirect: Sendable, Equatable {
-  case loopback(URI)  // To a port of this machine (RFC 8252, 7.3); any free one where the URI has none.
-  /// The person pastes the address. As it is written: a provider compares it as a text (RFC 6749, 3.1.2.3).
+  case loopback(URI)  // A port of this machine (RFC 8252, 7.3); any free one if the URI has no port.
+  /// The user pastes the address. It stays unnormalized, because providers compare it as text (RFC 6749, 3.1.2.3).
   case elsewhere(String)
   case outOfBand(String)
 }

@@ -1,11 +1,11 @@
-import Cryptography
-import HTTP
-import JSON
-import Descriptors
-import Text
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrDescriptors
+import CredmgrText
 
 extension Client {
-  /// RFC 7523, 3; `nil` where the endpoint needs none.
+  /// Returns the signed assertion (RFC 7523, 3); `nil` if the endpoint requires none.
   func assertion(
     at kind: EndpointKind, authenticates: Bool, _ credential: Credential?, exchange: [String: String],
     nonce: RequestNonce
@@ -17,7 +17,7 @@ extension Client {
     guard isAuthentication || templates.contains(where: { $0.names.contains("assertion") }) else { return nil }
     let values = values(for: credential, exchange)
     let calculate = calculator(nonce)
-    // The assertion itself may stand in the path.
+    // The assertion itself may be part of the path; its destination is known without it.
     func uri(_ endpoint: Endpoint) -> URI? {
       try? endpoint.url.filled({ $0 == "assertion" ? $0 : values($0) }, calculate: calculate)
     }
@@ -27,7 +27,7 @@ extension Client {
       rule.value.flatMap { try? $0.filled(values, calculate: calculate) } ?? ""
     }
     let audience = try audience(claim, token)
-    // Another server could use it at the one that it is for.
+    // A server that receives an assertion meant for another server could use it there.
     guard [token, audience.server].contains(where: { $0.origin == destination.origin }) else {
       throw .foreignAssertion(kind, origin: destination.origin)
     }
@@ -38,8 +38,8 @@ extension Client {
     }
   }
 
-  /// Whom an assertion is for (RFC 7523, 3 (3)): the token endpoint, or a server that belongs to it. The issuer is the
-  /// one name that no other server has.
+  /// Returns the audience (RFC 7523, 3 (3)): the token endpoint or a related server. Prefers the issuer, because no
+  /// other server has that name.
   private func audience(_ claim: String?, _ token: URI) throws(OAuthError) -> (text: String, server: URI) {
     func related(_ text: String) -> (text: String, server: URI)? {
       let url = text.firstPlace(of: "://") == nil ? token.scheme + "://" + text : text
@@ -53,7 +53,7 @@ extension Client {
     return issuer.flatMap(related) ?? (token.withoutQueryAndFragment.text, token)
   }
 
-  /// The endpoint whose URL says whom an assertion is for; a descriptor of one grant may have it under another name.
+  /// The endpoint whose URL is the default audience. Some descriptors define it under the kind of their only grant.
   private var tokenEndpoint: Endpoint? {
     [.token, .clientCredentials, .deviceToken, .refresh].lazy.compactMap { descriptor.endpoints[$0] }.first
   }
@@ -75,7 +75,7 @@ extension Client {
           if let place { members.remove(at: place) }
           continue
         }
-        // RFC 7519, 2: these are numbers.
+        // RFC 7519, 2 requires these to be numbers.
         let isMoment = ["iat", "exp", "nbf"].contains(change.name) && Int64(text) != nil
         let member = JSONValue.Member(change.name, isMoment ? .number(text) : .string(text))
         if let place { members[place] = member } else { members.append(member) }
@@ -111,8 +111,8 @@ extension Client {
   }
 }
 
-/// The claims of a JWT that came over a connection that says who sent it. The signature is not looked at, so nothing in
-/// it may be believed that the sender could not say as well (OpenID Connect Core 1.0, 3.1.3.7, 6).
+/// Reads the claims of a JWT from a trusted connection. Does not verify the signature, so treat the claims only as the
+/// sender's own statement (OpenID Connect Core 1.0, 3.1.3.7, 6).
 enum JWTClaims {
   static func parse(_ token: String) -> JSONValue? {
     let pieces = token.split(separator: ".", omittingEmptySubsequences: false)

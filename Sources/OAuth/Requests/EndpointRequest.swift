@@ -1,21 +1,21 @@
-import Cryptography
-import HTTP
-import JSON
-import Descriptors
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrDescriptors
 
-/// What shows in a request to an endpoint who makes it.
+/// How a request to an endpoint authenticates the client.
 enum RequestProof {
   case asDescribed
   case token
-  case signature  // Nothing yet: the request is signed when it is there (RFC 5849, 3).
+  case signature  // Nothing yet; the signature is added to the finished request (RFC 5849, 3).
 }
 
 extension Client {
-  /// Bytes of all parameters that a descriptor adds. More is no provider's request.
+  /// Limits the total bytes of parameters that a descriptor adds. No real request is longer.
   private static let longestRequest = 1 << 20
 
-  /// The RFC's parameters, changed as the descriptor says, put where it says. Templates may use `exchange`; `lists`
-  /// names the parameters that are JSON where the endpoint sends JSON.
+  /// Builds a request from the RFC's parameters and the descriptor's changes. Templates may use `exchange`. `lists`
+  /// names the parameters that are JSON lists if the endpoint accepts JSON.
   func request(
     _ kind: EndpointKind, _ parameters: FormParameters, credential: Credential? = nil, exchange: [String: String] = [:],
     lists: Set<String> = [], proof: RequestProof = .asDescribed, choosing person: PersonChoice? = nil,
@@ -49,7 +49,7 @@ extension Client {
       onTheWire, for: endpoint, kind: kind, at: uri(kind, values: values, calculate), lists: lists)
     let bare = HTTPRequest(method: endpoint.method, uri: content.uri, body: content.body)
 
-    // Of two fields with the same name the later one counts: the body is of the type that it was written in.
+    // A later field replaces an earlier one with the same name, so the body's own type wins.
     var fields: [HTTPField] = []
     if let header = authentication.header { fields.append(HTTPField(name: "Authorization", value: header)) }
     fields += try filled(
@@ -58,16 +58,16 @@ extension Client {
     var request = bare
     for field in fields { request.fields.set(field.name, field.value) }
     if presentsToken, let credential { request = try presented(credential, on: request, nonce: nonce) }
-    // What the descriptor says of `Accept`, for this endpoint or for the whole API, goes before this.
+    // A descriptor's own `Accept`, for this endpoint or for all, takes precedence.
     if endpoint.response.format == .json, request.fields["Accept"] == nil {
       request.fields.set("Accept", "application/json")
     }
-    // The grants whose requests nobody signs have one binding.
+    // All grants with unsigned requests share one binding.
     guard kind.issuesToken, proof == .asDescribed else { return request }
     return try binding(of: credential?.grant ?? .authorizationCode).prove(request, nonce: nonce)
   }
 
-  /// The headers whose value is known: one that is not, such as an institution's, is left out.
+  /// Returns the headers that have a value. Optional ones, such as an institution's, may have none.
   func filled(
     _ headers: [HeaderTemplate], values: (String) -> String?, _ calculate: Template.Calculator,
     kind: EndpointKind? = nil
@@ -84,7 +84,7 @@ extension Client {
     return fields
   }
 
-  /// `nil` where a value is missing.
+  /// Returns the filled template; `nil` if a value is missing.
   func filled(
     _ template: Template?, values: (String) -> String?, _ calculate: Template.Calculator,
     tooLong error: () -> OAuthError
@@ -106,21 +106,21 @@ extension Client {
     } catch {
       throw .url(kind, error)
     }
-    // Checked in the descriptor, too; a value may bring a query of its own.
+    // The descriptor itself was checked, but a variable's value may add a query.
     if kind.asksForConsent, let name = OwnedParameters.owned(in: uri, at: kind, rename: endpoint.rename) {
       throw .ownedParameter(kind, name: name)
     }
     return uri
   }
 
-  /// RFC 6749, 2.3.1.
+  /// Returns the client authentication (RFC 6749, 2.3.1).
   private func authentication(
     at endpoint: Endpoint, _ parameters: FormParameters, _ assertion: String?
   ) throws(OAuthError) -> (parameters: FormParameters, header: String?) {
     switch authentication(for: endpoint) {
     case .clientSecretBasic:
       let secret = try sentSecret()
-      // Both are form-encoded before they are joined, so that a colon in the identifier does not end it.
+      // Encode both before joining, because a colon in the identifier would otherwise end it.
       let pair = PercentEncoding.encode(identifier) + ":" + PercentEncoding.encode(secret)
       return ([], "Basic " + Base64.encode(Array(pair.utf8)))
     case .clientSecretPost:
@@ -134,7 +134,7 @@ extension Client {
     }
   }
 
-  /// A client that was registered without a secret is a public one, whatever the descriptor expects.
+  /// A client without a secret is public, even if the descriptor expects a secret.
   package func authentication(for endpoint: Endpoint) -> ClientAuthentication {
     if let own = endpoint.authentication { return own }
     guard let secret, !secret.isEmpty else { return .none }
@@ -143,7 +143,7 @@ extension Client {
 }
 
 extension FormParameters {
-  /// Sets a parameter where it stands, appends it when it is not there, removes it for `nil`.
+  /// Replaces or appends the parameter; `nil` removes it.
   fileprivate mutating func replace(_ name: String, with value: String?) {
     guard let value else { return remove(name) }
     if let index = pairs.firstIndex(where: { $0.name == name }) {

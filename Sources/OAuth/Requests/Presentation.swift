@@ -1,14 +1,14 @@
-import Descriptors
-import HTTP
+import CredmgrDescriptors
+import CredmgrHTTP
 
 extension Client {
-  /// Whether the descriptor names this host as one that the credential is presented to, over TLS or on loopback.
+  /// Whether the descriptor allows this host to receive the credential, over TLS or on loopback.
   package func presents(_ credential: Credential, to uri: URI) -> Bool {
     guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else { return false }
     return hosts(for: credential).contains { HostPattern($0).matches(uri) }
   }
 
-  /// The hosts that a credential is presented to: those that the descriptor names, or the hosts of its endpoints.
+  /// Returns the hosts that may receive the credential: those in the descriptor, or else its endpoints' hosts.
   package func hosts(for credential: Credential) -> [String] {
     let values = values(for: credential)
     guard descriptor.hosts.isEmpty else {
@@ -19,14 +19,14 @@ extension Client {
     }
   }
 
-  /// A request with the credential on it; a host that the descriptor does not name throws.
+  /// Adds the credential to a request. Throws if the descriptor does not name the host.
   package func presenting(
     _ credential: Credential, on request: HTTPRequest, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     guard presents(credential, to: request.uri) else {
       throw .foreignHost(HostPattern.authority(request.uri) ?? request.uri.scheme)
     }
-    // Two of them would be ambiguous, and to drop one without a word would be worse.
+    // Sending two credentials would be ambiguous, and dropping one silently would be worse.
     let secrets = ["access_token", "refresh_token", "token_secret", "client_secret", "assertion"]
     let carriers = descriptor.extraHeaders.filter { $0.value.names.contains(where: secrets.contains) }
     let names = binding(of: credential.grant).fieldNames.union(carriers.map { $0.name.lowercased() })
@@ -36,14 +36,14 @@ extension Client {
     return try presented(credential, on: request, nonce: nonce)
   }
 
-  /// The request is needed where requests are signed.
+  /// Returns the headers that present the credential. Signed providers require the request.
   package func headerFields(
     presenting credential: Credential, on request: HTTPRequest?, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPFields {
     if case .query = descriptor.headerStyle.location { throw .presentedInQuery }
     if let request {
       let presented = try presenting(credential, on: request, nonce: nonce)
-      // A signature in the query or in the body is in no header.
+      // Headers cannot carry a signature that belongs in the query or body.
       guard presented.uri == request.uri, presented.body == request.body else { throw .presentedInQuery }
       return presented.fields
     }
@@ -59,7 +59,7 @@ extension Client {
     return fields
   }
 
-  /// Without a look at the host: for the provider's own endpoints. What the request says itself stays.
+  /// Adds the credential without checking the host, for the provider's own endpoints. The request's own fields win.
   func presented(
     _ credential: Credential, on request: HTTPRequest, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -69,20 +69,20 @@ extension Client {
     return signed
   }
 
-  /// Whether what is sent with a request depends on its body.
+  /// Whether the headers or signature of a request depend on its body.
   package func signsBody(of request: HTTPRequest, with credential: Credential) -> Bool {
     descriptor.extraHeaders.contains { $0.value.names.contains("request_body") }
       || binding(of: credential.grant).signsBody(of: request)
   }
 }
 
-/// A host in a descriptor: `api.example.com`, `*.example.com`, `127.0.0.1:8080`, or a base URL whose host is meant.
+/// A host in a descriptor: `api.example.com`, `*.example.com`, `127.0.0.1:8080`, or a base URL with such a host.
 package struct HostPattern: Sendable, Equatable {
   private let host: String
   private let port: UInt16?
   private let matchesSubdomains: Bool
 
-  /// A pattern as it is written in a descriptor, its places filled.
+  /// Reads a pattern from a descriptor, after its variables are filled in.
   package init(_ text: String) {
     var text = text.lowercased()
     if let uri = try? URI(parsing: text), let authority = Self.authority(uri) { text = authority }
@@ -97,17 +97,17 @@ package struct HostPattern: Sendable, Equatable {
     }
   }
 
-  /// Whether a URL's host is meant; without a port in the pattern, only the ordinary port of its scheme is.
+  /// Whether the pattern covers a URL. A pattern without a port covers only the default port.
   package func matches(_ uri: URI) -> Bool {
     guard let name = uri.host else { return false }
     guard uri.effectivePort == (port ?? (uri.isSecure ? 443 : 80)) else { return false }
     return matchesSubdomains ? name.hasSuffix("." + host) && name.count > host.count + 1 : name == host
   }
 
-  /// Whether a URL's host is this very one.
+  /// Whether the pattern names exactly this URL's host, without a wildcard.
   package func names(_ uri: URI) -> Bool { !matchesSubdomains && matches(uri) }
 
-  /// Host and, where it is not the ordinary one, port of a URL.
+  /// Returns the URL's host, with its port unless it is the default one; `nil` without a host.
   package static func authority(_ uri: URI) -> String? {
     guard let host = uri.host else { return nil }
     let ordinary: UInt16 = uri.isSecure ? 443 : 80
@@ -117,7 +117,7 @@ package struct HostPattern: Sendable, Equatable {
 }
 
 extension Client {
-  /// Scheme, host and port of every endpoint, each once, in order.
+  /// The distinct origins of all endpoints, in order.
   package var origins: [URI] {
     let origins = descriptor.endpoints.values.compactMap { try? $0.url.filled(values()).origin }
     return Set(origins).sorted().compactMap { try? URI(parsing: $0 + "/") }

@@ -1,16 +1,16 @@
-import Cryptography
-import Descriptors
-import JSON
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrJSON
+import CredmgrText
 
-/// Computes what goes into a request: the functions of templates, and signatures.
+/// Computes template functions and signatures for requests.
 protocol RequestComputing: Sendable {
-  /// Whether the requests are shown and not sent, so that no provider answers.
+  /// Whether the requests are only shown, so no provider answers.
   var isOnlyShown: Bool { get }
 
   func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce) -> [UInt8]?
 
-  /// What `sign` makes; the name is what stands for it in a request that is only shown.
+  /// Returns the result of `sign`. A dry run returns a placeholder with the name instead.
   func signature(_ name: String, _ sign: () throws(OAuthError) -> String) throws(OAuthError) -> String
 }
 
@@ -47,17 +47,17 @@ struct RequestComputation: RequestComputing {
 }
 
 extension Client {
-  /// Computes the functions of templates, all of one request with the same moment and random text.
+  /// Returns a calculator that uses the same moment and random text throughout one request.
   func calculator(_ nonce: RequestNonce) -> Template.Calculator {
     { function, arguments in computing.value(of: function, arguments, nonce) }
   }
 }
 
-/// The moment and the random text that make a request unlike any other (RFC 5849, 3.3; RFC 7519, 4.1.7).
+/// The time and random text that make a request unique (RFC 5849, 3.3; RFC 7519, 4.1.7).
 package struct RequestNonce: Sendable {
   package let timestamp: Moment
   package let text: String
-  package var demanded: String?  // By the server, in an answer that wants the request anew (RFC 9449, 8).
+  package var demanded: String?  // A server nonce that the repeated request must include (RFC 9449, 8).
 
   package init(now: Moment, random: some RandomSource) {
     timestamp = now

@@ -1,12 +1,12 @@
-import HTTP
-import JSON
-import Descriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrDescriptors
 
-/// The parameters of a request, put where the descriptor says: into the URL, or into a body and its media type.
+/// The parameters of a request, in its URL or its body, and the body's media type.
 struct RequestContent {
   private(set) var uri: URI
   private(set) var body: [UInt8] = []
-  private(set) var mediaType: String?  // `nil` for a request that has no body and need not say so.
+  private(set) var mediaType: String?  // `nil` if the request has no body and no declared type.
 
   init(
     _ parameters: FormParameters, for endpoint: Endpoint, kind: EndpointKind, at uri: URI, lists: Set<String>
@@ -44,7 +44,7 @@ struct RequestContent {
       var members: [JSONValue.Member] = []
       for pair in others.pairs {
         var value = JSONValue.string(pair.value)
-        // What a descriptor says in its place is a text, and stays one.
+        // A list that the descriptor overrides with a text stays a text.
         if lists.contains(pair.name), let list = try? JSONValue.parse(Array(pair.value.utf8)), list.elements != nil {
           value = list
         }
@@ -60,7 +60,7 @@ struct RequestContent {
     }
   }
 
-  /// A value of a query that is not encoded, but for what would end it or could not stand in a URL.
+  /// Escapes only the characters that would end the value or are invalid in a URL.
   private static func verbatim(_ value: String) -> String {
     value.unicodeScalars.map { scalar in
       let stands =
@@ -78,7 +78,7 @@ extension HTTPRequest {
     case "request_host": uri.host
     case "request_path": uri.path.isEmpty ? "/" : uri.path
     case "request_query":
-      // One parameter in a line, sorted as they are sent: the form that signatures of requests have in common.
+      // One sorted parameter per line, which is the form that signing schemes of providers share.
       uri.query.map { query in query.split(separator: "&").map(String.init).sorted().map { $0 + "\n" }.joined() } ?? ""
     case "request_body": String(decoding: body, as: UTF8.self)
     default: nil

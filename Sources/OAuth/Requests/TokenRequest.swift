@@ -1,8 +1,8 @@
-import Descriptors
-import HTTP
+import CredmgrDescriptors
+import CredmgrHTTP
 
 extension Client {
-  /// RFC 8693, 2.1
+  /// Builds the token exchange request (RFC 8693, 2.1).
   package func tokenExchangeRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     let parameters: FormParameters = [
       ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
@@ -21,7 +21,7 @@ extension Client {
     try credential.grant.flow.refreshRequest(credential, self, nonce: nonce)
   }
 
-  /// The step behind the token of a login: the end, or the exchange for another token.
+  /// Returns the step after a login's token: done, or an exchange for another token.
   func end(_ outcome: TokenOutcome) throws(OAuthError) -> Step {
     let (credential, unreadable) = try outcome.issued()
     guard descriptor.endpoints[.tokenExchange] != nil else { return .done(credential, unreadable: unreadable) }

@@ -1,19 +1,20 @@
-import Cryptography
-import Descriptors
-import HTTP
-import JSON
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrText
 
-/// What a provider answered, in whatever format, as one tree that the descriptor's paths lead into.
+/// A provider's answer in any format, as one tree for the descriptor's paths.
 struct Answer: Sendable {
   let kind: EndpointKind
   let rules: ResponseRules
   let status: Int?
   private let headers: HTTPFields
-  let date: Moment?  // By the provider's own clock.
+  let date: Moment?  // The time on the provider's clock.
   private let root: JSONValue
+  private let problem: JSONValue  // The parameters of an OAuth 1.0a challenge.
 
-  /// With `allowsRepeated`, the caller looks for what is there several times.
+  /// Pass `allowsRepeated` if the caller checks for repeated names itself.
   init(
     _ response: HTTPResponse, of kind: EndpointKind, by rules: ResponseRules, allowsRepeated: Bool = false
   ) throws(OAuthError) {
@@ -28,7 +29,9 @@ struct Answer: Sendable {
     let isSuccess = (200..<300).contains(response.status)
     let isInHeaders = rules.fields.values.contains { $0.paths.contains { $0.header != nil } }
     let format = rules.format ?? .json
-    guard let root = Self.root(of: response, format, kind) ?? (isSuccess && isInHeaders ? .object([]) : nil) else {
+    problem = isSuccess ? .null : Self.problem(in: response)
+    let isElsewhere = isSuccess ? isInHeaders : problem != .null
+    guard let root = Self.root(of: response, format, kind) ?? (isElsewhere ? .object([]) : nil) else {
       if isSuccess { throw .unreadable(kind, expected: format, mediaType: response.mediaType) }
       if isUnavailable { throw .unavailable(kind, status: response.status, words: nil, retryAfter: retryAfter) }
       throw Self.refusal(kind, response.status)
@@ -47,11 +50,11 @@ struct Answer: Sendable {
     if !isSuccess { throw Self.refusal(kind, response.status) }
   }
 
-  /// What says of itself that another try may do (RFC 6749, 4.1.2.1).
+  /// The error codes that invite another try (RFC 6749, 4.1.2.1).
   private static let transientCodes: Set<String> = ["server_error", "temporarily_unavailable"]
 
-  /// Whether an error counts at a status that says that the server cannot answer: where a device is told to wait (RFC
-  /// 8628, 3.5), and where the descriptor itself says what this code means.
+  /// Whether an error code counts although the status says that the server is unavailable: a code for a polling device
+  /// (RFC 8628, 3.5), or one that the descriptor translates.
   private func isStated(_ error: ErrorResponse) -> Bool {
     if kind == .deviceToken {
       return ["authorization_pending", "slow_down", "expired_token", "access_denied"].contains(error.code)
@@ -64,7 +67,7 @@ struct Answer: Sendable {
     return .unavailable(kind, status: nil, words: error.words ?? error.code, retryAfter: nil)
   }
 
-  /// The caller looks at the errors of a redirect after the `state`.
+  /// The caller checks a redirect for errors after it has checked the `state`.
   init(redirect parameters: FormParameters, _ rules: ResponseRules) {
     kind = .authorization
     self.rules = rules
@@ -72,28 +75,40 @@ struct Answer: Sendable {
     headers = HTTPFields()
     date = nil
     root = Self.object(parameters)
+    problem = .null
   }
 
   private static func refusal(_ kind: EndpointKind, _ status: Int) -> OAuthError {
     .refused(kind, ErrorResponse(code: "http_\(status)", words: nil, status: status))
   }
 
-  /// Where the text is not in the declared format, or is in any (a form is), the label of the answer decides.
+  /// Parses the body in the declared format. If that fails, or the body is a form, the media type decides.
   private static func root(
     of response: HTTPResponse, _ format: ResponseFormat, _ kind: EndpointKind
   ) -> JSONValue? {
     let isLabelledJSON = response.mediaType.map { $0 == MediaType.json || $0.hasSuffix("+json") } ?? false
     if format == .json || isLabelledJSON {
       let value = try? JSONValue.parse(response.body)
-      // Who is logged in may be a list: of tenants, or of workspaces.
+      // An identity endpoint may return a list, for example of tenants or workspaces.
       if value?.members != nil || (kind == .identity && value?.elements != nil) { return value }
       if response.mediaType != MediaType.form { return nil }
     }
-    // A page is a text too, and "reads" as a form; no form begins with an angle bracket.
+    // A web page also parses as a form, but a form never starts with an angle bracket.
     guard let text = String(validating: response.body, as: UTF8.self), text.contains("="),
       text.first(where: { !$0.isWhitespace }) != "<"
     else { return nil }
     return object(FormParameters(decoding: String(text.filter { !$0.isNewline })))
+  }
+
+  /// Returns the parameters of an `OAuth` challenge, which carries the error in problem reporting of OAuth 1.0a; `null`
+  /// if there is none.
+  private static func problem(in response: HTTPResponse) -> JSONValue {
+    let challenge = response.fields.values("WWW-Authenticate").first { $0.lowercased().hasPrefix("oauth ") }
+    guard let challenge else { return .null }
+    return .object(
+      FormParameters(challenge: challenge).pairs.map { pair in
+        .init(pair.name, .string(PercentEncoding.decode(pair.value, plusAsSpace: true) ?? pair.value))
+      })
   }
 
   // MARK: What is there several times
@@ -102,7 +117,7 @@ struct Answer: Sendable {
     if let name = repeatedName(more) { throw .repeated(kind, name: name) }
   }
 
-  /// The first name that is there several times, of which the provider and we might each take another one.
+  /// Returns the first repeated name; the provider and credmgr could each use a different value of it.
   func repeatedName(_ more: [FieldPath] = []) -> String? {
     var outer = rules.errors.code + more + rules.keep.flatMap(\.paths)
     if let within = rules.within { outer.append(within) }
@@ -140,16 +155,23 @@ struct Answer: Sendable {
   var error: ErrorResponse? {
     guard let code = firstText(of: rules.errors.code), let canonical = rules.errors.canonical(code) else { return nil }
     let words = firstText(of: rules.errors.description)
-    return ErrorResponse(code: canonical, words: words ?? (canonical == code ? nil : code), status: status)
+    // Without a description, the provider's own code explains more; the names of OAuth 1.0a problems always do.
+    let isProblem = firstText(of: [FieldPath("oauth_problem")]) == code
+    let own = canonical == code || words != nil && !isProblem ? [] : [code]
+    let told = (own + [words].compactMap(\.self)).joined(separator: ": ")
+    return ErrorResponse(code: canonical, words: told.isEmpty ? nil : told, status: status)
   }
 
-  /// The first of these that is a text; some providers leave fields that do not apply empty.
-  private func firstText(of paths: [FieldPath]) -> String? { paths.lazy.compactMap { text($0) }.first { !$0.isEmpty } }
+  /// Returns the first nonempty text, because some providers leave unused fields empty.
+  private func firstText(of paths: [FieldPath]) -> String? {
+    [root, problem].lazy.flatMap { tree in paths.lazy.compactMap { value(at: $0, in: tree).flatMap(Self.text) } }
+      .first { !$0.isEmpty }
+  }
 
-  /// `nil` when it is absent, null or empty.
+  /// Returns the text of a field; `nil` if it is absent, null or empty.
   func text(_ field: ResponseField) -> String? { value(field).flatMap(Self.text).flatMap { $0.isEmpty ? nil : $0 } }
 
-  /// `nil` when it is absent or null; what is no string is an error.
+  /// Returns a string; `nil` if it is absent or null. Throws for any other type.
   func string(_ field: ResponseField) throws(OAuthError) -> String? {
     switch value(field) {
     case .string(let text)?: return text
@@ -158,7 +180,7 @@ struct Answer: Sendable {
     }
   }
 
-  /// A text of printable ASCII (RFC 6749, appendix A), because it will stand in a header or a URL.
+  /// Returns a secret. It must be printable ASCII (RFC 6749, appendix A), to fit in a header or a URL.
   func secret(_ field: ResponseField) throws(OAuthError) -> Secret? {
     guard let value = value(field), value != .string("") else { return nil }
     guard case .string(let text) = value, text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
@@ -169,12 +191,12 @@ struct Answer: Sendable {
 
   func integer(_ field: ResponseField) -> Int64? { text(field).flatMap { Int64($0) } }
 
-  /// What cannot be read is taken for not said: throwing the answer away would lose tokens that may be the only ones.
+  /// Treats an unreadable field as absent: rejecting the answer could lose the only copy of the tokens.
   func secretIfReadable(_ field: ResponseField) -> Secret? {
     do { return try secret(field) } catch { return nil }
   }
 
-  /// What is there of a token answer, besides what it is no answer without, and cannot be read.
+  /// The optional fields of a token answer that are present but unreadable.
   var unreadable: [ResponseField] {
     Self.optionalFields.filter { field in
       guard let value = value(field), value != .string("") else { return false }
@@ -227,7 +249,7 @@ struct Answer: Sendable {
 
   private func value(at path: FieldPath, in root: JSONValue) -> JSONValue? {
     if let name = path.header { return headers[name].map(JSONValue.string) }
-    // A name with dots in it, as some providers have, is found as it stands.
+    // Some providers' names contain dots, so try the whole path as one name first.
     if let whole = root[path.text] { return whole }
     var value = root
     for component in path.components {
@@ -248,7 +270,7 @@ struct Answer: Sendable {
 }
 
 extension HTTPResponse {
-  /// RFC 9110, 10.2.3; a moment is compared with the date of the same answer.
+  /// How long to wait (RFC 9110, 10.2.3). A date counts relative to the same answer's own date.
   package var retryAfter: Duration? {
     guard let text = fields["Retry-After"] else { return nil }
     if let seconds = Int64(text) { return seconds >= 0 ? .seconds(min(seconds, Moment.farthest)) : nil }
@@ -260,14 +282,14 @@ extension HTTPResponse {
 }
 
 extension Duration {
-  /// A lifetime of more than ten years was not meant as a number, and would be for ever.
+  /// A lifetime over ten years cannot be meant as a number of seconds; treat it as unreadable.
   init?(lifetime text: String, _ form: TimeForm?) {
     guard let number = Double(text), !number.isNaN else { return nil }
     let bound = Double(Duration.days(3650).wholeSeconds)
     self = .seconds(Int64(min(max(form == .milliseconds ? number / 1000 : number, -bound), bound)))
   }
 
-  /// Fractions of a second are cut off.
+  /// Fractions of a second are dropped.
   init?(_ text: String, _ form: TimeForm?) {
     guard let number = Double(text), number.magnitude < Double(Moment.farthest) else { return nil }
     self = .seconds(Int64(form == .milliseconds ? number / 1000 : number))
@@ -275,7 +297,7 @@ extension Duration {
 }
 
 extension Moment {
-  /// A moment in an answer, also within a token (RFC 7519, 4.1.4).
+  /// Reads a time in an answer or a token (RFC 7519, 4.1.4).
   init?(_ text: String, _ form: TimeForm?) {
     let moment: Moment? =
       switch form {

@@ -1,11 +1,11 @@
-import Cryptography
-import Descriptors
-import JSON
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrJSON
+import CredmgrText
 
 package struct Credential: Sendable, Equatable {
   package var grant: Grant
-  package var accessToken: Secret  // Or the token of RFC 5849.
+  package var accessToken: Secret  // For OAuth 1.0a, its token.
   package var tokenType: String?
   package var expiresAt: Moment?
   package var refreshToken: Secret?
@@ -14,17 +14,18 @@ package struct Credential: Sendable, Equatable {
   package var sessionHandle: Secret?  // OAuth Session 1.0
   package var idToken: Secret?
   package var requestedScope: [String] = []
-  package var grantedScope: [String]?  // `nil` when the provider did not say (RFC 6749, 5.1: then as asked for).
+  package var grantedScope: [String]?  // `nil` if the provider omitted it; the requested scope applies (RFC 6749, 5.1).
   package var kept: [String: String] = [:]
-  package var variables: [String: String] = [:]  // Given for this login alone.
-  package var redirectURI: String?  // Some providers want it again at a refresh.
-  package var identity: String?  // Whom the provider says the token is for.
+  package var variables: [String: String] = [:]  // The variables of this login alone.
+  package var redirectURI: String?  // Some providers require it again at a refresh.
+  package var identity: String?  // The user's name at the provider, which it gave for this token.
+  package var earlierIdentity: String?  // The name for an earlier token, if it gave none for this one.
   package var obtainedAt: Moment
-  package var loggedInAt: Moment  // A refresh does not change it.
-  package var margin: Duration  // Before the expiry from which on the token is refreshed.
-  /// Whether somebody was refused with this token, so that it is refreshed before it is given to anybody again.
+  package var loggedInAt: Moment  // Unchanged by a refresh.
+  package var margin: Duration  // How long before expiry to refresh.
+  /// Whether a server refused this token, so credmgr must refresh before the next use.
   package var isRejected = false
-  package var isGiven = false  // The person brought the token, which no grant obtained.
+  package var isGiven = false  // The user supplied the token; no login issued it.
 
   package init(grant: Grant, accessToken: Secret, obtainedAt: Moment, margin: Duration = .seconds(60)) {
     self.grant = grant
@@ -34,7 +35,10 @@ package struct Credential: Sendable, Equatable {
     self.margin = margin
   }
 
-  /// `nil` also where nothing is used up.
+  /// The user that a login to the account must be for.
+  package var ownIdentity: String? { identity ?? earlierIdentity }
+
+  /// The secret that a refresh sends; `nil` if a refresh consumes none.
   package var refreshedWith: Secret? {
     switch grant.traits.renewal {
     case .login: nil
@@ -44,7 +48,7 @@ package struct Credential: Sendable, Equatable {
   }
 }
 
-// The record in the vault: a JSON object whose absent members are not written.
+// The JSON object stored in the vault. Absent members are omitted.
 extension Credential {
   package var encoded: Secret {
     var members: [JSONValue.Member] = [
@@ -67,6 +71,7 @@ extension Credential {
     add("variables", variables.isEmpty ? nil : Self.object(variables))
     add("redirect_uri", redirectURI.map(JSONValue.string))
     add("identity", identity.map(JSONValue.string))
+    add("earlier_identity", earlierIdentity.map(JSONValue.string))
     add("rejected", isRejected ? true : nil)
     add("given", isGiven ? true : nil)
     return Secret(JSONValue.object(members).encoded)
@@ -96,6 +101,7 @@ extension Credential {
     variables = Self.texts(value["variables"])
     redirectURI = value["redirect_uri"]?.text
     identity = value["identity"]?.text
+    earlierIdentity = value["earlier_identity"]?.text
     isRejected = value["rejected"] == .boolean(true)
     isGiven = value["given"] == .boolean(true)
   }

@@ -1,8 +1,8 @@
-import Cryptography
-import Descriptors
-import HTTP
-import JSON
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrText
 
 /// Why an ID token is refused (OpenID Connect Core 1.0, 3.1.3.7).
 package enum IDTokenFault: Error, Sendable, Equatable {
@@ -16,17 +16,17 @@ package enum IDTokenFault: Error, Sendable, Equatable {
   case issuedLater
   case nonce
   case accessTokenHash
-  case subject  // Another person than the identity endpoint, or the ID token before this one, names (5.3.2 and 12.2).
+  case subject  // The identity endpoint or the previous ID token names another user (5.3.2 and 12.2).
 }
 
-/// The claims of an ID token. Its signature is not verified: it came over TLS from the token endpoint (OpenID Connect
-/// Core 1.0, 3.1.3.7, 6), or has the hash of the access token beside it.
+/// The claims of an ID token. Its signature is not verified: the token came over TLS (OpenID Connect Core 1.0, 3.1.3.7,
+/// 6), or contains the hash of the access token from the same answer.
 struct IDToken {
   private let algorithm: String?
   private let isSigned: Bool
   private let claims: JSONValue
 
-  /// `nil` if the text is not a JWT with two JSON objects in it.
+  /// Parses an ID token; `nil` if the text is not a JWT with two JSON objects.
   init?(_ token: Secret) {
     let text = token.reveal()
     let pieces = text.split(separator: ".", omittingEmptySubsequences: false)
@@ -42,7 +42,7 @@ struct IDToken {
   var nonce: String? { claims["nonce"]?.text }
   var hasAccessTokenHash: Bool { claims["at_hash"] != nil }
 
-  /// Some issuers write a fraction.
+  /// Some issuers include fractions of a second.
   static func moment(_ value: JSONValue?) -> Moment? {
     guard case .number(let text)? = value else { return nil }
     let seconds = Int64(text) ?? Double(text).flatMap { Int64(exactly: $0.rounded(.down)) }
@@ -53,13 +53,13 @@ struct IDToken {
     claims["aud"].map { $0.elements?.compactMap(\.text) ?? [$0.text].compactMap(\.self) } ?? []
   }
 
-  /// Throws if it was not issued by `issuer` to this client for this token and is valid at one of the moments: by our
-  /// clock, or by the provider's.
+  /// Throws unless `issuer` issued the ID token to this client, for this access token, and the ID token is valid at one
+  /// of the moments (our clock and the provider's).
   func check(issuer: String?, client: String, accessToken: Secret, moments: [Moment]) throws(IDTokenFault) {
     guard let algorithm, algorithm.lowercased() != "none", isSigned else { throw .unsigned }
     for claim in Self.claimNames where claims.repeats(claim) { throw .repeated(claim: claim) }
     guard let found = claims["iss"]?.text else { throw .missing(claim: "iss") }
-    // Section 15.6.2: one provider leaves the scheme out.
+    // One provider omits the scheme, which section 15.6.2 permits.
     if let issuer, found != issuer, "https://" + found != issuer { throw .issuer(expected: issuer, found: found) }
     guard subject?.isEmpty == false else { throw .missing(claim: "sub") }
     guard audiences.contains(client) else { throw .audience }
@@ -76,7 +76,7 @@ struct IDToken {
     }
   }
 
-  /// An ID token that a refresh brings is for the same person by the same issuer, and of the same login (12.2).
+  /// A refreshed ID token must keep its user, issuer and login (12.2).
   func check(after previous: IDToken) throws(IDTokenFault) {
     guard subject == previous.subject else { throw .subject }
     if let expected = previous.claims["iss"]?.text, let found = claims["iss"]?.text, expected != found {
@@ -85,11 +85,11 @@ struct IDToken {
     if let nonce, nonce != previous.nonce { throw .nonce }
   }
 
-  private static let leeway = Duration.seconds(300)  // By how much two clocks may disagree.
+  private static let leeway = Duration.seconds(300)  // How far two clocks may disagree.
 
   private static let claimNames = ["iss", "sub", "aud", "azp", "exp", "iat", "nonce", "at_hash"]
 
-  /// The hash of a signature algorithm (section 3.1.3.6; RFC 7518, 3.1; RFC 8037, 3.1); `nil` for an unknown one.
+  /// Returns the hash for a signature algorithm (section 3.1.3.6; RFC 7518, 3.1; RFC 8037, 3.1); `nil` if unknown.
   static func hash(_ algorithm: String) -> HashAlgorithm? {
     switch algorithm.suffix(3) {
     case "256": .sha256
@@ -101,7 +101,7 @@ struct IDToken {
 }
 
 extension Client {
-  /// The ID token of an answer; `nil` if there is none that can be read.
+  /// Returns the checked ID token of an answer; `nil` if absent or unreadable.
   func idToken(
     _ answer: Answer, for accessToken: Secret, previous: Credential?, now: Moment
   ) throws(OAuthError) -> Secret? {
@@ -110,7 +110,7 @@ extension Client {
       try token.check(
         issuer: issuer, client: identifier, accessToken: accessToken,
         moments: [now] + [answer.date].compactMap(\.self))
-      // What a token is exchanged for may be another issuer's.
+      // An exchanged token may have another issuer.
       if answer.kind != .tokenExchange, let previous = previous?.idToken.flatMap({ IDToken($0) }) {
         try token.check(after: previous)
       }
@@ -120,7 +120,7 @@ extension Client {
     return text
   }
 
-  /// Looks for the `nonce` of a login in its ID token (3.1.3.7, 11), which has to be there if it was asked for.
+  /// Checks that the ID token repeats the `nonce` of its login, if it had one (3.1.3.7, 11).
   func checkNonce(
     of request: AuthorizationRequest, in credential: Credential, from answer: Answer
   ) throws(OAuthError) {
@@ -131,11 +131,11 @@ extension Client {
       return
     }
     guard let found = token.nonce, constantTimeEqual(found, nonce) else { throw .idToken(answer.kind, .nonce) }
-    // From the browser, only the hash ties the ID token to the access token (3.2.2.9).
+    // In a browser redirect, only the hash ties the ID token to the access token (3.2.2.9).
     if answer.kind == .authorization, !token.hasAccessTokenHash { throw .idToken(answer.kind, .accessTokenHash) }
   }
 
-  /// The ID token and the identity endpoint name one person (5.3.2). Only OpenID Connect's names it by `sub`.
+  /// Checks that the identity endpoint names the ID token's user (5.3.2). Only OpenID Connect names users by `sub`.
   func checkSubject(_ answer: Answer, of credential: Credential?) throws(OAuthError) {
     guard let token = credential?.idToken.flatMap({ IDToken($0) }) else { return }
     let path = FieldPath("sub")

@@ -1,17 +1,19 @@
-import Cryptography
-import HTTP
-import JSON
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrText
 
-/// Secrets that this process has met: providers repeat what they were sent in the words of a refusal. Everything counts
-/// as secret that travels under a name which is not known to be harmless. Not thread-safe.
+/// The secrets that this process has seen, because providers quote requests in their error messages. Any value counts
+/// as a secret unless its name is known to be harmless. Not thread-safe.
 package final class KnownSecrets {
   private var secrets: [Secret] = []
+  private var certain: [Secret] = []  // Certainly secret, not only by their names.
   private var tokens: [Secret] = []
 
   package init() {}
 
-  /// Parameters and fields whose values are nobody's secret, as providers name them.
+  /// The usual names of parameters and fields whose values are not secret.
   package static let harmlessNames: Set<String> = [
     "grant_type", "response_type", "scope", "scopes", "token_type", "token_type_hint", "expires_in", "expires_at",
     "refresh_token_expires_in", "refresh_token_expires_at", "interval", "error", "error_description", "error_uri",
@@ -21,8 +23,8 @@ package final class KnownSecrets {
     "access_type",
   ]
 
-  /// Metadata of servers and clients, which is told to whoever asks (RFC 8414, 2; OpenID Connect Discovery 1.0, 3; RFC
-  /// 7591, 2 and 3.2.1). Not what a client is managed with (RFC 7592).
+  /// Whether the name belongs to public metadata of servers and clients (RFC 8414, 2; OpenID Connect Discovery 1.0, 3;
+  /// RFC 7591, 2 and 3.2.1). Excludes the values that manage a client (RFC 7592).
   package static func isMetadata(_ name: String) -> Bool {
     name.hasSuffix("_supported") || metadataNames.contains(name)
   }
@@ -40,26 +42,32 @@ package final class KnownSecrets {
     "x-github-api-version", "connection", "vary",
   ]
 
-  /// A person needs to read these in the provider's words although a trace need not show them.
+  /// Error messages may show these values to the user, although a trace hides them.
   private static let identifiers: Set<String> = [
     "client_id", "oauth_consumer_key", "oauth_nonce", "audience", "resource", "tenant", "login_hint", "realm",
-    // An address that is no use without the token (RFC 7592, 3), and begins like all of the provider's.
+    // This address is useless without its token (RFC 7592, 3), and starts like all addresses of the provider.
     "registration_client_uri",
   ]
 
   private static let least = 4
-  private static let leastInJWT = 16  // For the parts of a JWT.
-  private static let leastInAnswer = 8  // For values whose names say nothing, in answers.
-  /// For the beginning of a token: a prefix that says of which kind it is tells nothing.
+  private static let leastInJWT = 16  // Bytes of a part of a JWT.
+  private static let leastInAnswer = 8  // Bytes of a value with an unknown name in an answer.
+  /// Bytes of the start of a token. A shorter prefix shows only the kind of token, which is harmless.
   private static let leastOfBeginning = 12
 
   package func learn(_ secret: Secret?) {
+    guard let secret, secret.count >= Self.least else { return }
+    if !certain.contains(secret) { certain.append(secret) }
+    suspect(secret)
+  }
+
+  private func suspect(_ secret: Secret?) {
     guard let secret, secret.count >= Self.least, !secrets.contains(secret) else { return }
     secrets.append(secret)
-    // Of a JWT, a provider may repeat a part (RFC 7515, 3.1).
+    // A provider may quote one part of a JWT (RFC 7515, 3.1).
     let parts = secret.reveal().split(separator: ".", omittingEmptySubsequences: false)
     if parts.count == 3, parts.allSatisfy({ $0.utf8.count >= Self.leastInJWT }) {
-      for part in parts { learn(Secret(String(part))) }
+      for part in parts { suspect(Secret(String(part))) }
     }
   }
 
@@ -82,7 +90,7 @@ package final class KnownSecrets {
     }
   }
 
-  /// Remembers what an answer brought. A refusal brings none.
+  /// Remembers the secrets in a successful answer.
   package func learn(_ response: HTTPResponse) {
     guard (200..<300).contains(response.status) else { return }
     if let value = try? JSONValue.parse(response.body) {
@@ -92,8 +100,38 @@ package final class KnownSecrets {
     }
   }
 
+  /// Learns the secrets in an answer, even in an error, whose message may quote them.
+  package func learn(_ answer: HTTPResponse, of descriptor: Descriptor) {
+    let names = descriptor.secretNames
+    for field in answer.fields where names.contains(FieldPath.plain(field.name)) { learn(Secret(field.value)) }
+    if let value = try? JSONValue.parse(answer.body) {
+      learn(value, named: names)
+    } else if let text = String(validating: answer.body, as: UTF8.self), text.contains("=") {
+      learn(FormParameters(decoding: String(text.filter { !$0.isNewline })), named: names)
+    }
+  }
+
+  /// Learns the secrets in the address of a page, or in its redirect.
+  package func learn(_ parameters: FormParameters, of descriptor: Descriptor) {
+    learn(parameters, named: descriptor.secretNames.union(descriptor.secretNamesOfPages))
+  }
+
+  private func learn(_ parameters: FormParameters, named names: Set<String>) {
+    for pair in parameters.pairs where names.contains(FieldPath.plain(pair.name)) { learn(Secret(pair.value)) }
+  }
+
+  private func learn(_ value: JSONValue, named names: Set<String>) {
+    for element in value.elements ?? [] { learn(element, named: names) }
+    for member in value.members ?? [] {
+      for text in [member.value] + (member.value.elements ?? []) where names.contains(FieldPath.plain(member.name)) {
+        learn(text.text.map { Secret($0) })
+      }
+      learn(member.value, named: names)
+    }
+  }
+
   private func learn(_ parameters: FormParameters) {
-    for pair in parameters.pairs where !Self.isHarmless(pair.name) { learn(Secret(pair.value)) }
+    for pair in parameters.pairs where !Self.isHarmless(pair.name) { suspect(Secret(pair.value)) }
   }
 
   private func learn(_ value: JSONValue, least: Int) {
@@ -103,13 +141,13 @@ package final class KnownSecrets {
         learn(member.value, least: Self.namesASecret(member.name) ? Self.least : least)
       }
     case .array(let elements): elements.forEach { learn($0, least: least) }
-    // A number may be a code. Short ones stand in too many words.
-    case .string(let text), .number(let text): if text.utf8.count >= least { learn(Secret(text)) }
+    // A number may be a code. Short numbers occur in too many other texts.
+    case .string(let text), .number(let text): if text.utf8.count >= least { suspect(Secret(text)) }
     case .boolean, .null: break
     }
   }
 
-  /// Whether a name says itself that its value is a secret, so that a short one is one as well.
+  /// Whether the name marks its value as a secret, even a short one.
   private static func namesASecret(_ name: String) -> Bool {
     let name = name.lowercased()
     return ["token", "secret", "password", "code", "key", "assertion", "signature", "session"].contains {
@@ -117,36 +155,36 @@ package final class KnownSecrets {
     }
   }
 
-  /// Whether a text is a name of a parameter or a field: a token may stand where a name is expected.
+  /// Whether the text has the form of a parameter or field name; a token may appear where a name is expected.
   package static func isName(_ name: String) -> Bool {
     name.utf8.count <= 48 && name.utf8.allSatisfy { $0.isLetterOrDigit || "_-.:[]$@".utf8.contains($0) }
   }
 
-  /// Whether a text names a way to present a credential (RFC 9110, 11.1), and is no credential itself.
+  /// Whether the text names an authentication scheme (RFC 9110, 11.1) and is not itself a credential.
   package static func isScheme(_ text: some StringProtocol) -> Bool {
     text.utf8.count <= 20 && text.allSatisfy { $0.isASCII && ($0.isLetter || $0 == "-") }
   }
 
-  /// A field as a whole, what stands behind its scheme, and what is in that (RFC 7617, RFC 5849).
+  /// Learns a whole field, the part after its scheme, and the values in that part (RFC 7617, RFC 5849).
   private func learn(field value: String) {
-    learn(Secret(value))
+    suspect(Secret(value))
     let words = value.split(separator: " ", maxSplits: 1)
     guard words.count == 2 else { return }
-    learn(Secret(String(words[1])))
-    // A bare token with parameters behind it (OCLC).
-    if !Self.isScheme(words[0]) { learn(Secret(String(words[0].filter { $0 != "," && $0 != ";" }))) }
+    suspect(Secret(String(words[1])))
+    // A bare token followed by parameters (OCLC).
+    if !Self.isScheme(words[0]) { suspect(Secret(String(words[0].filter { $0 != "," && $0 != ";" }))) }
     switch words[0].lowercased() {
     case "basic":
       guard let pair = Base64.decode(String(words[1])) else { return }
       let password = String(decoding: pair, as: UTF8.self).split(separator: ":", maxSplits: 1).last ?? ""
-      learn(Secret(String(password)))
-      learn(PercentEncoding.decode(password, plusAsSpace: true).map { Secret($0) })
+      suspect(Secret(String(password)))
+      suspect(PercentEncoding.decode(password, plusAsSpace: true).map { Secret($0) })
     case "oauth":
       for parameter in words[1].split(separator: ",") {
         let parts = parameter.split(separator: "=", maxSplits: 1)
         guard parts.count == 2, !Self.isHarmless(parts[0].filter { $0 != " " }) else { continue }
         let text = parts[1].filter { $0 != "\"" }
-        learn(PercentEncoding.decode(text, plusAsSpace: false).map { Secret($0) })
+        suspect(PercentEncoding.decode(text, plusAsSpace: false).map { Secret($0) })
       }
     default: break
     }
@@ -158,16 +196,16 @@ package final class KnownSecrets {
 
   // MARK: Masking
 
-  /// The text with an ellipsis in the place of each secret in it, also of those that are encoded.
+  /// Returns the text with an ellipsis for each secret, including encoded secrets.
   package func masked(_ text: String) -> String {
     var bytes = Array(text.utf8)
     let before = bytes
-    // A secret may be part of another one.
+    // Mask longer secrets first, because a secret may be part of another.
     for secret in secrets.sorted(by: { $0.count > $1.count }) where secret.count <= bytes.count {
       for form in Self.forms(of: secret) { bytes = Self.replacing(form, least: form.count, in: bytes) }
     }
     for token in tokens { bytes = Self.replacing(token.revealBytes(), least: Self.leastOfBeginning, in: bytes) }
-    // Words of a provider are cut off somewhere.
+    // The provider may have cut its message off inside a secret.
     for secret in secrets {
       let form = secret.revealBytes()
       for count in stride(from: min(form.count - 1, bytes.count), through: Self.leastInAnswer, by: -1)
@@ -177,6 +215,16 @@ package final class KnownSecrets {
       }
     }
     return bytes == before ? text : String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Whether a text to be shown or kept is a secret or contains one in any form. A text may contain a short secret by
+  /// chance.
+  package func reveals(_ text: String) -> Bool {
+    certain.contains { secret in
+      secret == Secret(text)
+        || secret.count >= Self.leastInAnswer
+          && Self.forms(of: secret).contains { Array(text.utf8).firstPlace(of: $0) != nil }
+    }
   }
 
   private static func forms(of secret: Secret) -> [[UInt8]] {
@@ -189,11 +237,11 @@ package final class KnownSecrets {
     let hexadecimal = Hexadecimal.encode(bytes)
     var forms: Set<String> = [
       text, percent, percent.exchanging("%20", for: "+"), lowerCase, hexadecimal, hexadecimal.uppercased(),
-      // Encoded twice; in other letters; in HTML; in JSON.
+      // Encoded twice; in other case; in HTML; in JSON.
       percent.exchanging("%", for: "%25"), text.uppercased(), text.lowercased(), Self.html(text),
       String(JSONValue.string(text).encoded.dropFirst().dropLast()), text.exchanging("/", for: "\\/"),
     ]
-    // Behind other bytes a text has three forms in Base64, whose ends also depend on what stands beside it.
+    // A text has three Base64 forms, one for each offset. The bytes next to it affect the ends of each form.
     for padding in 0..<3 {
       for encoded in [
         Base64.encode([UInt8](repeating: 0, count: padding) + bytes),
@@ -211,7 +259,7 @@ package final class KnownSecrets {
       .exchanging("\"", for: "&quot;")
   }
 
-  /// The text without each place where at least so many bytes of the form begin.
+  /// Replaces each place where at least `least` bytes of the form start.
   private static func replacing(_ form: [UInt8], least: Int, in bytes: [UInt8]) -> [UInt8] {
     let beginning = form.prefix(least)
     guard let first = form.first, bytes.count >= beginning.count else { return bytes }
@@ -244,6 +292,9 @@ extension OAuthError {
       .unreadable(kind, expected: expected, mediaType: mediaType.map(secrets.masked))
     case .issuerMismatch(let expected, let found):
       .issuerMismatch(expected: expected, found: secrets.masked(found))
+    case .foreignIssuer(let found, let host): .foreignIssuer(found: secrets.masked(found), host: host)
+    case .foreignPage(let origin): .foreignPage(origin: secrets.masked(origin))
+    case .unknownAuthentication(let method): .unknownAuthentication(secrets.masked(method))
     case .tokenType(let kind, let type): .tokenType(kind, secrets.masked(type))
     case .idToken(let kind, .issuer(let expected, let found)):
       .idToken(kind, .issuer(expected: expected, found: secrets.masked(found)))

@@ -1,7 +1,7 @@
-import Cryptography
-import Text
-import HTTP
-import Descriptors
+import CredmgrCryptography
+import CredmgrText
+import CredmgrHTTP
+import CredmgrDescriptors
 
 package enum Validity: Sendable, Equatable {
   case active
@@ -9,7 +9,7 @@ package enum Validity: Sendable, Equatable {
 }
 
 extension Client {
-  /// RFC 7662, 2.1, or who is logged in where the provider has nothing else.
+  /// Builds the introspection request (RFC 7662, 2.1), or an identity request if the provider has no introspection.
   package func validationRequest(
     _ credential: Credential, nonce: RequestNonce
   ) throws(OAuthError) -> (kind: EndpointKind, request: HTTPRequest) {
@@ -20,7 +20,7 @@ extension Client {
     return (.identity, try identityRequest(credential, nonce: nonce))
   }
 
-  /// RFC 7662, 2.2
+  /// Reads the answer to a validation request (RFC 7662, 2.2).
   package func validity(_ response: HTTPResponse, _ kind: EndpointKind) throws(OAuthError) -> Validity {
     let rules = try endpoint(kind).response
     let isRefusal = [400, 401, 403, 404].contains(response.status)
@@ -33,46 +33,46 @@ extension Client {
       guard case .field(let path, let values) = rules.active else { return .active }
       return answer.text(path).map { values.contains($0) } == true ? .active : .inactive
     } catch .refused(let kind, let error) {
-      // A token that is not known is an answer; a client that is not known is none.
+      // An unknown token answers the question; an unknown client does not.
       let isAboutClient = ["invalid_client", "unauthorized_client", "invalid_request"].contains(error.code)
       guard !isAboutClient, isRefusal || error.status == 200 else { throw .refused(kind, error) }
       return .inactive
     }
   }
 
-  /// One request for each token that is to be revoked (RFC 7009, 2.1).
+  /// Builds one request for each token to revoke (RFC 7009, 2.1).
   package func revocationRequests(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> [HTTPRequest] {
     let tokens = descriptor.endpoints[.revocation]?.tokens ?? []
     return try tokens.filter { $0 != .refreshToken || credential.refreshToken != nil }
       .map { field throws(OAuthError) in try request(.revocation, for: field, of: credential, nonce: nonce) }
   }
 
-  /// A token that the provider does not know any more is as good as revoked (RFC 7009, 2.2).
+  /// Throws if the revocation failed. A token that the provider no longer knows counts as revoked (RFC 7009, 2.2).
   package func checkRevocation(_ response: HTTPResponse) throws(OAuthError) {
     let kind = EndpointKind.revocation
     if response.status == 404 { return }
     do {
       _ = try Answer(response, of: kind, by: endpoint(kind).response)
     } catch .unreadable {
-      // Section 2.2: the status is what counts, and the body is ignored; errors in a 200 are some providers' own.
+      // Section 2.2: only the status counts, not the body. Some providers still report errors with status 200.
       return
     } catch .refused(_, let error) where ["invalid_token", "invalid_grant"].contains(error.code) {
       return
     }
   }
 
-  /// OpenID Connect Core 1.0, 5.3.1, or the provider's own way.
+  /// Builds the identity request (OpenID Connect Core 1.0, 5.3.1, or the provider's own way).
   package func identityRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     try request(.identity, [], credential: credential, proof: proof(credential), nonce: nonce)
   }
 
-  /// Whether the identity endpoint is asked at a login: for the account's name, or for what is kept of its answer.
+  /// Whether a login calls the identity endpoint: for the account's name, or for a field that is kept.
   package var asksIdentity: Bool {
     guard let endpoint = descriptor.endpoints[.identity] else { return false }
     return !descriptor.account.isEmpty || !endpoint.response.keep.isEmpty
   }
 
-  /// Whose a credential is. Nothing that is a secret of the credential is anybody's name, or kept.
+  /// Returns the user's name and the kept fields. Leaves out any text that contains a secret of the credential.
   package func identity(
     _ response: HTTPResponse, of credential: Credential? = nil
   ) throws(OAuthError) -> (name: String?, kept: [String: String]) {
@@ -86,17 +86,10 @@ extension Client {
     )
   }
 
-  /// The account's name in what was kept of the token answer, where the provider has no identity endpoint.
+  /// Returns the account's name from the token answer; `nil` if an identity endpoint exists or the name is absent.
   package func accountName(in credential: Credential) -> String? {
     guard descriptor.endpoints[.identity] == nil else { return nil }
     return descriptor.account.lazy.compactMap { credential.kept[$0.text] }.first { !credential.holds($0) }
-  }
-
-  /// Whether a text that is about to be shown holds a secret of the login, or of the client.
-  package func reveals(_ text: String, _ credential: Credential) -> Bool {
-    let own = descriptor.variables.filter(\.isSecret).compactMap { variables[$0.name].map { Secret($0) } }
-    // A short one may be part of any name.
-    return ([secret].compactMap(\.self) + own + credential.secrets).contains { $0.isIn(text, atLeast: 8) }
   }
 
   private func request(

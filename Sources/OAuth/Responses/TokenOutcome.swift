@@ -1,19 +1,19 @@
-import Descriptors
-import HTTP
-import Text
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrText
 
 package enum TokenOutcome: Sendable, Equatable {
-  /// The fields are those that cannot be read, and that the token is good without.
+  /// `unreadable` lists optional fields that could not be read.
   case issued(Credential, unreadable: [ResponseField])
-  case rotated(Credential, OAuthError)  // No access token, but a new refresh token: the one before may be used up.
-  /// Final where the provider says so in so many words (RFC 6749, 5.2; RFC 6750, 3.1; the extension "problem reporting"
-  /// of OAuth 1.0a): a status alone may come from whoever stands between.
+  case rotated(Credential, OAuthError)  // Only a new refresh token: the old one may be used up.
+  /// Final only if the provider says so explicitly (RFC 6749, 5.2; RFC 6750, 3.1; the "problem reporting" extension of
+  /// OAuth 1.0a). A status alone may come from a proxy.
   case refused(EndpointKind, ErrorResponse, isFinal: Bool)
-  case failed(OAuthError)  // An answer that says nothing about the grant.
+  case failed(OAuthError)  // The answer says nothing about the grant.
 }
 
 extension TokenOutcome {
-  /// What was issued, for who has nothing to go on with otherwise.
+  /// Returns the issued credential; throws for every other outcome.
   package func issued() throws(OAuthError) -> (credential: Credential, unreadable: [ResponseField]) {
     switch self {
     case .issued(let credential, let unreadable): return (credential, unreadable)
@@ -40,7 +40,7 @@ extension TokenOutcome {
 }
 
 extension Client {
-  /// What the answer leaves out stays as it was, the refresh token above all (RFC 6749, 6).
+  /// Reads a refresh answer. Values that it omits stay unchanged, above all the refresh token (RFC 6749, 6).
   package func outcome(
     _ response: HTTPResponse, _ kind: EndpointKind, refreshing previous: Credential, now: Moment
   ) -> TokenOutcome {
@@ -57,13 +57,13 @@ extension Client {
     ) { credential, answer throws(OAuthError) in
       try checkNonce(of: request, in: credential, from: answer)
       credential.redirectURI = request.redirectURI
-      // Strava tells there what a person left of the scopes.
+      // Strava's redirect tells which scopes the user granted.
       if credential.grantedScope == nil { credential.grantedScope = grantedScope(authorization.answer) }
     }
   }
 
-  /// The one reader of token answers. `kept` is what the redirect brought besides the code (QuickBooks' `realmId`);
-  /// `complete` adds what a grant knows besides, or throws.
+  /// Reads any token answer. `kept` holds fields of the redirect other than the code (QuickBooks' `realmId`).
+  /// `complete` adds what the grant knows, or throws.
   func outcome(
     _ response: HTTPResponse, _ kind: EndpointKind, grant: Grant, scope: [String], previous: Credential? = nil,
     kept: [String: String] = [:], now: Moment,
@@ -79,7 +79,7 @@ extension Client {
       try complete(&credential, answer)
       return .issued(credential, unreadable: answer.unreadable)
     } catch {
-      // A session handle goes with the token that it was given with (OAuth Session 1.0 draft 1, 5).
+      // A session handle is bound to the token that came with it (OAuth Session 1.0 draft 1, 5).
       guard var credential = previous, grant.traits.renewal != .sessionHandle,
         let refreshToken = answer.secretIfReadable(.refreshToken), refreshToken != credential.refreshToken,
         !answer.repeats(.refreshToken)

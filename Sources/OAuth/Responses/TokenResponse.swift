@@ -1,32 +1,32 @@
-import Cryptography
-import Descriptors
-import HTTP
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrText
 
 extension Answer {
-  /// A duration goes before a moment: it does not depend on two clocks. Zero means "does not expire". What cannot be
-  /// read is taken for not said: throwing the answer away could lose a rotated refresh token.
+  /// Returns the expiry. Prefers a duration, which does not depend on two clocks. Zero means "does not expire". An
+  /// unreadable expiry counts as absent: rejecting the answer could lose a rotated refresh token.
   fileprivate func expiry(_ duration: ResponseField, _ moment: ResponseField, now: Moment, unknown: Moment?) -> Moment?
   {
     let lifetime = text(duration).flatMap { Duration(lifetime: $0, rules.source(of: duration).time) }
     if let lifetime, lifetime > .zero { return now + lifetime }
     guard let text = text(moment), text != "0" else {
-      // Over before it began: whatever that means, it is not "for ever".
+      // A negative lifetime makes no sense, but it does not mean "never expires".
       return (lifetime ?? .zero) < .zero ? unknown : nil
     }
     guard let end = Moment(text, rules.source(of: moment).time) else { return nil }
-    // With the date of the answer (RFC 9110, 6.6.1), which is by the same clock, a moment is a lifetime.
+    // The answer's date (RFC 9110, 6.6.1) is on the same clock, so it turns a moment into a lifetime.
     if let date { return now + (end - date) }
     return end > now ? end : unknown
   }
 
-  /// For how long a token counts as good whose end lies before its beginning: nobody issues what is over already,
-  /// so the clocks disagree, and one that counted as expired would be refreshed at every call.
+  /// The assumed lifetime of a token that seems expired when issued. The clocks must disagree, because no provider
+  /// issues an expired token. Believing the expiry would cause a refresh at every call.
   fileprivate static let unknownLifetime = Duration.seconds(300)
 }
 
 extension Client {
-  /// The credential that is in the redirect itself (RFC 6749, 4.2.2).
+  /// Reads the credential in the redirect (RFC 6749, 4.2.2).
   package func credential(_ response: AuthorizationResponse, now: Moment) throws(OAuthError) -> Credential {
     var credential = try credential(
       response.answer, grant: .implicit, scope: response.request.scope, now: now)
@@ -37,7 +37,7 @@ extension Client {
 
   func rules(_ kind: EndpointKind, _ grant: Grant) throws(OAuthError) -> ResponseRules {
     var rules = try endpoint(kind).response
-    // RFC 5849, 2.3: the answer is a form, unless the descriptor says otherwise for this very endpoint.
+    // RFC 5849, 2.3: the answer is a form, unless the descriptor sets another format for this endpoint.
     if grant.traits.binding == .signature, kind != .tokenExchange, rules.format == .json,
       descriptor.endpoints[.temporaryCredentials]?.response.format == .form
     {
@@ -46,7 +46,7 @@ extension Client {
     return rules
   }
 
-  /// An empty list says nothing: tokens of GitHub Apps have one, whatever they may do.
+  /// Returns the granted scope; `nil` if empty. Tokens of GitHub Apps always have an empty one, whatever they may do.
   func grantedScope(_ answer: Answer) -> [String]? {
     let granted = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
     return granted?.isEmpty == false ? granted : nil
@@ -58,7 +58,7 @@ extension Client {
   ) throws(OAuthError) -> Credential {
     try answer.requireSingle()
     let tokenField = grant.traits.tokenField
-    // A descriptor that says that the answer has no token means that the old one stays.
+    // If the descriptor says that the answer has no token, the old one stays.
     let isKept = answer.rules.source(of: tokenField).paths.isEmpty
     guard let token = try answer.secret(tokenField) ?? (isKept ? previous?.accessToken : nil) else {
       throw .missingField(answer.kind, tokenField)
@@ -81,7 +81,7 @@ extension Client {
     }
     credential.sessionHandle = answer.secretIfReadable(.oauthSessionHandle) ?? previous?.sessionHandle
     credential.idToken = try idToken(answer, for: token, previous: previous, now: now) ?? previous?.idToken
-    // A new refresh token without an expiry of its own has none that we know; the old one keeps the one it had.
+    // A new refresh token has no known expiry unless the answer states one. An unchanged one keeps its expiry.
     let end = answer.expiry(.refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now, unknown: nil)
     if let refreshToken = answer.secretIfReadable(.refreshToken), refreshToken != previous?.refreshToken {
       credential.refreshToken = refreshToken
@@ -91,7 +91,7 @@ extension Client {
     }
     credential.requestedScope = scope
     credential.grantedScope = grantedScope(answer) ?? previous?.grantedScope
-    // What is kept is shown, and may be an account's name.
+    // Kept fields are shown, and one may be the account's name, so leave out secrets.
     let all = kept.merging(try self.kept(answer)) { _, fromToken in fromToken }
     credential.kept.merge(all.filter { !credential.holds($0.value) }) { _, new in new }
     return credential
@@ -101,7 +101,7 @@ extension Client {
 extension Credential {
   var secrets: [Secret] { [accessToken, refreshToken, idToken, tokenSecret, sessionHandle].compactMap(\.self) }
 
-  /// Whether a text is one of the secrets, or has one in it. Shorter ones may be in it by accident.
+  /// Whether the text is or contains one of the secrets. Shorter ones may occur in it by chance.
   package func holds(_ text: String) -> Bool { secrets.contains { $0.isIn(text, atLeast: 12) } }
 
   package var withheldScope: [String] {
@@ -111,7 +111,7 @@ extension Credential {
 }
 
 extension Secret {
-  /// Whether a text is the secret, or has it in it if it has at least so many bytes.
+  /// Whether the text is this secret, or contains it if it has at least `count` bytes.
   func isIn(_ text: String, atLeast count: Int) -> Bool {
     self == Secret(text) || (self.count >= count && text.firstPlace(of: reveal()) != nil)
   }

@@ -1,4 +1,4 @@
-import Text
+import CredmgrText
 
 package enum Browser {
   /// Shows a URL in the first browser that accepts it: the commands in `BROWSER`, separated by colons, then `xdg-open`,

@@ -1,5 +1,5 @@
 import Glibc
-import Text
+import CredmgrText
 
 /// A named pipe in a private directory through which another process of the same user sends lines.
 package struct LineInbox: ~Copyable {

@@ -1,4 +1,4 @@
-import CPOSIX
+import CredmgrCPOSIX
 import Glibc
 
 /// The owner of an open file, which it closes.

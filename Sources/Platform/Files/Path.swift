@@ -1,4 +1,4 @@
-import CPOSIX
+import CredmgrCPOSIX
 import Glibc
 
 package enum Path {

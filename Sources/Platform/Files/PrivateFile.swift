@@ -1,4 +1,4 @@
-import CPOSIX
+import CredmgrCPOSIX
 import Glibc
 
 /// Files that only their owner may read. Files that other users could have read or written are rejected.

@@ -4,7 +4,7 @@
 
 /// Named places at which a test can end the program like a power cut. Other builds contain neither the calls nor the
 /// names.
-package enum FaultPoint {
+public enum FaultPoint {
   #if FAULT_POINTS
     /// Kills the process (SIGKILL) if the variable `CREDMGR_FAULT` equals the name, or with `NAME:3` at the third call.
     /// With `NAME=stop` it stops the process (SIGSTOP), so that a test can change files before it continues.
@@ -24,8 +24,11 @@ package enum FaultPoint {
     /// Whether new passphrases use minimal costs (`CREDMGR_CHEAP_PASSPHRASES`), for tests of everything else.
     package static var cheapensPassphrases: Bool { Environment.value("CREDMGR_CHEAP_PASSPHRASES") != nil }
   #else
-    @inlinable package static func reach(_ name: StaticString) {}
+    /// Does nothing. It is public because the compiler inlines no `package` function in another module, so the names
+    /// would stay in the program.
+    @inlinable public static func reach(_ name: StaticString) {}
     static var clockOffset: Int64 { 0 }
-    @inlinable package static var cheapensPassphrases: Bool { false }
+    /// Always `false`.
+    @inlinable public static var cheapensPassphrases: Bool { false }
   #endif
 }

@@ -1,6 +1,6 @@
-import CPOSIX
+import CredmgrCPOSIX
 import Glibc
-import Text
+import CredmgrText
 
 /// Keys in the kernel's memory, in the keyring of the user (keyrings(7)). They outlive the process and the session,
 /// never reach the disk, and disappear after their time or at shutdown.

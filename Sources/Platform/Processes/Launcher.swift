@@ -1,6 +1,6 @@
-import CPOSIX
+import CredmgrCPOSIX
 import Glibc
-import Text
+import CredmgrText
 
 /// Starts other programs without a shell, so that arguments arrive unchanged.
 package enum Launcher {

@@ -58,6 +58,9 @@ package struct ProcessIdentity: Sendable, Equatable {
   }
 }
 
+/// The number of this process.
+package var ownProcess: Int32 { getpid() }
+
 /// The programs above this one that wait for what it does. One that is killed tells nobody below it.
 package struct WaitingPrograms: Sendable {
   /// This process, its parent, and so on, as they were at the beginning.

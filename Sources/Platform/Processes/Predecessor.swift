@@ -1,6 +1,6 @@
-import CPOSIX
+import CredmgrCPOSIX
 import Glibc
-import Text
+import CredmgrText
 
 extension Launcher {
   private static let variable = "CREDMGR_PREDECESSOR"

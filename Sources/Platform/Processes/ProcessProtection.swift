@@ -1,4 +1,4 @@
-import CPOSIX
+import CredmgrCPOSIX
 
 package enum ProcessProtection {
   /// Forbids core dumps, and attaching by processes of the same user (RLIMIT_CORE, PR_SET_DUMPABLE). Returns the

@@ -1,4 +1,4 @@
-import CPOSIX
+import CredmgrCPOSIX
 import Glibc
 
 /// The signals that ask the program to end: SIGINT, SIGTERM, SIGHUP.

@@ -1,6 +1,6 @@
-import CPOSIX
+import CredmgrCPOSIX
 import Glibc
-import Text
+import CredmgrText
 
 package enum Terminal {
   package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }

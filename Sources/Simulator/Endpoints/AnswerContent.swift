@@ -1,14 +1,14 @@
-import Descriptors
-import HTTP
-import JSON
-import Text
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrText
 
-/// An answer in the making: values at the paths that the descriptor names.
+/// Builds an answer with values at the paths that the descriptor names.
 struct AnswerContent {
   let rules: ResponseRules
   var status = 200
   private var root = JSONValue.object([])
-  /// The answer as a form, as the query or fragment of a redirect has it, too.
+  /// The answer as a form, which is also the query or fragment of a redirect.
   private(set) var parameters = FormParameters()
   private var headers = HTTPFields()
 
@@ -19,7 +19,7 @@ struct AnswerContent {
     set(path, value, within: rules.within)
   }
 
-  /// The seconds from now or since 1970, in the form that the descriptor names.
+  /// Sets a duration, or a time since 1970, in the descriptor's unit.
   mutating func set(_ field: ResponseField, time: Duration) {
     set(field, .integer(time.wholeSeconds * (rules.source(of: field).time == .milliseconds ? 1000 : 1)))
   }
@@ -31,7 +31,7 @@ struct AnswerContent {
     }
   }
 
-  /// The value that means that all is well, where the descriptor knows one.
+  /// Sets the value that means success, if the descriptor has one.
   mutating func setSuccess() {
     if let path = rules.errors.outcome, let value = rules.errors.success.first { set(path, JSONValue(scalar: value)) }
   }
@@ -43,7 +43,7 @@ struct AnswerContent {
     if let path = errors.description.first, path != errors.outcome { set(path, .string(refusal.sentence)) }
   }
 
-  /// Puts a value at a path from the root of the answer, or from the object `within` it.
+  /// Sets a value at a path from the root of the answer, or from the object `within` it.
   mutating func set(_ path: FieldPath, _ value: JSONValue, within: FieldPath? = nil) {
     if let name = path.header {
       headers.set(name, value.scalarText ?? "")
@@ -66,8 +66,7 @@ struct AnswerContent {
 }
 
 extension ErrorRules {
-  /// Where the outcome is written: where success has a value, rather a field that is not called an error (L2P's
-  /// `status`).
+  /// The path of the outcome. If success has a value, prefers a field with another name than "error" (L2P's `status`).
   fileprivate var outcome: FieldPath? {
     let named = success.isEmpty ? nil : code.first { $0.components.last != "error" }
     return named ?? code.first
@@ -75,7 +74,7 @@ extension ErrorRules {
 }
 
 extension HTTPResponse {
-  /// RFC 6749, 5.1: what has tokens in it is not kept by anybody on the way.
+  /// Returns a JSON answer that caches must not store, because it may contain tokens (RFC 6749, 5.1).
   static func json(_ status: Int, _ value: JSONValue) -> HTTPResponse {
     let fields: HTTPFields = ["Cache-Control": "no-store", "Content-Type": MediaType.json]
     return HTTPResponse(status: status, fields: fields, body: Array(value.encoded.utf8))
@@ -93,7 +92,7 @@ extension JSONValue {
     }
   }
 
-  /// What a text of a descriptor looks like in JSON: `true` and `7` are not written as strings.
+  /// Converts a descriptor's text to JSON: `true` and `7` do not become strings.
   init(scalar text: String) {
     switch text {
     case "true", "false": self = .boolean(text == "true")
@@ -101,7 +100,7 @@ extension JSONValue {
     }
   }
 
-  /// Sets what stands at a path, and makes what is missing on the way: a number is an index of an array.
+  /// Sets the value at a path and creates missing parents. A number is an array index.
   fileprivate mutating func set(_ value: JSONValue, at path: ArraySlice<String>) {
     guard let first = path.first else {
       self = value

@@ -1,13 +1,13 @@
-import Cryptography
-import Descriptors
-import HTTP
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrText
 
 extension Simulation {
   private static let codeLifetime = Duration.minutes(1)
 
-  /// The page of RFC 6749, 4.1.1 and 4.2.1. What is wrong is told to the client by a redirect, unless it is not certain
-  /// where that would go (4.1.2.1).
+  /// Shows the login page (RFC 6749, 4.1.1 and 4.2.1). Errors go to the client by redirect, unless the redirect URI
+  /// cannot be trusted (4.1.2.1).
   mutating func authorizationPage(_ parameters: EndpointParameters) throws(Refusal) -> HTTPResponse {
     let redirect = try trustedRedirect(parameters)
     do throws(Refusal) {
@@ -24,7 +24,7 @@ extension Simulation {
     }
   }
 
-  /// The redirect URI of a request of our client; `nil` where it names none.
+  /// Returns the redirect URI of our client's request; `nil` if it names none.
   private func trustedRedirect(_ parameters: EndpointParameters) throws(Refusal) -> String? {
     if !parameters.isDropped("client_id") {
       guard isClient(try parameters.needed("client_id")) else { throw .unknownClient }
@@ -36,14 +36,14 @@ extension Simulation {
 
   private var registeredRedirect: String { (try? descriptor.redirect.template.filled(value)) ?? "" }
 
-  /// Whether a redirect is the registered one. One on loopback without a port may have any (RFC 8252, 7.3).
+  /// Whether a redirect is the registered one. A loopback one without a port allows any (RFC 8252, 7.3).
   func isRegistered(redirect given: String) -> Bool {
     guard let registered = try? URI(parsing: registeredRedirect), registered.scheme == "http",
       registered.isLoopback, registered.port == nil, let uri = try? URI(parsing: given)
     else { return given == registeredRedirect }
     let bare = uri.replacing(port: nil)
     let name = bare.path.split(separator: "/").last.map(String.init) ?? ""
-    // The provider may have been added under another name, or by an earlier version.
+    // The provider may have another name, or come from an earlier version.
     let isStandard =
       descriptor.ownRedirect == nil
       && [Descriptor.sharedRedirect, Descriptor.standardRedirect(of: name)].contains(bare.text)
@@ -53,7 +53,7 @@ extension Simulation {
   private func terms(_ parameters: EndpointParameters, _ redirect: String?) throws(Refusal) -> AuthorizationTerms {
     try parameters.checkRules(knowledge())
     let grant = try grant(parameters)
-    // `optional` says that an answer without it is taken: such a provider loses it, but is still sent it.
+    // `optional` means that answers without a state are accepted. Such a provider receives the state but loses it.
     let state = try parameters.needed("state")
     return AuthorizationTerms(
       grant: grant, redirectURI: redirect, scope: try scope(parameters), state: state,
@@ -71,7 +71,7 @@ extension Simulation {
     return grant
   }
 
-  /// RFC 7636, 4.3.
+  /// Returns the challenge; `nil` if there is none (RFC 7636, 4.3).
   private func challenge(_ parameters: EndpointParameters, _ grant: Grant) throws(Refusal) -> String? {
     let challenge = try parameters.optional("code_challenge")
     let method = try parameters.optional("code_challenge_method")
@@ -88,7 +88,7 @@ extension Simulation {
     return challenge
   }
 
-  /// What a challenge of RFC 7636, 4.2 is the text of; TikTok writes it in hexadecimal.
+  /// Decodes a challenge (RFC 7636, 4.2), which TikTok writes in hexadecimal.
   private func decoded(challenge: String) -> [UInt8]? {
     switch descriptor.pkce {
     case .s256: Base64.decodeURL(challenge)
@@ -98,7 +98,7 @@ extension Simulation {
     }
   }
 
-  /// RFC 7636, 4.6. The engine's own functions are not asked: they are what is played against.
+  /// Checks a verifier (RFC 7636, 4.6) with its own code, so that it does not share a fault with the client.
   func isChallenge(_ challenge: String, of verifier: String) -> Bool {
     let verifier = Array(verifier.utf8)
     return decoded(challenge: challenge)
@@ -120,7 +120,7 @@ extension Simulation {
         let code = randomText("code-")
         state.codes[code] = IssuedCode(terms: terms, consent: consent, expiresAt: now + Self.codeLifetime)
         answer.set(.code, .string(code))
-        // What the token answer brings as well comes with the token.
+        // Fields that the token answer contains come with the token.
         let later = descriptor.endpoints[.token]?.response.keep.map(\.name) ?? []
         answer.set(kept: state.consents[consent].kept, rules.keep.filter { !later.contains($0.name) })
         if isOutOfBand { return Self.codePage(code) }
@@ -133,7 +133,7 @@ extension Simulation {
     return redirect(terms, answer)
   }
 
-  /// The end of an authorization, with `state` and `iss` (RFC 9207).
+  /// Redirects to the client, with `state` and `iss` (RFC 9207).
   private func redirect(_ terms: AuthorizationTerms, _ answer: AnswerContent) -> HTTPResponse {
     var answer = answer
     if let given = terms.state, descriptor.state == .required {

@@ -1,20 +1,20 @@
-import Cryptography
-import Descriptors
-import HTTP
-import JSON
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrText
 
 extension Simulation {
   func authentication(_ endpoint: Endpoint) -> ClientAuthentication { endpoint.authentication ?? clientAuthentication }
 
-  /// Checks a request to an endpoint that is not for browsers: what the descriptor adds and drops, the headers, and
-  /// that the client shows who it is exactly as declared.
+  /// Checks a request that does not come from a browser: the parameters that the descriptor adds and drops, the
+  /// headers, and the client authentication.
   func checkClient(_ parameters: EndpointParameters, kept: [String: String] = [:]) throws(Refusal) {
     try parameters.checkRulesAndHeaders(knowledge(kept))
     let endpoint = parameters.endpoint
     let expected = authentication(endpoint)
     let wrong = Refusal.wrongClientAuthentication(expected: expected)
-    // A header that the descriptor writes itself, as the check of the headers has seen it, is what it wants.
+    // The header check has already accepted a header that the descriptor defines.
     let isWritten = endpoint.headers.contains { $0.name.lowercased() == "authorization" }
     let isBasic = expected == .clientSecretBasic || !isWritten
     let basic = isBasic ? parameters.request.fields["Authorization"].flatMap(Self.basic) : nil
@@ -43,7 +43,7 @@ extension Simulation {
     }
   }
 
-  /// RFC 7523, 3: signed by the client, in time. Claims that the descriptor sets are whatever it says.
+  /// Checks signature and times (RFC 7523, 3). Claims that the descriptor sets may have any value.
   private func isAssertion(_ text: String, _ method: ClientAuthentication) -> Bool {
     let pieces = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
     let decoded = pieces.map { Base64.decodeURL($0) ?? [] }
@@ -56,12 +56,12 @@ extension Simulation {
       rules.claims.contains(where: { $0.name == "sub" }) || claims["sub"]?.text.map(isClient) == true,
       claims["exp"]?.integer ?? .max >= now.wholeSeconds
     else { return false }
-    // Another key than the client's secret is not known here.
+    // The simulator knows no key except the client's secret.
     guard rules.key.names == ["client_secret"] else { return true }
     return isSignature(decoded[2], of: pieces[0] + "." + pieces[1], algorithm.scheme, key: clientSecret)
   }
 
-  /// How a signature is made, whatever a standard calls it.
+  /// A signature algorithm, independent of any standard's name for it.
   enum SignatureScheme {
     case hmac(HashAlgorithm)
     case rsa(HashAlgorithm)
@@ -81,7 +81,7 @@ extension Simulation {
 
   func isClient(_ identifier: String) -> Bool { constantTimeEqual(identifier, Self.clientIdentifier) }
 
-  /// RFC 6749, 2.3.1: identifier and secret, each form-encoded, joined by a colon, in Base64.
+  /// Decodes Basic credentials: identifier and secret, each form-encoded (RFC 6749, 2.3.1).
   private static func basic(_ header: String) -> (identifier: String, secret: String)? {
     let scheme = "Basic "
     guard header.lowercased().hasPrefix(scheme.lowercased()),
@@ -93,13 +93,13 @@ extension Simulation {
     return (identifier, secret)
   }
 
-  /// The scopes of a request, which have to be joined as the descriptor says; where there are none, those that it asks
-  /// for.
+  /// Returns the scopes of a request, which must be joined as the descriptor says. Without any, returns the
+  /// descriptor's scopes.
   func scope(_ parameters: EndpointParameters) throws(Refusal) -> [String] {
     let separator = descriptor.scope.separator
     let text = try parameters.optional("scope") ?? ""
     let scope = text.pieces(separatedBy: separator).filter { !$0.isEmpty }.map(String.init)
-    // A comma can be part of a scope; where it is not part of any known one, it was meant to separate.
+    // A comma can be part of a scope. If no known scope contains one, it must be a wrong separator.
     let otherSeparator: Character = separator.contains(" ") ? "," : " "
     let isPart = descriptor.scope.requested.contains { $0.contains(otherSeparator) }
     if !isPart, scope.contains(where: { $0.contains(otherSeparator) }), !separator.contains(otherSeparator) {

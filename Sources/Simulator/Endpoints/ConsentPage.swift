@@ -1,10 +1,10 @@
-import Descriptors
-import HTTP
+import CredmgrDescriptors
+import CredmgrHTTP
 
-// The pages that a person sees. Nothing on them acts by itself: a person, or a scripted browser, presses a button.
+// The pages for users. Nothing happens until a user, or a scripted browser, presses a button.
 
 extension HTTPResponse {
-  /// A page; `body` is HTML already.
+  /// Returns a page; `body` is HTML.
   static func page(_ status: Int, title: String, body: String) -> HTTPResponse {
     let html = PageDocument.html(
       title: title, content: "<h1>\(title.htmlEscaped)</h1>\n\(body)\n<p>\(notice)</p>")
@@ -16,7 +16,8 @@ extension HTTPResponse {
   }
 
   private static let notice =
-    "This is a <a href=\"/\">simulation on this machine</a>. The provider has no part in it, and nothing here is real."
+    "This is a <a href=\"/\">simulation on this machine</a>. "
+    + "It is not connected to the provider, and its accounts and tokens are not real."
 
   static func page(_ refusal: Refusal) -> HTTPResponse {
     page(400, title: "The request was refused", body: "<p>\(refusal.sentence.htmlEscaped)</p>")
@@ -27,20 +28,20 @@ extension Simulation {
   mutating func consentPage(_ subject: ConsentSubject, scope: [String], redirect: String) -> HTTPResponse {
     let identifier = randomText("consent-")
     state.pages[identifier] = subject
-    let scopes = scope.isEmpty ? "none in particular" : scope.joined(separator: ", ")
+    let scopes = scope.isEmpty ? "none" : scope.joined(separator: ", ")
     return form(
       "consent",
       introduction: """
         <dl>
         <dt>Program</dt><dd>\(Self.clientIdentifier.htmlEscaped)</dd>
         <dt>Scopes</dt><dd>\(scopes.htmlEscaped)</dd>
-        <dt>Afterwards to</dt><dd>\(redirect.htmlEscaped)</dd>
+        <dt>Returns to</dt><dd>\(redirect.htmlEscaped)</dd>
         </dl>
         """, input: "<input type=\"hidden\" name=\"request\" value=\"\(identifier.htmlEscaped)\">")
   }
 
-  /// The page where the code of a device is confirmed, wherever in its address that stands: a descriptor may put it
-  /// together in its own way.
+  /// Shows the page that confirms a device code, which may be anywhere in the address, because descriptors build it in
+  /// different ways.
   func devicePage(_ request: HTTPRequest) -> HTTPResponse {
     let pieces =
       request.uri.queryParameters.pairs.map(\.value) + request.uri.path.split(separator: "/").map(String.init)
@@ -64,7 +65,7 @@ extension Simulation {
   }
 
   static func codePage(_ code: String) -> HTTPResponse {
-    let text = "<p>Copy this code into the program that asked for it:</p><pre><code>\(code.htmlEscaped)</code></pre>"
+    let text = "<p>Copy this code into the program that asks for it:</p><pre><code>\(code.htmlEscaped)</code></pre>"
     return .page(200, title: "Your code", body: text)
   }
 

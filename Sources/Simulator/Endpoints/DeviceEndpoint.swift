@@ -1,15 +1,15 @@
-import Descriptors
-import HTTP
-import Text
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrText
 
 extension Simulation {
   private static let deviceCodeLifetime = Duration.minutes(15)
-  /// Two clocks and a network do not count to the millisecond.
+  /// Two clocks and a network are not exact to the millisecond.
   private static let pollTolerance = Duration.milliseconds(100)
-  /// Letters that nobody takes for another, without vowels, so that no words come of them (RFC 8628, 6.1).
+  /// Consonants that cannot be confused. Without vowels, they form no words (RFC 8628, 6.1).
   private static let userCodeLetters = Array("BCDFGHJKLMNPQRSTVWXZ")
 
-  /// RFC 8628, 3.1 and 3.2.
+  /// Starts a device login (RFC 8628, 3.1 and 3.2).
   mutating func deviceAuthorization(_ parameters: EndpointParameters, _ answer: inout AnswerContent) throws(Refusal) {
     try checkClient(parameters)
     let scope = try scope(parameters)
@@ -25,7 +25,7 @@ extension Simulation {
     answer.set(.deviceCode, .string(deviceCode))
     answer.set(.userCode, .string(userCode))
     answer.set(.verificationURI, .string(page))
-    // A descriptor that puts it together itself has a provider that does not send it.
+    // If the descriptor builds this address, the real provider does not send it.
     if descriptor.device.verificationURIComplete == nil {
       answer.set(.verificationURIComplete, .string(page + "?user_code=" + userCode))
     }
@@ -33,7 +33,7 @@ extension Simulation {
     answer.set(.interval, .duration(descriptor.device.interval))
   }
 
-  /// RFC 8628, 3.4 and 3.5.
+  /// Answers a poll (RFC 8628, 3.4 and 3.5).
   mutating func poll(_ parameters: EndpointParameters, _ answer: inout AnswerContent) throws(Refusal) {
     state.log.count(.polls)
     let code = try parameters.needed("device_code")
@@ -55,14 +55,14 @@ extension Simulation {
     case .pending: throw .devicePending
     case .denied: throw .denied
     case .approved(let consent):
-      // Once: the code is not a token of its own.
+      // A code works once.
       state.deviceCodes[code] = nil
       try checkRevoked(consent)
       issue(consent, withRefreshToken: true, into: &answer)
     }
   }
 
-  /// What a person has decided about a device, the newest one where none is named; without an account they said no.
+  /// Records the user's decision about a device, by default the newest. Without an account, the user declined.
   mutating func decideDevice(userCode: String?, account: String?) throws(Refusal) {
     let typed = userCode.map(Self.normalized)
     let code =
@@ -77,6 +77,6 @@ extension Simulation {
     state.deviceCodes[code]?.decision = consent.map { .approved($0) } ?? .denied
   }
 
-  /// People leave the hyphen out and type in lower case.
+  /// Users may omit the hyphen and type lowercase letters.
   private static func normalized(_ userCode: String) -> String { userCode.uppercased().filter { $0.isLetter } }
 }

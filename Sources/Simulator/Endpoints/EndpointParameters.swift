@@ -1,14 +1,13 @@
-import Descriptors
-import HTTP
-import JSON
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
 
-/// The parameters of a request to an endpoint, each looked for under its name and in its place as the descriptor
-/// declares them.
+/// The parameters of a request to an endpoint, each read under the name and in the place that the descriptor declares.
 struct EndpointParameters {
   let request: HTTPRequest
   let kind: EndpointKind
   let endpoint: Endpoint
-  private let inURL: FormParameters  // What the URL of the descriptor itself carries in its query.
+  private let inURL: FormParameters  // From the query of the descriptor's URL.
   private let query: FormParameters  // The rest of the query.
   private var body: FormParameters = []
 
@@ -39,7 +38,7 @@ struct EndpointParameters {
     }
   }
 
-  /// Every parameter of a request, wherever it stands and whatever it is; for finding out which endpoint is meant.
+  /// Returns all parameters of a request, in any place, to find out which endpoint is meant.
   static func everything(in request: HTTPRequest) -> FormParameters {
     var all = request.uri.queryParameters
     all.append(contentsOf: read(request.body, MediaType.json) ?? read(request.body, MediaType.form) ?? [])
@@ -47,11 +46,11 @@ struct EndpointParameters {
     return all
   }
 
-  /// The name on the wire of a parameter that the RFC calls `name`.
+  /// Returns the descriptor's name for a parameter that the RFC calls `name`.
   func wireName(_ name: String) -> String { endpoint.rename[name] ?? name }
 
-  /// The value of a parameter that the RFC calls `name`; `nil` when it is absent or empty (RFC 6749, 3.1). Refused when
-  /// it stands twice, in another place, or under its standard name although it has another.
+  /// Returns the value of a parameter that the RFC calls `name`; `nil` if absent or empty (RFC 6749, 3.1). Throws if it
+  /// is repeated, in another place, or under its standard name although the descriptor renames it.
   func optional(_ name: String) throws(Refusal) -> String? {
     let wire = wireName(name)
     let isInQuery = endpoint.send == .query || endpoint.inQuery.contains { wireName($0) == wire }
@@ -65,7 +64,7 @@ struct EndpointParameters {
     return (values.first ?? inURL[first: wire]).flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// As `optional`; where the descriptor drops the parameter, what it sends of `values`, names in templates, in others.
+  /// As `optional`. If the descriptor drops the parameter, looks for its `values` (names in templates) in others.
   func optional(
     _ name: String, carrying values: [String], _ knowledge: (String) -> Knowledge
   ) throws(Refusal) -> String? {
@@ -80,10 +79,10 @@ struct EndpointParameters {
     return nil
   }
 
-  /// As `optional`, for a parameter that has to be there unless the descriptor drops it.
+  /// As `optional`, but throws if the parameter is missing, unless the descriptor drops it.
   func required(_ name: String) throws(Refusal) -> String? { isDropped(name) ? try optional(name) : try needed(name) }
 
-  /// As `required`, for a parameter without which there is no going on.
+  /// As `required`, but also throws if the descriptor drops the parameter.
   func needed(_ name: String) throws(Refusal) -> String {
     guard let value = try optional(name) else { throw .missing(wireName(name)) }
     return value

@@ -1,9 +1,9 @@
-import Descriptors
-import HTTP
-import JSON
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
 
 extension Simulation {
-  /// "Is this token good?" (RFC 7662, 2)
+  /// Answers whether a token is valid (RFC 7662, 2).
   mutating func introspection(_ parameters: EndpointParameters, _ answer: inout AnswerContent) throws(Refusal) {
     let token = try inspectedToken(parameters)
     state.log.count(.introspections)
@@ -22,20 +22,20 @@ extension Simulation {
     if let expiresAt = state.tokens[token]?.expiresAt { answer.set(FieldPath("exp"), .duration(expiresAt)) }
   }
 
-  /// RFC 7009, 2. A token that is not known is as good as revoked (2.2).
+  /// Revokes a token (RFC 7009, 2). An unknown token counts as revoked (2.2).
   mutating func revocation(_ parameters: EndpointParameters, _ answer: inout AnswerContent) throws(Refusal) {
     let token = try inspectedToken(parameters)
     state.log.count(.revocations)
     if let issued = state.refreshTokens[token] {
-      // 2.1: with a refresh token go the access tokens of the same consent.
+      // 2.1: revoking a refresh token also revokes the access tokens of the same consent.
       state.consents[issued.consent].isRevoked = true
     } else if let issued = state.tokens.removeValue(forKey: token), isOAuth1 {
       state.consents[issued.consent].isRevoked = true
     }
   }
 
-  /// The token that a request is about: a parameter, a part of the URL or of a header, or what the request itself
-  /// presents.
+  /// Returns the token that a request asks about: in a parameter, the URL or a header, or the one that authenticates
+  /// the request.
   private mutating func inspectedToken(_ parameters: EndpointParameters) throws(Refusal) -> String {
     let endpoint = parameters.endpoint
     let headers = endpoint.headers + descriptor.extraHeaders
@@ -57,7 +57,7 @@ extension Simulation {
     return try parameters.needed("token")
   }
 
-  /// The consent that an access or refresh token belongs to, as long as it is good.
+  /// Returns the consent for an access or refresh token; `nil` if the token is not valid.
   private func activeConsent(of token: String) -> Consent? {
     [state.refreshTokens[token], state.tokens[token]].lazy.compactMap { $0 }
       .filter { $0.replacedAt == nil && $0.expiresAt.map { now < $0 } ?? true }

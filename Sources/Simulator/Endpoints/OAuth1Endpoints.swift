@@ -1,13 +1,13 @@
-import Cryptography
-import Descriptors
-import HTTP
-import JSON
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrText
 
 extension Simulation {
   private static let clockTolerance = Duration.minutes(10)
 
-  /// A signed request of RFC 5849, 2.1 and 2.3, or of OAuth Session 1.0, 5.
+  /// Answers a signed request (RFC 5849, 2.1 and 2.3; OAuth Session 1.0, 5).
   mutating func oauth1Token(
     _ signed: OAuth1Parameters, _ parameters: EndpointParameters, into answer: inout AnswerContent
   ) throws(Refusal) {
@@ -21,7 +21,7 @@ extension Simulation {
 
   // MARK: The signature
 
-  /// Checks who signed and how (RFC 5849, 3.2); `token` is the one that the request is made with, and its secret.
+  /// Checks the client and its signature (RFC 5849, 3.2). `token` is the request's token with its secret.
   mutating func checkSignature(
     _ parameters: OAuth1Parameters, token: (name: String, secret: String) = ("", "")
   ) throws(Refusal) {
@@ -35,7 +35,7 @@ extension Simulation {
       try TemplatePattern(realm, knowledge()).check(parameters.realm, "realm")
     }
     guard isSignature(parameters, tokenSecret: token.secret) else { throw .wrongSignature }
-    // 3.1: PLAINTEXT may leave both out.
+    // 3.1: PLAINTEXT may omit both.
     let timestamp = parameters.signed[first: "oauth_timestamp"]
     if signature.method == .plaintext, timestamp == nil, parameters.signed[first: "oauth_nonce"] == nil { return }
     guard let timestamp, let seconds = Int64(timestamp), seconds > 0,
@@ -45,7 +45,7 @@ extension Simulation {
     guard state.nonces.insert([timestamp, nonce, token.name].joined(separator: " ")).inserted else { throw .nonceUsed }
   }
 
-  /// RFC 5849, 3.4.2 to 3.4.4.
+  /// Checks the signature (RFC 5849, 3.4.2 to 3.4.4).
   private func isSignature(_ parameters: OAuth1Parameters, tokenSecret: String) -> Bool {
     let key = [clientSecret.reveal(), tokenSecret].map { PercentEncoding.encode($0) }.joined(separator: "&")
     let scheme: SignatureScheme
@@ -64,7 +64,7 @@ extension Simulation {
     } ?? false
   }
 
-  /// RFC 5849, 3.4.1. The engine's own functions are not asked: they are what is played against.
+  /// Returns the base string (RFC 5849, 3.4.1), with its own code so that it does not share a fault with the client.
   private func baseString(_ parameters: OAuth1Parameters) -> String {
     let request = parameters.request
     var pairs = parameters.signed.pairs + request.uri.queryParameters.pairs
@@ -72,7 +72,7 @@ extension Simulation {
       pairs += FormParameters(decoding: String(decoding: request.body, as: UTF8.self)).pairs
     }
     let encode = { PercentEncoding.encode($0) }
-    // 3.4.1.3.2: by name, then by value.
+    // 3.4.1.3.2: sort by name, then by value.
     let normalized = pairs.map { [encode($0.name), encode($0.value)] }
       .sorted { $0.lexicographicallyPrecedes($1) }.map { $0.joined(separator: "=") }.joined(separator: "&")
     return [request.method, origin + request.uri.path, normalized].map(encode).joined(separator: "&")
@@ -80,14 +80,14 @@ extension Simulation {
 
   // MARK: The endpoints
 
-  /// RFC 5849, 2.1.
+  /// Issues temporary credentials (RFC 5849, 2.1).
   private mutating func temporaryCredentials(
     _ signed: OAuth1Parameters, _ parameters: EndpointParameters, into answer: inout AnswerContent
   ) throws(Refusal) {
     try checkSignature(signed)
     var callback = ""
     if descriptor.oauth1.callback == .authorization {
-      // 1.0 without "a" names it on the page.
+      // In OAuth 1.0 without "a", the login page receives the callback.
       if signed.signed.contains("oauth_callback") { throw .unwanted("oauth_callback") }
     } else {
       callback = try signed.needed("oauth_callback")
@@ -102,7 +102,7 @@ extension Simulation {
     if descriptor.oauth1.requiresCallbackConfirmed { answer.set(.oauthCallbackConfirmed, .string("true")) }
   }
 
-  /// The page of RFC 5849, 2.2.
+  /// Shows the page (RFC 5849, 2.2).
   mutating func resourceOwnerPage(_ parameters: EndpointParameters) throws(Refusal) -> HTTPResponse {
     try parameters.checkRules(knowledge())
     let token = try parameters.needed("oauth_token")
@@ -139,7 +139,7 @@ extension Simulation {
     return Self.redirect(to: issued.callback, answer.parameters, inFragment: false)
   }
 
-  /// RFC 5849, 2.3.
+  /// Exchanges temporary credentials for a token (RFC 5849, 2.3).
   private mutating func exchange(_ signed: OAuth1Parameters, _ answer: inout AnswerContent) throws(Refusal) {
     let token = try signed.needed("oauth_token")
     guard let issued = state.temporaryCredentials[token] else { throw .temporaryCredentialsUnknown }
@@ -149,13 +149,13 @@ extension Simulation {
       let verifier = try signed.needed("oauth_verifier")
       guard constantTimeEqual(verifier, authorization.verifier) else { throw .wrongVerifier }
     }
-    // 2.3: the temporary credentials work once.
+    // 2.3: temporary credentials work once.
     state.temporaryCredentials[token] = nil
     try checkRevoked(authorization.consent)
     issueOAuth1(authorization.consent, sessionHandle: nil, into: &answer)
   }
 
-  /// OAuth Session 1.0 draft 1, 5.
+  /// Renews a token (OAuth Session 1.0 draft 1, 5).
   private mutating func refreshSession(_ signed: OAuth1Parameters, _ answer: inout AnswerContent) throws(Refusal) {
     let token = try signed.needed("oauth_token")
     let handle = try signed.needed("oauth_session_handle")

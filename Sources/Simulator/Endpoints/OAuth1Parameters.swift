@@ -1,25 +1,25 @@
-import Descriptors
-import HTTP
+import CredmgrDescriptors
+import CredmgrHTTP
 
-/// The protocol parameters of a signed request (RFC 5849, 3.5), taken out of where they stood.
+/// The protocol parameters of a signed request (RFC 5849, 3.5), separated from the request.
 struct OAuth1Parameters {
   let signed: FormParameters  // Without `realm` and the signature.
   let signature: String  // `oauth_signature`.
-  let realm: String?  // The realm of the header.
-  /// The request without the parameters, whose own query and form take part in the signature.
+  let realm: String?  // From the header.
+  /// The rest of the request, whose query and form take part in the signature.
   private(set) var request: HTTPRequest
 
-  /// Refused are parameters in another place than `transport` says, in two, and in none.
+  /// Throws if the parameters are missing, in several places, or not where `transport` says.
   init(_ request: HTTPRequest, _ transport: SignatureTransport) throws(Refusal) {
     self.request = request
     let isForm = request.fields.mediaType == MediaType.form
     let query = Self.parted(request.uri.queryParameters)
     let body = Self.parted(isForm ? FormParameters(decoding: String(decoding: request.body, as: UTF8.self)) : [])
-    // A request without a form cannot carry them in its body; the header can always (RFC 5849, 3.5).
+    // Only a form can carry them in its body; every request can carry them in a header (RFC 5849, 3.5).
     let bodyCannot = request.method == "GET" || (!request.body.isEmpty && !isForm)
     let expected = transport == .body && bodyCannot ? .header : transport
     let found = [SignatureTransport.header: Self.header(of: request) ?? [], .body: body.own, .query: query.own]
-    // The temporary token and the verifier alone are an answer to a person, and no signed request.
+    // A temporary token and verifier alone are the answer to a login page, not a signed request.
     guard found.filter({ $0.value.contains("oauth_signature") }).map(\.key) == [expected], let own = found[expected]
     else { throw .protocolParametersMisplaced(expected: expected) }
     for name in own.names where own.values(of: name).count > 1 { throw .repeated(name) }
@@ -35,14 +35,14 @@ struct OAuth1Parameters {
     return value
   }
 
-  /// The parameters of an `Authorization: OAuth` header; `nil` when there is none.
+  /// Returns the parameters of an `Authorization: OAuth` header; `nil` if there is none.
   static func header(of request: HTTPRequest) -> FormParameters? {
     let scheme = "oauth "
     guard let value = request.fields["Authorization"], value.lowercased().hasPrefix(scheme) else { return nil }
     var parameters = FormParameters()
     for piece in value.dropFirst(scheme.count).split(separator: ",") {
       let pair = Simulation.quotedPair(piece)
-      // The realm is a quoted string of HTTP, and not percent-encoded.
+      // The realm is a quoted string and not percent-encoded.
       let text = pair.name == "realm" ? pair.value : PercentEncoding.decode(pair.value, plusAsSpace: false)
       if let text, let name = PercentEncoding.decode(pair.name, plusAsSpace: false) { parameters.append(name, text) }
     }

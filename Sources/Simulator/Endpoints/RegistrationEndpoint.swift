@@ -1,9 +1,9 @@
-import Descriptors
-import HTTP
-import JSON
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
 
 extension Simulation {
-  /// Registers a client (RFC 7591, 3.2.1). There is only one, and whoever asks gets it.
+  /// Registers a client (RFC 7591, 3.2.1). Every caller gets the same one.
   func registration(_ parameters: EndpointParameters, _ answer: inout AnswerContent) throws(Refusal) {
     try parameters.checkRulesAndHeaders(knowledge())
     if let redirects = try parameters.required("redirect_uris"), !areURLs(redirects) {
@@ -18,15 +18,14 @@ extension Simulation {
     answer.set(.tokenEndpointAuthMethod, .string(clientAuthentication.rawValue))
   }
 
-  /// Whether redirects that are to be registered, one or a list, can be any.
+  /// Whether the redirects to register, one or a list, are valid.
   private func areURLs(_ text: String) -> Bool {
     let list = (try? JSONValue.parse(Array(text.utf8)))?.elements?.map { $0.text ?? "" }
     let redirects = list ?? [text]
     return !redirects.isEmpty && redirects.allSatisfy { Descriptor.isOutOfBand($0) || (try? URI(parsing: $0)) != nil }
   }
 
-  /// What the provider says of itself (RFC 8414, 3; OpenID Connect Discovery 1.0, 4). One whose issuer is elsewhere is
-  /// not found here.
+  /// Returns the metadata (RFC 8414, 3; OpenID Connect Discovery 1.0, 4); `nil` if the issuer is elsewhere.
   func metadata(_ request: HTTPRequest) -> HTTPResponse? {
     let paths = ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"]
     guard request.method == "GET", paths.contains(request.uri.path), issuer ?? origin == origin, !isOAuth1 else {

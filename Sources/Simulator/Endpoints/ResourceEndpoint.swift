@@ -1,10 +1,10 @@
-import Descriptors
-import HTTP
-import JSON
-import Text
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrText
 
 extension Simulation {
-  /// What stands for the provider's API: any path and method, for the right presentation of a good token.
+  /// Replaces the provider's API: accepts any path and method with a valid, correctly presented token.
   mutating func resource(_ request: HTTPRequest) throws(Refusal) -> HTTPResponse {
     let consent = consent(of: try presentedToken(request, headers: descriptor.extraHeaders))
     state.log.count(.resourceOK)
@@ -15,10 +15,10 @@ extension Simulation {
     return .json(200, answer)
   }
 
-  /// Who is logged in (OpenID Connect Core 1.0, 5.3, or the provider's own).
+  /// Returns the logged-in user (OpenID Connect Core 1.0, 5.3, or the provider's own way).
   mutating func identity(_ parameters: EndpointParameters, _ answer: inout AnswerContent) throws(Refusal) {
     let endpoint = parameters.endpoint
-    // A header of the endpoint goes before one of the same name that goes with every request.
+    // The endpoint's own header overrides one for all requests.
     let own = endpoint.headers.map { $0.name.lowercased() }
     let headers = endpoint.headers + descriptor.extraHeaders.filter { !own.contains($0.name.lowercased()) }
     let consent = consent(of: try presentedToken(parameters.request, headers: headers))
@@ -52,7 +52,7 @@ extension Simulation {
     state.tokens[token].map { state.consents[$0.consent] } ?? Consent(account: "", scope: [], kept: [:])
   }
 
-  /// The good token of a request that presents it exactly as declared, with all that goes with it.
+  /// Returns the request's token if it is valid and presented exactly as declared; throws otherwise.
   mutating func presentedToken(_ request: HTTPRequest, headers: [HeaderTemplate]) throws(Refusal) -> String {
     let isSigned = isOAuth1 && descriptor.headerStyle.location == .none
     let token = isSigned ? try signedToken(request) : try bareToken(request, headers)
@@ -78,7 +78,7 @@ extension Simulation {
     let query = request.uri.queryParameters
     let token: String?
     let expected: String
-    // RFC 6750, 2: not in more than one way.
+    // RFC 6750, 2: a request may present the token only once.
     var isTwice = false
     switch descriptor.headerStyle.location {
     case .header(let name, let scheme):
@@ -94,7 +94,7 @@ extension Simulation {
         || token.map { token in request.fields.contains { $0.value.firstPlace(of: token) != nil } } ?? false
     case .none:
       let header = headers.first { $0.value.names.contains("access_token") }
-      expected = header.map { "\($0.name): \($0.value.text)" } ?? "nothing that this descriptor declares"
+      expected = header.map { "\($0.name): \($0.value.text)" } ?? "a header (the descriptor defines none)"
       token = tokenInHeader(request, headers)
     }
     if isTwice { throw .presentedTwice }
@@ -102,15 +102,15 @@ extension Simulation {
     return token
   }
 
-  /// The token in the first header whose template has it.
+  /// Returns the token from the first header whose template contains it; `nil` if there is none.
   func tokenInHeader(_ request: HTTPRequest, _ headers: [HeaderTemplate]) -> String? {
     guard let header = headers.first(where: { $0.value.names.contains("access_token") }) else { return nil }
     let pattern = TemplatePattern(header.value, knowledge())
     return request.fields[header.name].flatMap { pattern.captures(in: $0)?["access_token"] }
   }
 
-  /// The token of a header's value, behind its scheme, which is compared to the letter: servers that want `token` exist
-  /// that do not know `Token`.
+  /// Returns the token after a header's scheme; `nil` if the scheme differs. Compares case as well, because some
+  /// servers want `token` and refuse `Token`.
   private static func token(in value: String, scheme: String) -> String? {
     let start = scheme.isEmpty ? "" : scheme + " "
     guard value.hasPrefix(start) else { return nil }
@@ -118,7 +118,7 @@ extension Simulation {
     return token.contains(" ") ? nil : String(token)
   }
 
-  /// Checks the parameters behind the token: in a query, or in a header as `, name="value"`, in the declared order.
+  /// Checks the parameters after the token: in a query, or in a header as `, name="value"`, in the declared order.
   private func checkTokenParameters(_ request: HTTPRequest, _ knowledge: (String) -> Knowledge) throws(Refusal) {
     let declared = descriptor.headerStyle.parameters
     switch descriptor.headerStyle.location {
@@ -139,7 +139,7 @@ extension Simulation {
     }
   }
 
-  /// `name="value"`, with blanks around it; what is no such pair is a name.
+  /// Splits `name="value"` with spaces around it. A text without "=" is a name.
   static func quotedPair(_ text: Substring) -> (name: String, value: String) {
     let pair = text.trimmingBlanks.split(separator: "=", maxSplits: 1)
     guard pair.count == 2, pair[1].count >= 2, pair[1].hasPrefix("\""), pair[1].hasSuffix("\"") else {

@@ -1,10 +1,10 @@
-import Descriptors
-import HTTP
-import JSON
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
 
 extension Simulation {
   mutating func answer(_ request: HTTPRequest) -> LoopbackServer.Answer {
-    // A page elsewhere that makes its own name point here must not reach anything.
+    // Refuse other hosts, because a web page could point its own host name at this server.
     guard request.uri.origin == origin else { return refused("simulator", .foreignHost, status: 421) }
     if request.uri.path.hasPrefix(Self.controlPrefix) { return LoopbackServer.Answer(control(request)) }
     if let metadata = metadata(request) { return LoopbackServer.Answer(metadata) }
@@ -32,13 +32,13 @@ extension Simulation {
     return LoopbackServer.Answer(.json(status, refusal.json))
   }
 
-  /// Whether one of the offered grants, or the life of a credential, uses an endpoint.
+  /// Whether the offered grants, or later requests with a credential, use an endpoint.
   private func isOffered(_ kind: EndpointKind) -> Bool {
     ![.token, .clientCredentials, .deviceAuthorization, .deviceToken].contains(kind)
       || descriptor.grants.contains { $0.traits.requiredEndpoints.contains(kind) }
   }
 
-  /// What the open places of an endpoint's URL stand for in a request that goes there, percent-encoded.
+  /// Returns the percent-encoded values of the open places in an endpoint's URL; `nil` if the URL does not match.
   func captures(_ endpoint: Endpoint, _ request: HTTPRequest) -> [String: String]? {
     let template = endpoint.url.template.text.prefix { $0 != "#" }
     guard let parsed = try? Template(parsing: String(template)) else { return nil }
@@ -52,14 +52,14 @@ extension Simulation {
 
   // MARK: Endpoints that share a URL
 
-  /// The endpoint that a request is for, among those at its URL; `nil` when its grant type is none of theirs.
+  /// Returns the request's endpoint among those with its URL; `nil` if none has its grant type.
   private func choose(_ kinds: [EndpointKind], _ request: HTTPRequest) -> EndpointKind? {
     if kinds.count <= 1 { return kinds.first }
     let parameters = EndpointParameters.everything(in: request)
     let scored = EndpointKind.allCases.filter(kinds.contains).map { (kind: $0, score: score($0, parameters)) }
     guard let best = scored.map(\.score).max(), best >= 0 else { return nil }
     let equal = scored.filter { $0.score == best }.map(\.kind)
-    // What asks for both is answered for both.
+    // If one endpoint serves both, the identity answer includes both.
     return equal.contains(.identity) && equal.first == .introspection ? .identity : equal.first
   }
 
@@ -76,7 +76,7 @@ extension Simulation {
     return Self.grantType(kind).map { score + ($0 == given ? 4 : -4) } ?? score - 1
   }
 
-  /// The `grant_type` of an endpoint, and the parameter that no other has, in OAuth 2 and in OAuth 1.0a.
+  /// Each endpoint's `grant_type` and its unique parameter, in OAuth 2 and in OAuth 1.0a.
   private static let marks: [EndpointKind: (grantType: String?, parameter: String?, oauth1: String?)] = [
     .authorization: (nil, "response_type", "oauth_token"), .token: ("authorization_code", "code", "oauth_verifier"),
     .refresh: ("refresh_token", "refresh_token", "oauth_session_handle"),
@@ -104,7 +104,7 @@ extension Simulation {
     return answer
   }
 
-  /// Whether an endpoint hands out tokens, or what becomes one. What nothing here plays is refused there.
+  /// Whether an endpoint issues tokens, or credentials that lead to one. Unsupported kinds count as well.
   private func isToken(_ kind: EndpointKind) -> Bool {
     ![.authorization, .identity, .introspection, .revocation, .registration, .deviceAuthorization].contains(kind)
   }
@@ -136,7 +136,7 @@ extension Simulation {
 
   private func rules(_ kind: EndpointKind, _ endpoint: Endpoint) -> ResponseRules {
     var rules = endpoint.response
-    // RFC 5849, 2.3: a form, unless the descriptor says otherwise for the temporary credentials, too.
+    // RFC 5849, 2.3: a form, unless the descriptor sets another format for temporary credentials as well.
     if isOAuth1, isToken(kind), rules.format == .json,
       descriptor.endpoints[.temporaryCredentials]?.response.format == .form
     {
@@ -153,7 +153,7 @@ extension Simulation {
     var answer = AnswerContent(rules)
     answer.setError(refusal)
     if isSigned { answer.set(FieldPath("oauth_problem"), .string(refusal.problem)) }
-    // A field says that all is well or not.
+    // Whether a field tells success from failure.
     let isTold = !rules.errors.success.isEmpty || rules.format == .form
     answer.status = isSigned ? 401 : isTold ? 200 : refusal.code == "invalid_client" ? 401 : 400
     var response = answer.response
@@ -163,12 +163,12 @@ extension Simulation {
     return response
   }
 
-  /// The answer of a token endpoint that is broken before it has done anything.
+  /// Returns the answer of a token endpoint that breaks before it has done anything; `nil` if it works.
   private func brokenAnswer(_ rules: ResponseRules) -> HTTPResponse? {
     let fields: HTTPFields = ["Content-Type": MediaType.json]
     for fault in settings.faults {
       switch fault {
-      case .html: return .page(200, title: "Welcome", body: "<p>This is a page and no token.</p>")
+      case .html: return .page(200, title: "Welcome", body: "<p>This is a web page, not a token.</p>")
       case .notJSON: return HTTPResponse(status: 200, fields: fields, body: Array("{\"access_token\": \"".utf8))
       case .huge:
         return HTTPResponse(status: 200, fields: fields, body: Array(repeating: UInt8(ascii: " "), count: 2 << 20))

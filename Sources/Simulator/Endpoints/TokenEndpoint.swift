@@ -1,15 +1,15 @@
-import Cryptography
-import Descriptors
-import HTTP
-import JSON
-import Text
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrText
 
 extension Simulation {
-  /// RFC 6749 (4.1.3, 4.4.2, 6), RFC 8628 (3.4) and RFC 8693 (2.1).
+  /// Answers a token request: RFC 6749 (4.1.3, 4.4.2, 6), RFC 8628 (3.4) and RFC 8693 (2.1).
   mutating func token(_ parameters: EndpointParameters, _ answer: inout AnswerContent) throws(Refusal) {
     let code = try? code(of: parameters)
     let refreshToken = try? refreshToken(of: parameters)
-    // The account whose code or refresh token is in the request.
+    // The account of the code or refresh token in the request.
     let consent = code.flatMap { state.codes[$0]?.consent } ?? refreshToken.flatMap { state.refreshTokens[$0]?.consent }
     try checkClient(parameters, kept: consent.map { state.consents[$0].kept } ?? [:])
     if !parameters.isSet("grant_type"), !parameters.isDropped("grant_type") {
@@ -23,7 +23,7 @@ extension Simulation {
       }
       try refresh(token, &answer)
     case .clientCredentials:
-      // RFC 6749, 4.4.2; without a refresh token (4.4.3).
+      // RFC 6749, 4.4.2; no refresh token (4.4.3).
       let consent = addConsent(account: Self.clientIdentifier, scope: try scope(parameters))
       issue(consent, withRefreshToken: false, into: &answer)
     case .deviceToken: try poll(parameters, &answer)
@@ -31,15 +31,15 @@ extension Simulation {
     }
   }
 
-  /// The code of a request. A provider that is sent none knows whom it is about from what came before, which is the
-  /// newest consent here.
+  /// Returns the code of a request. A provider that receives none remembers the user, so the simulator uses the newest
+  /// consent.
   private func code(of parameters: EndpointParameters) throws(Refusal) -> String? {
     if let code = try parameters.optional("code", carrying: ["code"], knowledge()) { return code }
     guard parameters.isDropped("code") else { return nil }
     return state.codes.filter { !$0.value.isUsed }.max { $0.value.consent < $1.value.consent }?.key
   }
 
-  /// The refresh token of a request; where none is sent, the one of the newest consent.
+  /// Returns the refresh token of a request, or else the one of the newest consent.
   private func refreshToken(of parameters: EndpointParameters) throws(Refusal) -> String? {
     let token = try parameters.optional("refresh_token", carrying: ["refresh_token"], knowledge())
     return token ?? (parameters.isDropped("refresh_token") ? newestRefreshToken : nil)
@@ -50,10 +50,10 @@ extension Simulation {
       .max { $0.value.consent < $1.value.consent }?.key
   }
 
-  /// RFC 6749, 4.1.3 and 4.1.4; RFC 7636, 4.6.
+  /// Exchanges a code (RFC 6749, 4.1.3 and 4.1.4; RFC 7636, 4.6).
   private mutating func exchangeCode(_ parameters: EndpointParameters, _ answer: inout AnswerContent) throws(Refusal) {
     guard let code = try code(of: parameters) else {
-      // Without codes, a refresh can be the same request (Microsoft's admin consent).
+      // Without codes, a refresh may be the same request (Microsoft's admin consent).
       guard parameters.isDropped("code"), let token = newestRefreshToken else {
         throw .missing(parameters.wireName("code"))
       }
@@ -63,13 +63,13 @@ extension Simulation {
     let verifier = try parameters.optional("code_verifier")
     guard var issued = state.codes[code] else { throw .codeUnknown }
     if issued.isUsed {
-      // 4.1.2: whoever comes second may be the rightful one, so that neither keeps anything.
+      // 4.1.2: the second caller may be the rightful one, so revoke the tokens of both.
       state.log.count(.codeReuses)
       state.consents[issued.consent].isRevoked = true
       throw .codeUsedTwice
     }
     guard now <= issued.expiresAt else { throw .codeExpired }
-    // A code that was shown to the wrong verifier is spent, too: nobody is to try again.
+    // A wrong verifier also uses the code up, which prevents another try.
     issued.isUsed = true
     state.codes[code] = issued
     if let expected = issued.terms.redirectURI, let redirectURI, redirectURI != expected {
@@ -88,8 +88,7 @@ extension Simulation {
     }
   }
 
-  /// RFC 6749, 6, with rotation (RFC 9700, 4.14.2): a refresh token that comes again after it was replaced takes
-  /// everything with it.
+  /// Refreshes with rotation (RFC 6749, 6; RFC 9700, 4.14.2): reusing a replaced refresh token revokes the consent.
   private mutating func refresh(_ token: String, _ answer: inout AnswerContent) throws(Refusal) {
     guard let issued = state.refreshTokens[token] else { throw .refreshTokenUnknown }
     try checkRevoked(issued.consent)
@@ -106,7 +105,7 @@ extension Simulation {
     issue(issued.consent, withRefreshToken: rotates, into: &answer)
   }
 
-  /// RFC 8693, 2.1: the token of a login becomes another, which lives longer, and the first one is spent.
+  /// Exchanges a login's token for one that lives longer (RFC 8693, 2.1). The first token stops working.
   private mutating func exchangeToken(_ parameters: EndpointParameters, _ answer: inout AnswerContent) throws(Refusal) {
     let token = try parameters.optional("subject_token", carrying: ["access_token"], knowledge())
     guard let token else { throw .missing(parameters.wireName("subject_token")) }
@@ -117,7 +116,7 @@ extension Simulation {
     issue(issued.consent, withRefreshToken: false, into: &answer)
   }
 
-  /// OpenID Connect Core 1.0, 2 and 3.1.3.7: signed with the client's secret (HS256).
+  /// Returns an ID token (OpenID Connect Core 1.0, 2 and 3.1.3.7), signed with the client's secret (HS256).
   private func idToken(_ consent: ConsentID, nonce: String?) -> String {
     let claims: [JSONValue.Member] = [
       .init("iss", .string(issuer ?? origin)), .init("sub", .string(state.consents[consent].account)),

@@ -1,12 +1,12 @@
-import Commands
-import CredentialManager
-import Cryptography
-import Descriptors
-import HTTP
-import Platform
-import Text
+import CredmgrCommands
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrPlatform
+import CredmgrText
 
-/// `credmgr simulate`: plays a provider on loopback until it is told to end.
+/// `credmgr simulate`: simulates a provider on loopback until you stop it.
 package enum SimulateCommand {
   package static func run(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     Signals.installInterruptFlag()
@@ -54,27 +54,27 @@ package enum SimulateCommand {
         """)
     } catch { throw CommandError(error) }
     if Terminal.isTerminal(2) {
-      StandardError.tell("to log in to it, run these in another terminal:")
+      StandardError.tell("to log in, run these commands in another terminal:")
       for command in settings.commands { Terminal.writeError("  " + command + "\n") }
-      StandardError.tell("\(address)/ shows what it is asked; Ctrl-C ends it")
+      StandardError.tell("see the requests at \(address)/; Ctrl-C stops")
     }
     let clock = SystemClock()
     try? server.serve(isCancelled: { Signals.isInterrupted }) { request in
       var answer = simulation.answer(request)
-      // Clients set their clocks by it.
+      // Clients compare their clocks with it.
       answer.response.fields.set("Date", clock.now().httpDate)
       return answer
     }
   }
 
-  /// A folder that nobody else reads, and that goes away at the end.
+  /// Creates a private temporary directory.
   private static func folder(_ random: SystemRandomSource) -> String {
     let parent = Environment.value("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
     return Path.joining(parent, "credmgr-simulator-" + Hexadecimal.encode(random.bytes(8)))
   }
 
   private static func unavailable(_ port: UInt16) -> CommandError {
-    .usage("the port \(port) is not free", hint: "leave \"--port\" out to get a free one")
+    .usage("port \(port) is in use", hint: "omit \"--port\" to use a free port")
   }
 
   // MARK: Options
@@ -98,7 +98,7 @@ package enum SimulateCommand {
       } else {
         let names = Fault.allCases.map(\.rawValue) + ["slow=MS"]
         let suggestion = didYouMean(nearMiss(name, among: names))
-        throw .usage("unknown fault \(quoted(name))\(suggestion); known are \(names.joined(separator: ", "))")
+        throw .usage("unknown fault \(quoted(name))\(suggestion); use one of \(names.joined(separator: ", "))")
       }
     }
     settings.gitHosts = invocation.all("--git-host")
@@ -118,17 +118,17 @@ package enum SimulateCommand {
   }
 
   private static func invalid(_ option: String, _ value: String) -> CommandError {
-    .usage("\(quoted(value)) is no value for \(quoted(option))", hint: "\(credmgr: "help", "simulate")")
+    .usage("invalid value \(quoted(value)) for \(quoted(option))", hint: "\(credmgr: "help", "simulate")")
   }
 
-  /// A number of seconds, or a duration as elsewhere (`90s`, `8h`).
+  /// Parses a number of seconds, or a duration such as `90s` or `8h`.
   private static func duration(_ text: String) -> Duration? {
     (Int64(text).map { .seconds($0) } ?? Duration(text)).flatMap {
       (.zero ... .seconds(10_000_000_000)).contains($0) ? $0 : nil
     }
   }
 
-  /// The time since 1970, which never goes back.
+  /// Returns the time since 1970; it never decreases.
   private static func clock() -> @Sendable () -> Duration {
     let clock = SystemClock()
     let start = .seconds(clock.now().secondsSince1970) - clock.monotonic()
@@ -139,10 +139,10 @@ package enum SimulateCommand {
 
   private static func descriptor(_ invocation: Invocation, _ context: Context) throws(CommandError) -> Descriptor {
     let source = invocation.operands[0]
-    let directories = invocation.all("--descriptors") + context.home.library.directories
+    let directories = try context.descriptorFolders(invocation) + context.home.library.directories
     let library = DescriptorLibrary(directories: directories) { path throws(UnreadableDescriptor) in
       guard let bytes = try Home.descriptor(at: path) else { return nil }
-      // What was added from an earlier start would play itself; the one that it was made from is further along the
+      // Skip a descriptor that an earlier run added, because it would simulate itself. Its original comes later in the
       // path.
       return Simulation.isOurs(bytes) ? nil : bytes
     }

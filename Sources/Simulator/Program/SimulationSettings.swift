@@ -1,31 +1,31 @@
 struct SimulationSettings: Sendable {
-  /// Values of the descriptor's variables; a request must have these, and may have any for the others.
+  /// The required values of the descriptor's variables. Other variables may have any value.
   var variables: [String: String] = [:]
-  /// How long an access token lives; `nil`: as the descriptor says, else an hour, and OAuth 1.0a tokens for ever.
+  /// The lifetime of access tokens; `nil` for the descriptor's, or else an hour (unlimited for OAuth 1.0a).
   var lifetime: Duration?
-  var grace = Duration.zero  // For how long a refresh token works again after it was replaced.
+  var grace = Duration.zero  // How long a replaced refresh token still works.
   var faults: [Fault] = []
-  var delay = Duration.zero  // What the token endpoint takes.
-  var gitHosts: [String] = []  // The git hosts in the descriptor that is written; empty: the simulator itself.
-  var commands: [String] = []  // What a person types to log in, for the start page.
-  var keepsRedirect = false  // Whether a redirect to a page or to a scheme of an application stays as it is.
+  var delay = Duration.zero  // The delay of the token endpoint.
+  var gitHosts: [String] = []  // Git hosts for the descriptor; empty for the simulator.
+  var commands: [String] = []  // The login commands for the start page.
+  var keepsRedirect = false  // Whether redirects to web pages and app schemes stay unchanged.
 }
 
-/// A way in which the simulated provider misbehaves on purpose: mostly its token endpoint.
+/// A deliberate fault of the simulated provider, mostly at its token endpoint.
 enum Fault: String, CaseIterable, Sendable {
   case html
   case notJSON = "not-json"  // Half a JSON object.
   case huge
-  case redirect  // The client is sent elsewhere.
+  case redirect  // Redirects the client.
   case errorWithSuccess = "error-200"  // An error with status 200.
-  case drop  // The work is done, and the connection closed without an answer.
-  case wrongState = "wrong-state"  // The redirect has another `state`.
-  case noRotation = "no-rotation"  // A refresh gives no new refresh token, and the old one stays good.
-  case noExpiry = "no-expiry"  // The answer does not say when the token expires.
+  case drop  // Does the work, then closes the connection.
+  case wrongState = "wrong-state"  // Returns another `state`.
+  case noRotation = "no-rotation"  // A refresh returns no new refresh token; the old one stays valid.
+  case noExpiry = "no-expiry"  // The answer omits the token's expiry.
   case serverError = "server-error"
-  case wrongIssuer = "wrong-issuer"  // The redirect has another `iss` (RFC 9207).
+  case wrongIssuer = "wrong-issuer"  // Returns another `iss` (RFC 9207).
 
-  /// What it does, for the start page.
+  /// The effect, for the start page.
   var effect: String {
     switch self {
     case .html: "a web page instead of a token"
@@ -33,10 +33,10 @@ enum Fault: String, CaseIterable, Sendable {
     case .huge: "an answer of 2 MiB"
     case .redirect: "a redirect to another address"
     case .errorWithSuccess: "an error with status 200"
-    case .drop: "the work is done, and the connection closed without an answer"
+    case .drop: "the request is processed and the connection closed without an answer"
     case .wrongState: "another state in the redirect"
     case .noRotation: "no new refresh token, and the old one stays valid"
-    case .noExpiry: "no lifetime of a token"
+    case .noExpiry: "no token lifetime in the answer"
     case .serverError: "an answer with status 500"
     case .wrongIssuer: "another issuer in the redirect"
     }

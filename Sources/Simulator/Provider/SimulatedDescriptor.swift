@@ -1,11 +1,11 @@
-import Commands
-import Descriptors
-import HTTP
-import Text
+import CredmgrCommands
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrText
 
 extension Descriptor {
-  /// The same provider on this machine: every endpoint below `origin`, on a path that begins with its own host; the
-  /// token presented to nobody else; every variable with a value.
+  /// Returns the same provider on this machine: each endpoint is below `origin`, on a path that starts with its own
+  /// host. Only `origin` gets the token, and every variable has a value.
   func simulated(at origin: URI, _ settings: SimulationSettings) throws(CommandError) -> Descriptor {
     var simulated = self
     simulated.variables = try variables(with: settings.variables)
@@ -15,23 +15,23 @@ extension Descriptor {
     }
     for (kind, endpoint) in endpoints {
       var template = moved(endpoint.url.template)
-      // What stands in a fragment does not reach a server: the script of the page would ask with a query.
+      // A server never receives a fragment; the page's script would send a query instead.
       if endpoint.send == .fragment {
         template = (try? Template(parsing: String(template.text.prefix { $0 != "#" }))) ?? template
         simulated.endpoints[kind]?.send = .query
       }
       simulated.endpoints[kind]?.url = URLTemplate(template)
-      // What is kept is made up.
+      // The simulator invents values for kept fields.
       for index in endpoint.response.keep.indices { simulated.endpoints[kind]?.response.keep[index].pattern = nil }
     }
-    // Whom answers are from, and assertions are for, moves along.
+    // Moves the issuer, and the audience of assertions, to `origin`.
     simulated.issuer = issuer.map(moved)
     for index in (assertion?.claims ?? []).indices where assertion?.claims[index].name == "aud" {
       simulated.assertion?.claims[index].value = assertion?.claims[index].value.map(moved)
     }
     let authority = String(origin.origin.dropFirst(origin.scheme.count + "://".count))
     simulated.hosts = [Template(literal: authority)]
-    // A page at a host of the provider's is not at this one.
+    // `origin` has none of the provider's other hosts.
     simulated.device.hosts = []
     if case .literal? = device.verificationURIComplete?.template.parts.first {
       simulated.device.verificationURIComplete = nil
@@ -43,9 +43,9 @@ extension Descriptor {
     if !settings.keepsRedirect, !isGiven, !simulated.redirectReachesThisMachine {
       simulated.ownRedirect = URLTemplate(Template(literal: Self.standardRedirect))
     }
-    // Here it does come back, and a token that arrives by itself is tied to the login.
+    // A redirect to this machine does return the state, which ties an unrequested token to its login.
     if simulated.grants.contains(.implicit) { simulated.state = .required }
-    // What nothing uses any more, such as the host of an API, would only be a warning to whoever adds the descriptor.
+    // Remove unused variables, such as the host of an API, because adding the descriptor would warn about them.
     let library = DescriptorLibrary(directories: []) { _ in nil }
     for case .unusedVariable(let name) in library.check(Array(simulated.yaml.utf8), name: "").findings.map(\.problem) {
       simulated.variables.removeAll { $0.name == name }
@@ -64,7 +64,7 @@ extension Descriptor {
         throw .failed(ProviderError.invalidVariable(variable, value: value).message)
       }
     }
-    // An address does not come about without its values, also where they may stay empty.
+    // A URL requires all its variables, even optional ones.
     let needed = Set(endpoints.values.flatMap(\.url.template.names))
     var filled: [Variable] = []
     for var variable in variables {
@@ -88,7 +88,7 @@ extension Descriptor {
       switch variable.format {
       case .text: "sample"
       case .hostname: "sample.example"
-      // Several addresses have to stay several.
+      // Different addresses must stay different.
       case .url: "https://sample.example/" + variable.name
       case .redirect: standardRedirect
       case .integer: "1"
@@ -96,7 +96,7 @@ extension Descriptor {
     return variable.choices + [byFormat, "sample", "sample.example", "1", "12345", "123456", "SAMPLE", "a"]
   }
 
-  /// Whether a redirect comes back to this machine, or shows a code.
+  /// Whether a redirect returns to this machine or shows a code.
   private var redirectReachesThisMachine: Bool {
     let values = { (name: String) in self.variable(name)?.defaultValue }
     let text = (try? redirect.template.filled(values)) ?? ""
@@ -107,8 +107,8 @@ extension Descriptor {
 
   static func isOutOfBand(_ redirect: String) -> Bool { redirect == "oob" || redirect == "urn:ietf:wg:oauth:2.0:oob" }
 
-  /// A URL template with its host turned into the first part of the path, so that the endpoints of two hosts stay two.
-  /// A place at the very beginning stands for a whole address, and is filled.
+  /// Moves a URL template's host to the start of the path, so that endpoints of different hosts stay separate. Fills a
+  /// variable at the start, which is a complete address.
   private static func moved(_ template: Template, to origin: String, _ value: (String) -> String?) -> Template {
     var parts = template.parts
     if case .place(let terms)? = parts.first {
@@ -119,7 +119,7 @@ extension Descriptor {
       let rest = text[slashes.upperBound...].exchanging("[", for: "%5B").exchanging("]", for: "%5D")
       parts[0] = .literal(String(rest))
     }
-    // Read again, so that texts side by side are one.
+    // Parse again, to join adjacent texts.
     let moved = Template([.literal(origin + "/")] + parts)
     return (try? Template(parsing: moved.text)) ?? template
   }

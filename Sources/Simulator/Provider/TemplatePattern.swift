@@ -1,12 +1,12 @@
-import Descriptors
+import CredmgrDescriptors
 
-/// What is known of a name in a template when a text is compared with it.
+/// The simulator's knowledge of a name when it compares a text with a template.
 enum Knowledge: Equatable {
-  case known(String)  // It stands for this.
-  case open(isOptional: Bool)  // It may stand for anything, or for nothing at all where it is optional.
+  case known(String)  // The name has this value.
+  case open(isOptional: Bool)  // Any value, or none if it is optional.
 }
 
-/// A template as something to compare a text with: what is known must be there, and the rest is taken as it comes.
+/// A template to compare texts with: known values must match, and all others match anything.
 struct TemplatePattern {
   private enum Piece {
     case text(String)
@@ -14,10 +14,10 @@ struct TemplatePattern {
   }
 
   private var pieces: [Piece] = []
-  /// Whether the engine may leave out what the template makes, because a value of it may be missing.
+  /// Whether the client may omit the result because a value may be missing.
   private var isOptional = false
 
-  /// `encode` is done to a value before it stands in the text.
+  /// Creates a pattern; `encode` is applied to each value.
   init(_ template: Template, encode: (String) -> String = { $0 }, _ knowledge: (String) -> Knowledge) {
     for part in template.parts {
       switch part {
@@ -67,12 +67,12 @@ struct TemplatePattern {
         if function == .lowercase { return .known(text.lowercased()) }
         if function == .uppercase { return .known(text.uppercased()) }
       }
-      // What a hash or a clock makes is taken as it comes, unless what goes into it may be missing.
+      // A hash or a clock may return anything. Its result is optional if an argument is.
       return .open(isOptional: arguments.contains(.open(isOptional: true)))
     }
   }
 
-  /// Refuses a value that the template does not make, and the lack of one that the engine cannot leave out.
+  /// Throws if the template cannot produce the value, or if a required value is missing.
   func check(_ value: String?, _ name: String, kind: String = "") throws(Refusal) {
     guard let value else {
       if isOptional { return }
@@ -81,8 +81,8 @@ struct TemplatePattern {
     guard captures(in: value) != nil else { throw .wrongValue(name, kind: kind) }
   }
 
-  /// What the open places stand for in `text`; `nil` when the text is not what the template makes. A value consists of
-  /// bytes that are `isValue`, and the template may end before bytes that are `isEnd`.
+  /// Returns the values of the open places in `text`; `nil` if it does not match. A value consists of bytes that
+  /// satisfy `isValue`. The template may end before a rest that satisfies `isEnd`.
   func captures(
     in text: String, isValue: (UInt8) -> Bool = { _ in true }, isEnd: (ArraySlice<UInt8>) -> Bool = { $0.isEmpty }
   ) -> [String: String]? { Self.match(pieces[...], Array(text.utf8)[...], isValue: isValue, isEnd: isEnd) }

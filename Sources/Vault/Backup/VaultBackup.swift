@@ -1,7 +1,7 @@
-import Cryptography
-import Platform
-import SQLite
-import Store
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrSQLite
+import CredmgrStore
 
 extension Vault {
   /// The file's bytes between two changes, even while other processes write.

@@ -1,4 +1,4 @@
-import Store
+import CredmgrStore
 
 /// The constants of the file format, explained in docs/vault-format.md.
 enum Format {

@@ -1,5 +1,5 @@
-import Cryptography
-import Store
+import CredmgrCryptography
+import CredmgrStore
 
 /// A 256th of the index: its records and the sealing in force of each. The first byte of a record's lookup hash is the
 /// number of its bucket, so a change of one record reads and writes one bucket.

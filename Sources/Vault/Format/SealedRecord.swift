@@ -1,6 +1,6 @@
-import Cryptography
-import SQLite
-import Store
+import CredmgrCryptography
+import CredmgrSQLite
+import CredmgrStore
 
 /// A row of the table `record`.
 struct SealedRecord {

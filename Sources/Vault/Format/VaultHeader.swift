@@ -1,4 +1,4 @@
-import Cryptography
+import CredmgrCryptography
 
 /// The sealed content of the table `header`, which binds the parts of a vault together.
 struct VaultHeader: Equatable {

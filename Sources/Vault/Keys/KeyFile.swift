@@ -1,6 +1,6 @@
-import Cryptography
-import Platform
-import Store
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrStore
 
 /// The file with the wrapping key of a slot of the kind `.keyFile`.
 ///

@@ -1,7 +1,7 @@
-import Cryptography
-import SQLite
-import Store
-import Text
+import CredmgrCryptography
+import CredmgrSQLite
+import CredmgrStore
+import CredmgrText
 
 /// One wrapping of the vault's keys from the table `slot`.
 struct KeySlot: Sendable, Equatable {

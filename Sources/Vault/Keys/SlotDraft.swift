@@ -1,7 +1,7 @@
-import Cryptography
-import Platform
-import Store
-import Text
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
 
 /// A slot before its creation: a new wrapping key and the data for finding it again.
 package struct SlotDraft: Sendable {

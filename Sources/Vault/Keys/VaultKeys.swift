@@ -1,5 +1,5 @@
-import Cryptography
-import Store
+import CredmgrCryptography
+import CredmgrStore
 
 /// The secret that slots wrap, and the keys derived from it.
 struct VaultKeys: Sendable {

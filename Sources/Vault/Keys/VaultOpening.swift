@@ -1,6 +1,6 @@
-import Cryptography
-import SQLite
-import Store
+import CredmgrCryptography
+import CredmgrSQLite
+import CredmgrStore
 
 /// A possible source of a key to the vault.
 package enum KeyHolder {

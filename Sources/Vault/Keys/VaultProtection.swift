@@ -1,8 +1,8 @@
-import Cryptography
-import Platform
-import SQLite
-import Store
-import Text
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrSQLite
+import CredmgrStore
+import CredmgrText
 
 extension Vault {
   /// Creates a slot, or replaces the one of its kind.

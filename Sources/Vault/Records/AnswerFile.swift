@@ -1,6 +1,6 @@
-import Cryptography
-import Platform
-import Store
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrStore
 
 /// A file next to the vault for a provider's expected response.
 ///

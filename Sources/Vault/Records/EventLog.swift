@@ -1,6 +1,6 @@
-import Cryptography
-import Platform
-import Store
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrStore
 
 /// The log: sealed lines in a file next to the vault, each bound to the preceding bytes. Logging an event does not wait
 /// for changes of the vault or for the disk.

@@ -1,6 +1,6 @@
-import Cryptography
-import SQLite
-import Store
+import CredmgrCryptography
+import CredmgrSQLite
+import CredmgrStore
 
 extension Vault {
   package func record(_ identifier: RecordIdentifier) throws(VaultError) -> Record? {

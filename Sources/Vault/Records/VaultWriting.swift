@@ -1,7 +1,7 @@
-import Cryptography
-import Platform
-import SQLite
-import Store
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrSQLite
+import CredmgrStore
 
 extension Vault {
   /// Makes the changes, then logs their events; a failure to log is not an error.

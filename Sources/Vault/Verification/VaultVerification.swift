@@ -1,6 +1,6 @@
-import Cryptography
-import SQLite
-import Store
+import CredmgrCryptography
+import CredmgrSQLite
+import CredmgrStore
 
 extension VaultFinding {
   func error(path: String) -> VaultError {

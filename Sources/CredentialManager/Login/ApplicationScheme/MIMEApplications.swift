@@ -1,18 +1,18 @@
-/// The text of `mimeapps.list`: which application opens what, as the person chose (the Association between MIME types
-/// and applications specification of freedesktop.org). Everything in it that is not asked for stays byte by byte.
+/// The text of `mimeapps.list`, with the user's choice of applications (the Association between MIME types and
+/// applications specification of freedesktop.org). Edits keep all other bytes unchanged.
 struct MIMEApplications: Equatable {
   private static let group = "[Default Applications]"
   private(set) var text: String
 
   init(_ text: String) { self.text = text }
 
-  /// The desktop entries that open `type`, in whatever group, as the `mimeinfo.cache` of a folder has it, too.
+  /// Returns the desktop entries for `type` in all groups. Also reads a directory's `mimeinfo.cache`.
   func entries(for type: String) -> [String] {
     text.split(separator: "\n").map(String.init).filter { Self.key($0)?[...].trimmingBlanks == type[...] }
       .flatMap { Self.value($0).split(separator: ";").map { String($0.trimmingBlanks) } }
   }
 
-  /// Puts a desktop entry before the others that open `type`: of a list the first one that exists counts.
+  /// Puts a desktop entry first for `type`, because the first existing entry wins.
   mutating func prefer(_ entry: String, for type: String) {
     var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     guard let start = lines.firstIndex(of: Self.group) else {

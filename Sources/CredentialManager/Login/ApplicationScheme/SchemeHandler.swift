@@ -1,17 +1,17 @@
-import HTTP
-import Platform
-import Text
+import CredmgrHTTP
+import CredmgrPlatform
+import CredmgrText
 
-/// Takes the redirect to a scheme of an app (RFC 8252, 7.1) for the time of one login, by a desktop entry that hands it
-/// to this process. What opened the scheme before stays registered behind ours. What a process that was killed left
-/// behind is taken away by the next login that comes here.
+/// Receives the redirect to an app's scheme (RFC 8252, 7.1) during one login. A temporary desktop entry passes the
+/// redirect to this process. The previous application stays registered after ours. The next login that uses a scheme
+/// removes the entry of a killed process.
 struct SchemeHandler: ~Copyable {
   struct Desktop: Sendable, Equatable {
     let entries: String
-    let choices: String  // The file that says what opens what.
+    let choices: String  // The path of `mimeapps.list`.
 
-    /// Where applications and people say what opens what (XDG base directory specification): the person's folders, and
-    /// those of the system.
+    /// Returns the directories with the choices of the user, of applications and of the system (XDG base directory
+    /// specification).
     func folders(_ environment: (String) -> String? = { Environment.value($0) }) -> [String] {
       func list(_ name: String, _ standard: String) -> [String] {
         (Environment.text(name, environment) ?? standard).split(separator: ":").map(String.init)
@@ -31,7 +31,7 @@ struct SchemeHandler: ~Copyable {
   private let during: String
   private var inbox: LineInbox
 
-  /// Schemes that are not an app's own: who opens a letter or a file during a login must not end up here.
+  /// Common schemes that credmgr must not claim, because a link opened during a login would end up here.
   private static let common = Set(
     """
     about apt blob data dav davs ed2k feed file ftp ftps geo git http https imap irc ircs javascript ldap magnet \
@@ -48,7 +48,7 @@ struct SchemeHandler: ~Copyable {
     return isScheme && scheme.first?.isLetter == true && !common.contains(scheme) ? scheme : nil
   }
 
-  /// The desktop entry of another application that opens a scheme; `nil` if there is none.
+  /// Returns another application's desktop entry for a scheme; `nil` if there is none.
   static func owner(of scheme: String, in folders: [String]) -> String? {
     let type = handled + scheme
     func others(in folder: String, _ name: String) -> [String] {
@@ -65,7 +65,7 @@ struct SchemeHandler: ~Copyable {
     }.first { !$0.isEmpty && !$0.hasPrefix(prefix) }
   }
 
-  /// Registers a scheme in lower case, or throws and registers nothing. Both processes know the folder `runtime`.
+  /// Registers a lowercase scheme, or throws and registers nothing. Both processes use the directory `runtime`.
   init(_ scheme: String, executable: String, runtime: String, desktop: Desktop) throws(POSIXError) {
     try PrivateFile.createDirectory(runtime)
     try File.createDirectory(desktop.entries)
@@ -83,7 +83,7 @@ struct SchemeHandler: ~Copyable {
       [Desktop Entry]
       Type=Application
       Name=credmgr
-      Comment=Takes the answer of a login that is under way
+      Comment=Receives the answer of a login
       Exec=\(command) %u
       Terminal=false
       NoDisplay=true
@@ -106,7 +106,7 @@ struct SchemeHandler: ~Copyable {
 
   deinit {
     _ = try? File.remove(desktop.entries + "/" + entry)
-    // Whoever changed the file meanwhile keeps the change.
+    // Keep a change made by another program meanwhile.
     guard let now = try? Self.read(desktop.choices) else { return }
     if now == during {
       if let before { try? Self.write(before, desktop.choices) } else { _ = try? File.remove(desktop.choices) }
@@ -121,7 +121,7 @@ struct SchemeHandler: ~Copyable {
     try inbox.line(within: time, alsoReading: descriptor, isCancelled: isCancelled)
   }
 
-  /// Hands a redirect to all logins that wait, which know theirs by its state. False if none waits.
+  /// Passes a redirect to all waiting logins, which recognize theirs by its state. Returns false if none waits.
   static func hand(_ address: String, runtime: String) -> Bool {
     guard !address.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else { return false }
     let names = ((try? File.names(in: runtime)) ?? []).filter { $0.hasSuffix(suffix) }
@@ -136,14 +136,14 @@ struct SchemeHandler: ~Copyable {
     try forgetMissing(desktop)
   }
 
-  /// The entries of logins that were killed, where each hands an address to, and what it opens.
+  /// Returns the entries of killed logins with their inboxes and schemes.
   static func dead(
     _ runtime: String, _ desktop: Desktop
   ) throws(POSIXError) -> [(entry: String, inbox: String, schemes: [String])] {
     var found: [(entry: String, inbox: String, schemes: [String])] = []
     for entry in try File.names(in: desktop.entries) where entry.hasPrefix(prefix) && entry.hasSuffix(".desktop") {
       let inbox = runtime + "/" + entry.dropFirst(prefix.count).dropLast(".desktop".count) + suffix
-      // The entry says where its login waits; one of another home is not ours to judge.
+      // Skip entries of logins with another home.
       let lines = try read(desktop.entries + "/" + entry)?.split(separator: "\n") ?? []
       guard lines.contains(where: { $0.hasSuffix(" redirect \(quoted(runtime)) %u") }), !LineInbox.isAwaited(inbox)
       else { continue }
@@ -173,12 +173,12 @@ struct SchemeHandler: ~Copyable {
     }
   }
 
-  /// Where there is a link, such as into a folder of configurations, what it leads to is written.
+  /// Write to the target of a symbolic link, for example in a dotfiles repository.
   private static func write(_ text: String, _ path: String) throws(POSIXError) {
     try File.replace(Path.resolved(path) ?? path, Array(text.utf8))
   }
 
-  /// An argument of `Exec` (Desktop Entry Specification), quoted only if it must be: some readers know no quotes.
+  /// Quotes an argument of `Exec` (Desktop Entry Specification) only if needed: some readers do not support quotes.
   static func quoted(_ argument: String) -> String {
     let argument = argument.map { $0 == "%" ? "%%" : String($0) }.joined()
     let isPlain = argument.utf8.allSatisfy { byte in
@@ -188,7 +188,7 @@ struct SchemeHandler: ~Copyable {
     if isPlain { return argument }
     var text = ""
     for character in argument {
-      // The value of the key is a string, in which a backslash is written as two.
+      // The key's value is a string, which doubles each backslash.
       switch character {
       case "\"", "`", "$": text += "\\\\" + String(character)
       case "\\": text += "\\\\\\\\"
@@ -206,8 +206,7 @@ extension CredentialSource {
     return left.map { (desktop.entries + "/" + $0.entry, $0.schemes) }
   }
 
-  /// Hands a browser's address to the logins that wait. If none does, the entry is of a login that was killed, and
-  /// goes.
+  /// Passes a browser's address to the waiting logins. If none waits, removes the entry, because its login was killed.
   package func handOver(redirect address: String, runtime: String) -> Bool {
     if SchemeHandler.hand(address, runtime: runtime) { return true }
     if let desktop = home.desktop { try? SchemeHandler.removeDead(runtime, desktop) }
