@@ -57,13 +57,14 @@ class CrashTest(ProgramTest):
         return self.worlds[number]
 
     def each(self, cases, body, workers=WORKERS):
-        """Runs `body(world, case)` for all cases; fails with the first failure."""
+        """Runs `body(world, case)` for all cases, a list or what a function of a world returns; fails with the first failure."""
         worlds = [self.world(number) for number in range(workers)]
-        cases = list(cases)
+        cases = cases if callable(cases) else list(cases)
 
         def work(number):
             results = []
-            for case in cases[number::workers]:
+            own = cases(worlds[number]) if callable(cases) else cases
+            for case in own[number::workers]:
                 worlds[number].restore()
                 try:
                     results.append((case, body(worlds[number], case)))
@@ -197,19 +198,23 @@ class SystemCalls(CrashTest):
             options += ["-e", "inject=" + fault]
         return world.start(*options, BINARY, *arguments, binary=STRACE, **environment)
 
-    def calls(self, *arguments):
-        """Returns how often each call occurs in an undisturbed run."""
-        world = self.world()
+    def calls(self, world, *arguments):
+        """Returns how often each call occurs in an undisturbed run in this world.
+
+        Worlds differ: an identifier depends on the vault's key, so each vault changes other pages.
+        """
         world.restore()
-        log = os.path.join(self.folder, "calls")
+        log = os.path.join(world.folder, "calls")
         self.assertEqual(end(self.inject(world, None, *arguments, log=log)), DONE)
         with open(log, encoding="utf-8", errors="replace") as file:
             return collections.Counter(re.findall(r"^\d+ +(\w+)\(", file.read(), re.M))
 
     def death_between(self, name, *arguments, workers=WORKERS):
         _, check = COMMANDS[name]
-        counts = self.calls(*arguments)
-        cases = [(call, when) for call, count in counts.items() for when in range(1, count + 1, PART)]
+
+        def cases(world):
+            counts = self.calls(world, *arguments)
+            return [(call, when) for call, count in counts.items() for when in range(1, count + 1, PART)]
 
         def death(world, case):
             call, when = case
@@ -218,8 +223,9 @@ class SystemCalls(CrashTest):
             strict(code == -9 or (code == DONE and call == "recvfrom"), "it did not die:", code)
             return check(world)
 
-        lost = sum(was_lost for _, was_lost in self.each(cases, death, workers))
-        report(f"{name}: killed before each of {len(cases)} system calls, {lost} answers lost, all of them told")
+        deaths = self.each(cases, death, workers)
+        lost = sum(was_lost for _, was_lost in deaths)
+        report(f"{name}: killed before each of {len(deaths)} system calls, {lost} answers lost, all of them told")
         return lost
 
     def test_refresh(self):
@@ -249,7 +255,7 @@ class SystemCalls(CrashTest):
             world.expect("login", OTHER, "--account", f"large-{number}", "--with-token", stdin="x" * 60_000)
         world.save()
         size = os.path.getsize(vault)
-        counts = self.calls(*arguments)
+        counts = self.calls(world, *arguments)
         cases = [(call, when) for call, count in counts.items() for when in range(1, count + 1)]
         # The most important case is always included.
         some = cases if PART == 1 else random.Random(SEED).sample(cases, 8)
@@ -269,11 +275,12 @@ class SystemCalls(CrashTest):
     def failing(self, errors, calls, lasting):
         """Makes each call fail in turn, once or from then on."""
         arguments = ("token", PROVIDER, "--account", ADA, "--refresh")
-        counts = self.calls(*arguments)
-        # Each error meets other calls.
-        cases = [(call, error, when) for call in calls for number, error in enumerate(errors)
-                 for when in range(1 + number * PART // len(errors), counts[call] + 1, PART)]
-        self.assertTrue(cases)
+
+        def cases(world):
+            counts = self.calls(world, *arguments)
+            # Each error meets other calls.
+            return [(call, error, when) for call in calls for number, error in enumerate(errors)
+                    for when in range(1 + number * PART // len(errors), counts[call] + 1, PART)]
 
         def failure(world, case):
             call, error, when = case
@@ -289,8 +296,10 @@ class SystemCalls(CrashTest):
             return after_refresh(world)
 
         # The program tries to save an answer for some seconds.
-        lost = sum(was_lost for _, was_lost in self.each(cases, failure, 4 * WORKERS if lasting else WORKERS))
-        report(f"{'/'.join(errors)} {'from each on' if lasting else 'at each'} of {len(cases)} calls: "
+        failures = self.each(cases, failure, 4 * WORKERS if lasting else WORKERS)
+        self.assertTrue(failures)
+        lost = sum(was_lost for _, was_lost in failures)
+        report(f"{'/'.join(errors)} {'from each on' if lasting else 'at each'} of {len(failures)} calls: "
                f"{lost} answers lost, all of them told")
         return lost
 
