@@ -2,6 +2,7 @@ import CredmgrCryptography
 import CredmgrPlatform
 import CredmgrSQLite
 import CredmgrStore
+import Glibc
 
 package typealias VaultError = StoreError
 
@@ -13,13 +14,27 @@ extension VaultError {
       case .busy: .busy(path: path)
       case .full: .full(path: path)
       case .readOnly, .cannotOpen:
-        File.isOnReadOnlyFileSystem(path) ? .file(.readOnlyFileSystem(path: path)) : .readOnly(path: path)
+        if File.isOnReadOnlyFileSystem(path) {
+          .file(.readOnlyFileSystem(path: path))
+        } else if Self.mayWrite(path) {
+          // SQLite tries again for reading when it cannot open a file for any reason, and keeps no `errno`.
+          .file(.system(call: "open", path: path, code: EMFILE))
+        } else {
+          .readOnly(path: path)
+        }
       case .notADatabase: .notAVault(path: path)
       case .corrupt: isTruncated() ? .truncated(path: path) : .damaged(path: path, .structure)
       case .inputOutput: .inputOutput(path: path, code: error.extendedCode)
       case .outOfMemory: .outOfMemory
       case .other: .damaged(path: path, .schema)
       }
+  }
+
+  /// Whether this process has the permissions to write the database and its journal.
+  private static func mayWrite(_ path: String) -> Bool {
+    let journal = path + "-journal"
+    return File.isWritable(path) && File.isWritable(Path.directory(of: path) ?? ".")
+      && (!File.exists(journal) || File.isWritable(journal))
   }
 
   init(_ error: POSIXError, at location: VaultLocation) {

@@ -175,6 +175,14 @@ import Testing
     #expect(try temporary.open(.readOnly).record(ana)?.payload.reveal() == "token")
   }
 
+  @Test("a file that this process may write, but SQLite could not open") func noDescriptor() {
+    let cantOpen = SQLiteError.failed(code: 14)
+    #expect(
+      VaultError(cantOpen, path: location.file)
+        == .file(.system(call: "open", path: location.file, code: EMFILE)))
+    #expect(VaultError(cantOpen, path: "/nowhere/vault.db") == .readOnly(path: "/nowhere/vault.db"))
+  }
+
   @Test("a vault locked by another process") func busy() throws {
     let vault = try temporary.open(busyTimeout: 1)
     let other = try Connection(path: location.file, .readWrite, busyTimeout: 0)
