@@ -104,19 +104,24 @@ let package = Package(
       ],
       swiftSettings: compact),
     .target(
+      name: "Messages",
+      dependencies: ["Text", "CredentialManager", "Descriptors", "OAuth", "Store", "HTTP", "Platform", "YAML"],
+      swiftSettings: compact),
+    .target(
       name: "Commands",
       dependencies: [
-        "Text", "CredentialManager", "Descriptors", "OAuth", "Store", "HTTP", "Platform",
+        "Text", "Messages", "CredentialManager", "Descriptors", "OAuth", "Store", "HTTP", "Platform",
         "Cryptography", "JSON", "YAML",
       ],
       swiftSettings: compact),
     .target(
-      name: "Credmgr", dependencies: ["CredentialManager", "Cryptography", "Curl", "HTTP", "Platform"],
+      name: "Credmgr",
+      dependencies: ["Text", "CredentialManager", "Cryptography", "Curl", "HTTP", "Messages", "Platform"],
       swiftSettings: strict),
     .target(
       name: "Simulator",
       dependencies: [
-        "Text", "Commands", "CredentialManager", "Descriptors", "HTTP", "Platform",
+        "Text", "Commands", "CredentialManager", "Descriptors", "HTTP", "Messages", "Platform",
         "Cryptography", "JSON",
       ],
       swiftSettings: compact),
@@ -164,14 +169,14 @@ let package = Package(
     .testTarget(
       name: "CommandsTests",
       dependencies: [
-        "Text", "Commands", "CredentialManager", "HTTP", "OAuth", "Platform", "Descriptors", "Store",
+        "Text", "Commands", "CredentialManager", "HTTP", "Messages", "OAuth", "Platform", "Descriptors", "Store",
         "YAML",
       ], exclude: ["Programs", "Transcripts"],
       swiftSettings: strict),
     .testTarget(
       name: "SimulatorTests",
       dependencies: [
-        "Text", "Simulator", "Commands", "OAuth", "Descriptors", "HTTP", "Cryptography", "JSON", "Platform",
+        "Text", "Simulator", "Commands", "Messages", "OAuth", "Descriptors", "HTTP", "Cryptography", "JSON", "Platform",
       ],
       swiftSettings: strict),
     .testTarget(

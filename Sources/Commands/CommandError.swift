@@ -1,6 +1,7 @@
 import CredmgrCredentialManager
 import CredmgrDescriptors
 import CredmgrHTTP
+import CredmgrMessages
 import CredmgrPlatform
 import CredmgrText
 

@@ -1,7 +1,8 @@
+import CredmgrMessages
 import CredmgrText
 
 /// The user's command line, which hints can repeat with a change.
-package struct CommandLine: Sendable {
+package struct CommandLine: Sendable, FailedCommand {
   /// Includes the name of the program.
   let words: [String]
   /// `nil` if the command and its options cannot be parsed.
@@ -18,7 +19,7 @@ package struct CommandLine: Sendable {
     invocation = command.flatMap { try? Invocation($0, words.dropFirst(2)) }
   }
 
-  func has(_ option: String) -> Bool {
+  package func has(_ option: String) -> Bool {
     guard let command else { return false }
     // git, docker and kubectl run these commands and write to their standard input.
     let common = command.name.hasSuffix("-credential") ? [] : Command.common
@@ -27,13 +28,13 @@ package struct CommandLine: Sendable {
 
   /// Returns the line with an option and its value added or replaced; `nil` if the command does not have the option, or
   /// the line must not be repeated.
-  func with(_ added: [String]) -> String? {
+  package func with(_ added: [String]) -> String? {
     guard has(added[0]) else { return nil }
     return shown(own(without: added[0]) { _ in added.count > 1 } + added + words[own.endIndex...])
   }
 
   /// Returns the line without an option and its value, and with `instead` added; `nil` if that is not valid.
-  func without(_ option: String, instead: [String]) -> String? {
+  package func without(_ option: String, instead: [String]) -> String? {
     let kept = own(without: option) { !$0.hasPrefix("-") }
     if kept.count == own.count { return nil }
     let others = kept + (own.contains(instead.first ?? "--") ? [] : instead) + words[own.endIndex...]
@@ -58,7 +59,7 @@ package struct CommandLine: Sendable {
 
   /// Returns the line with a mistyped word corrected; `nil` if the word is absent or the line must not be repeated.
   /// Does not change the arguments of the program that `exec` runs.
-  func replacing(_ word: String, with meant: String) -> String? {
+  package func replacing(_ word: String, with meant: String) -> String? {
     for index in own.indices.dropFirst() {
       guard let argument = Self.replacing(word, with: meant, in: words[index]) else { continue }
       return shown(words[..<index] + [argument] + words[(index + 1)...])
@@ -77,7 +78,7 @@ package struct CommandLine: Sendable {
   }
 
   /// Adds the options of a failed login to a login suggested at the same provider.
-  func completing(login command: [String]) -> [String] {
+  package func completing(login command: [String]) -> [String] {
     guard let invocation, invocation.command.name == "login", command.starts(with: ["credmgr", "login"]),
       command.dropFirst(2).first == invocation.operands.first
     else { return command }

@@ -2,6 +2,7 @@ import CredmgrCredentialManager
 import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrJSON
+import CredmgrMessages
 import CredmgrPlatform
 import CredmgrText
 import CredmgrStore
@@ -121,18 +122,7 @@ package struct Context {
     }
   }
 
-  /// The name by which the user knows a provider: its title, or the identifier in quotes if there is no title. Titles
-  /// from the user's own descriptors, which strangers may have written, do not replace the identifier.
-  func titled(_ provider: String) -> String { Self.title(of: provider, in: home) }
-
-  static func title(of provider: String, in home: Home) -> String {
-    guard let loaded = try? home.library.load(provider) else { return quoted(provider) }
-    let title = loaded.descriptor.title
-    if title == provider { return quoted(provider) }
-    let isOwn = loaded.path.hasPrefix(home.userProviders + "/")
-    if !isOwn || title.lowercased() == provider { return title }
-    return title.count <= 32 && !title.utf8.contains(UInt8(ascii: "\"")) ? "\(title) (\(provider))" : quoted(provider)
-  }
+  func titled(_ provider: String) -> String { home.title(of: provider) }
 
   private func noCredential(_ provider: String, _ account: String?) -> Message {
     if let unknown = unknown(provider) { return unknown.message }
@@ -303,5 +293,3 @@ extension Remedy {
     return "unpack the archive again: \(run: "tar", "-xf", file, "--strip-components=1", "-C", folder) in its directory"
   }
 }
-
-func accountOption(_ name: String?) -> [String] { name.map { ["--account", $0] } ?? [] }

@@ -1,6 +1,7 @@
 import CredmgrCredentialManager
 import CredmgrCryptography
 import CredmgrHTTP
+import CredmgrMessages
 import CredmgrOAuth
 import CredmgrPlatform
 import CredmgrText
@@ -132,7 +133,7 @@ package enum Program {
     source.notice = { notice in
       // Without a terminal, wait silently.
       if case .waiting(_, _, let time) = notice, time < .seconds(1) || !Terminal.isTerminal(2) { return }
-      let sentence = notice.sentence(now: clock.now()) { Context.title(of: $0, in: home) }
+      let sentence = notice.sentence(now: clock.now()) { home.title(of: $0) }
       if !told.contains(sentence) { StandardError.tell(sentence) }
       told.append(sentence)
     }

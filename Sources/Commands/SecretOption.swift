@@ -1,3 +1,4 @@
+import CredmgrMessages
 import CredmgrText
 
 /// Options that a user may try for entering a secret. credmgr accepts no secrets on the command line, because other

@@ -2,6 +2,7 @@ import CredmgrCredentialManager
 import CredmgrCryptography
 import CredmgrCurl
 import CredmgrHTTP
+import CredmgrMessages
 import CredmgrPlatform
 
 /// The credentials that `credmgr` keeps for the user who runs this program.
@@ -56,13 +57,13 @@ public struct Credentials: Sendable {
     let environment: @Sendable (String) -> String? = { name in
       switch name {
       case "CREDMGR_HOME": home ?? Environment.value(name)
-      // What a server has there is not for the programs that the library starts.
+      // The programs that the library starts must not come from directories that a server added to its `PATH`.
       case "PATH": "/usr/local/bin:/usr/bin:/bin"
       case "CREDMGR_PASSPHRASE_COMMAND": runsPassphraseCommand ? Environment.value(name) : nil
       default: Environment.value(name)
       }
     }
-    // The shipped descriptors are stored beside an installed credmgr.
+    // The shipped descriptors are stored next to an installed credmgr.
     let installed = ["/usr/bin/credmgr", "/usr/local/bin/credmgr"].first(where: File.isExecutable)
     do throws(CredentialError) {
       let home = try Home(
@@ -247,12 +248,14 @@ public struct Credentials: Sendable {
       // Every source of the vault key except a prompt.
       let keys = KeySources(environment: environment, lock: home.passphraseLock)
       let source = CredentialSource(home: home, http: exchange, clock: clock, random: SystemRandomSource(), keys: keys)
-      source.notice = { [log] notice in log("\(notice)") }
+      source.notice = { [log, clock, home] notice in
+        log(notice.sentence(now: clock.now(), titled: home.title(of:)))
+      }
       return try body(source)
     } catch {
-      let told = CredentialsError(error)
-      if case .unavailable = told { log("\(error)") }
-      throw told
+      let words = CredentialsError(error, titled: home.title(of:))
+      if case .unavailable = words { log(error.message(titled: home.title(of:)).text) }
+      throw words
     }
   }
 

@@ -1,6 +1,8 @@
 import CredmgrCredentialManager
 import CredmgrCryptography
+import CredmgrMessages
 import CredmgrOAuth
+import CredmgrText
 
 /// An access token and what the provider said about it. Descriptions do not show the token.
 public struct Token: Sendable, Equatable {
@@ -26,23 +28,37 @@ public struct Timestamp: Sendable, Hashable, Comparable {
 }
 
 /// Why a program gets no credential.
-public enum CredentialsError: Error, Sendable, Equatable {
+public enum CredentialsError: Error, Sendable, Equatable, CustomStringConvertible {
   /// A user has to log in: `credmgr login PROVIDER`.
   case loginRequired(provider: String, account: String?)
   /// The provider or another process did not answer. A later call may succeed: after the time that the provider
   /// named, or `nil` if it named none.
   case unavailable(retryAfter: Duration?)
-  /// Another error; its description is for a log and shows no secret.
+  /// Another error, with the message that `credmgr` prints for it. The message is for a log and shows no secret.
   case failed(String)
 
-  init(_ error: CredentialError) {
+  /// Returns the error in words, for a log.
+  public var description: String {
+    switch self {
+    case .loginRequired(let provider, let account):
+      "login required: run "
+        + quoted((["credmgr", "login", provider] + accountOption(account)).map(argument).joined(separator: " "))
+    case .unavailable(let retryAfter):
+      "no token is available now: try again " + (retryAfter.map { "in \(patience($0))" } ?? "later")
+    case .failed(let message): message
+    }
+  }
+
+  /// - Parameter titled: the name by which the user knows a provider, for its identifier.
+  init(_ error: CredentialError, titled: (String) -> String = quoted) {
     self =
       switch error {
       case .loginNeeded(let provider, let account, _): .loginRequired(provider: provider, account: account)
       case .oauth(.unavailable(_, _, _, let retryAfter), _): .unavailable(retryAfter: retryAfter)
-      case .http(.invalidURI, _), .http(.invalidMethod, _), .http(.invalidField, _): .failed("\(error)")
+      case .http(.invalidURI, _), .http(.invalidMethod, _), .http(.invalidField, _):
+        .failed(error.message(titled: titled).text)
       case .http, .lockTimedOut, .timedOut: .unavailable(retryAfter: nil)
-      default: .failed("\(error)")
+      default: .failed(error.message(titled: titled).text)
       }
   }
 }

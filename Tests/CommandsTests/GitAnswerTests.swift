@@ -1,5 +1,6 @@
 import CredmgrCredentialManager
 import Testing
+import CredmgrMessages
 
 @testable import CredmgrCommands
 

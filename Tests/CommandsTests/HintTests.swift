@@ -1,6 +1,7 @@
 import CredmgrCryptography
 import Glibc
 import CredmgrHTTP
+import CredmgrMessages
 import CredmgrOAuth
 import CredmgrPlatform
 import CredmgrDescriptors
@@ -276,8 +277,10 @@ import CredmgrStore
 
   /// The `Messages` directory never reads the disk or the environment; callers pass what a message depends on.
   @Test func messagesDoNoIO() throws {
-    let folder = Path.joining(Path.directory(of: #filePath) ?? "", "../../Sources/Commands/Messages")
-    for name in try File.names(in: folder) {
+    let folder = Path.joining(Path.directory(of: #filePath) ?? "", "../../Sources/Messages")
+    let names = try File.names(in: folder)
+    #expect(!names.isEmpty)
+    for name in names {
       let text = String(decoding: try File.read(Path.joining(folder, name), limit: 1 << 20), as: UTF8.self)
       let asked = text.matches(
         of:

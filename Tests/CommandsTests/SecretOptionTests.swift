@@ -1,4 +1,5 @@
 import Testing
+import CredmgrMessages
 
 @testable import CredmgrCommands
 

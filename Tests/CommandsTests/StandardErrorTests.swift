@@ -1,5 +1,6 @@
 @testable import CredmgrCommands
 import Testing
+import CredmgrMessages
 
 @Suite struct StandardErrorTests {
   @Test func aProgramReadsOneLine() {

@@ -15,6 +15,8 @@ struct CredentialsTests {
     Credentials(home: fixture.home, network: network, clock: fixture.clock)
   }
 
+  private static let withoutNetwork = "cannot use the network: the program \"credmgr-online\" is missing"
+
   /// Answers every request with 200 and the header that presented the token.
   private struct Echo: Transport {
     func send(_ request: Request) async throws -> Response {
@@ -58,14 +60,46 @@ struct CredentialsTests {
     #expect(headers.map(\.name) == ["Authorization"] && headers.map(\.value) == ["Bearer token-1"])
     await #expect(
       throws: CredentialsError.failed(
-        "oauth(CredmgrOAuth.OAuthError.foreignHost(\"evil.example\"), provider: \"example\")")
+        "the descriptor of \"example\" does not name the host \"evil.example\", so the credential is not sent there")
     ) { try await credentials.headers(for: "example", url: "https://evil.example/") }
-    await #expect(throws: CredentialsError.failed("networkNeeded")) {
+    await #expect(throws: CredentialsError.failed(Self.withoutNetwork)) {
       try await credentials.token(for: "example", minimumValidity: .minutes(120))
     }
-    await #expect(throws: CredentialsError.failed("networkNeeded")) {
+    await #expect(throws: CredentialsError.failed(Self.withoutNetwork)) {
       try await credentials.send(Request(url: "https://api.provider.example/things"), for: "example")
     }
+  }
+
+  /// An error is worded as the program's message. It names no type, and neither does a line of the log.
+  @Test func wordsOfErrors() async throws {
+    let errors: [CredentialsError] = [
+      .init(.oauth(.foreignHost("evil.example"), provider: "notes")), .init(.vault(.wrongPassphrase)),
+      .init(.http(.invalidMethod("a b"), provider: "notes")), .init(.timedOut(after: .seconds(300))),
+      .init(.loginNeeded(provider: "notes", account: "it's me", .expired)),
+      .init(.oauth(.unavailable(.token, status: 503, words: nil, retryAfter: .seconds(90)), provider: "notes")),
+    ]
+    #expect(
+      errors.map { "\($0)" } == [
+        "the descriptor of \"notes\" does not name the host \"evil.example\", so the credential is not sent there",
+        "wrong passphrase", "invalid HTTP method \"a b\"", "no token is available now: try again later",
+        "login required: run \"credmgr login notes --account 'it'\\''s me'\"",
+        "no token is available now: try again in 90 s",
+      ])
+    let fixture = try Fixture.added(credential: Fixture.credential())
+    let lines = Mutex<[String]>([])
+    let credentials = Credentials(
+      home: fixture.home, network: { TransportExchange(transport: Unreachable()) }, clock: fixture.clock,
+      log: { line in lines.withLock { $0.append(line) } })
+    await #expect(throws: CredentialsError.unavailable(retryAfter: nil)) {
+      try await credentials.token(for: "example", minimumValidity: .minutes(120))
+    }
+    #expect(
+      lines.withLock { $0 } == ["cannot reach the host \"provider.example\" of \"example\": the connection was lost"])
+  }
+
+  private struct Unreachable: Transport {
+    struct Failure: Error {}
+    func send(_ request: Request) async throws -> Response { throw Failure() }
   }
 
   /// The injected environment is asked for everything, also for the passphrase.

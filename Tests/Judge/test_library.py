@@ -145,7 +145,7 @@ class Library(ProgramTest):
         self.assertRegex(example(), r"(?m)^200 .*ada")
         self.assertEqual(self.service.counts["granted:refresh_token"], 1)
         # A host that the descriptor does not name gets no token.
-        self.assertIn("foreignHost", self.run_program("oauth2-public", "https://evil.example/", binary=program).out)
+        self.assertIn("does not name the host", self.run_program("oauth2-public", "https://evil.example/", binary=program).out)
         self.assertIn("library for repositories", self.credmgr("log").out)
 
     def test_a_server_whose_tokens_rotate(self):

@@ -1,4 +1,5 @@
 import CredmgrHTTP
+import CredmgrMessages
 import CredmgrPlatform
 import CredmgrDescriptors
 import Testing

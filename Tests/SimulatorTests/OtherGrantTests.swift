@@ -1,6 +1,7 @@
 import CredmgrCryptography
 import CredmgrHTTP
 import CredmgrJSON
+import CredmgrMessages
 import CredmgrOAuth
 import CredmgrDescriptors
 import Testing

@@ -2,6 +2,7 @@ import CredmgrHTTP
 import CredmgrJSON
 @testable import CredmgrOAuth
 import CredmgrDescriptors
+import CredmgrMessages
 import CredmgrText
 import Testing
 

@@ -1,3 +1,5 @@
+import CredmgrMessages
+
 extension Command {
   static let validate = Command(
     name: "validate", operands: "ID", operandCount: 1...1, summary: "Ask the provider whether the token is valid",

@@ -1,6 +1,7 @@
 import CredmgrCredentialManager
 import CredmgrCryptography
 import CredmgrDescriptors
+import CredmgrMessages
 import CredmgrText
 
 /// Computes completions from the same table as the help, so no command is missing. The placeholders there tell what to

@@ -1,4 +1,5 @@
 import CredmgrJSON
+import CredmgrMessages
 import CredmgrPlatform
 import CredmgrText
 

@@ -1,3 +1,4 @@
+import CredmgrMessages
 import CredmgrPlatform
 
 extension Command {

@@ -1,4 +1,5 @@
 import CredmgrCredentialManager
+import CredmgrMessages
 import CredmgrPlatform
 import CredmgrText
 
@@ -132,15 +133,6 @@ extension Doctor {
     let file = String(rest[place.upperBound...])
     return .usage("git cannot read its configuration: \(words)")
       .hint("correct line \(number), or \(run: "sed", "-i.old", "\(number)s/^/# /", file) to disable it")
-  }
-}
-
-extension Array {
-  /// Adds a value to a key's list unless it is already there.
-  mutating func note<Key: Equatable, Value: Equatable>(_ value: Value, of key: Key)
-  where Element == (key: Key, values: [Value]) {
-    guard let index = firstIndex(where: { $0.key == key }) else { return append((key, [value])) }
-    if !self[index].values.contains(value) { self[index].values.append(value) }
   }
 }
 

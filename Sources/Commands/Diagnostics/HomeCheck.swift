@@ -1,4 +1,5 @@
 import Glibc
+import CredmgrMessages
 import CredmgrPlatform
 import CredmgrText
 

@@ -1,4 +1,5 @@
 import CredmgrCredentialManager
+import CredmgrMessages
 import CredmgrPlatform
 import CredmgrText
 

@@ -1,5 +1,6 @@
 import CredmgrCredentialManager
 import CredmgrJSON
+import CredmgrMessages
 
 extension Command {
   static let dockerCredential = Command(

@@ -1,6 +1,7 @@
 import CredmgrCredentialManager
 import CredmgrCryptography
 import CredmgrHTTP
+import CredmgrMessages
 import CredmgrOAuth
 import CredmgrPlatform
 import CredmgrText

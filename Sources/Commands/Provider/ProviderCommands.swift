@@ -2,6 +2,7 @@ import CredmgrCredentialManager
 import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrJSON
+import CredmgrMessages
 import CredmgrPlatform
 import CredmgrText
 

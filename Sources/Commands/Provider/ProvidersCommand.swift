@@ -1,5 +1,6 @@
 import CredmgrDescriptors
 import CredmgrJSON
+import CredmgrMessages
 import CredmgrOAuth
 import CredmgrPlatform
 

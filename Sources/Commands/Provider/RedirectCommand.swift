@@ -1,4 +1,5 @@
 import CredmgrCredentialManager
+import CredmgrMessages
 
 extension Command {
   /// The command in a login's desktop entry. It passes the browser's address to the waiting login.

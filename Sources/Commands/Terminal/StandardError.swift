@@ -1,5 +1,6 @@
-import CredmgrPlatform
 import CredmgrDescriptors
+import CredmgrMessages
+import CredmgrPlatform
 
 /// Writes messages. For programs, each sentence is one line. On a terminal, long sentences wrap between words, except
 /// quoted text such as commands, which users may copy.
@@ -36,6 +37,19 @@ package enum StandardError {
     let indent = String(repeating: " ", count: name.count + 1)
     return (shown ?? head)
       + Layout.wrapped(sentence, width: columns, first: head.count, indent: indent, longestQuotation: .max) + "\n"
+  }
+}
+
+extension Message {
+  /// Returns the lines of the message. Wraps sentences at `columns`; `nil` keeps each on one line for other programs.
+  func lines(
+    program: String = "credmgr", after line: CommandLine? = nil, style: Style = .plain, columns: Int? = nil
+  ) -> String {
+    func shown(_ sentence: String, as label: String, _ emphasis: (String) -> String) -> String {
+      StandardError.lines("\(program): \(label) ", shown: "\(program): \(emphasis(label)) ", sentence, columns: columns)
+    }
+    return shown(text, as: "error:", style.red)
+      + hints.compactMap { $0.sentence(after: line) }.map { shown($0, as: "hint:", style.bold) }.joined()
   }
 }
 

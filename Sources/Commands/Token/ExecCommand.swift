@@ -1,5 +1,6 @@
 import CredmgrCredentialManager
 import CredmgrDescriptors
+import CredmgrMessages
 import CredmgrPlatform
 
 extension Command {

@@ -1,6 +1,7 @@
 import CredmgrCredentialManager
 import CredmgrHTTP
 import CredmgrJSON
+import CredmgrMessages
 import CredmgrPlatform
 import CredmgrText
 

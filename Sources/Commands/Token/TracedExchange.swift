@@ -1,6 +1,7 @@
 import CredmgrCredentialManager
 import CredmgrHTTP
 import CredmgrJSON
+import CredmgrMessages
 import CredmgrOAuth
 
 /// Shows each exchange. All names appear, but only values with harmless names: masking only known secrets would show

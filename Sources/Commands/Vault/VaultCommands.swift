@@ -1,5 +1,6 @@
 import CredmgrCredentialManager
 import CredmgrJSON
+import CredmgrMessages
 import CredmgrStore
 import CredmgrText
 

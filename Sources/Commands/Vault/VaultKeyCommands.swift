@@ -1,6 +1,7 @@
 import CredmgrCredentialManager
 import CredmgrCryptography
 import CredmgrJSON
+import CredmgrMessages
 import CredmgrPlatform
 import CredmgrStore
 import CredmgrText

@@ -3,6 +3,7 @@ import CredmgrCredentialManager
 import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrHTTP
+import CredmgrMessages
 import CredmgrPlatform
 import CredmgrText
 

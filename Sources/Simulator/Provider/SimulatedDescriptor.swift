@@ -1,6 +1,7 @@
 import CredmgrCommands
 import CredmgrDescriptors
 import CredmgrHTTP
+import CredmgrMessages
 import CredmgrText
 
 extension Descriptor {

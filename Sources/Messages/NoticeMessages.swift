@@ -3,7 +3,7 @@ import CredmgrText
 
 extension Notice {
   /// - Parameter titled: the name by which the user knows a provider, for its identifier.
-  func sentence(now: Moment, titled: (String) -> String = quoted) -> String {
+  package func sentence(now: Moment, titled: (String) -> String = quoted) -> String {
     switch self {
     case .waiting(let provider, let account, _):
       "waiting for another process that uses " + (account.map { "\(quoted($0)) at " } ?? "") + titled(provider)
@@ -45,7 +45,7 @@ extension CredentialError {
 
 extension Interruption {
   /// Returns what was interrupted, and the possible consequences.
-  func words(now: Moment, titled: (String) -> String = quoted) -> String {
+  package func words(now: Moment, titled: (String) -> String = quoted) -> String {
     let whose = (account.map { " of \(quoted($0))" } ?? "") + " at \(titled(provider))"
     let past = startedAt > 0 && now - startedAt >= .seconds(60) ? " \(duration(now - startedAt)) ago" : ""
     let interrupted = " \(exchange.rawValue)\(whose) was interrupted\(past)"
@@ -56,7 +56,7 @@ extension Interruption {
     }
   }
 
-  var remedy: Remedy {
+  package var remedy: Remedy {
     let account = accountOption(account)
     return switch exchange {
     case .refresh: "if the token is rejected, \(credmgr: ["login", provider] + account)"

@@ -48,18 +48,18 @@ extension POSIXError {
 
 extension Remedy {
   /// A home that every user can create, and that survives a restart (hier(7)).
-  static let anotherHome: Remedy =
+  package static let anotherHome: Remedy =
     "\(shell: "export CREDMGR_HOME=/var/tmp/credmgr-$(id -u)") to use another directory"
 
-  static func makingRoom(in folder: String) -> Remedy {
+  package static func makingRoom(in folder: String) -> Remedy {
     "free some space and run the command again; \(command: "df", "-h", folder) shows how much is left"
   }
 
-  static func settingAside(_ path: String) -> Remedy { "\(run: "mv", path, path + ".old")" }
+  package static func settingAside(_ path: String) -> Remedy { "\(run: "mv", path, path + ".old")" }
 }
 
 /// Returns words for Linux's most common error numbers (errno(3)).
-func systemWords(_ code: Int32) -> String {
+package func systemWords(_ code: Int32) -> String {
   let words = [
     EPERM: "operation not permitted", ENOENT: "no such file or directory", EIO: "input/output error",
     EBADF: "it is closed", ENOMEM: "out of memory", EACCES: "permission denied",

@@ -4,7 +4,7 @@ import CredmgrText
 
 extension StoreError {
   /// Returns the message. `opensOtherwise` says whether the vault has other slots than its key file.
-  func message(passphrase: PassphraseSource = .person, opensOtherwise: Bool = false) -> Message {
+  package func message(passphrase: PassphraseSource = .person, opensOtherwise: Bool = false) -> Message {
     func key(_ text: String, _ path: String) -> Message {
       let folder = Path.directory(of: path) ?? "."
       return .vault(text).hint(
@@ -68,7 +68,7 @@ extension StoreError {
   }
 
   /// The cause alone, for a sentence that states the consequence.
-  var cause: String {
+  package var cause: String {
     switch self {
     case .full(let path): "cannot write the vault \(quoted(path)): the disk is full"
     case .readOnly(let path): "cannot write the vault \(quoted(path)): permission denied"
@@ -78,12 +78,12 @@ extension StoreError {
 }
 
 /// The source of the vault's passphrase.
-enum PassphraseSource: Equatable {
+package enum PassphraseSource: Equatable {
   case person, command
   case file(String)
 
   /// How to use another source; `nil` if the user was prompted.
-  var remedy: Remedy? {
+  package var remedy: Remedy? {
     switch self {
     case .person: nil
     case .command:
@@ -92,7 +92,7 @@ enum PassphraseSource: Equatable {
     }
   }
 
-  func message(_ error: POSIXError) -> Message {
+  package func message(_ error: POSIXError) -> Message {
     let text: String
     switch (self, error) {
     case (_, .interrupted): return error.message
@@ -115,16 +115,16 @@ enum PassphraseSource: Equatable {
 }
 
 extension Remedy {
-  static let unlocking: Remedy = "\(credmgr: "vault", "unlock") at a terminal, or set CREDMGR_PASSPHRASE_FILE"
+  package static let unlocking: Remedy = "\(credmgr: "vault", "unlock") at a terminal, or set CREDMGR_PASSPHRASE_FILE"
 
   private static let fromBackup: Remedy = "restore a backup with \(command: "credmgr", "vault", "restore", "FILE"), or "
 
-  static func restoring(vault file: String) -> Remedy {
+  package static func restoring(vault file: String) -> Remedy {
     fromBackup + "\(settingAside(Path.directory(of: file) ?? ".")) to start with an empty vault"
   }
 
   /// Returns commands that build a new vault from a damaged one, and keep the damaged one.
-  static func rescuing(_ folder: String) -> Remedy {
+  package static func rescuing(_ folder: String) -> Remedy {
     let file = "credmgr-rescued.json"
     let commands = [
       ["credmgr", "vault", "export", file], ["mv", folder, folder + ".old"], ["credmgr", "vault", "import", file],
@@ -135,7 +135,7 @@ extension Remedy {
 
 extension Message {
   /// Returns the message for unreadable records in a vault that otherwise works.
-  static func damaged(_ records: [RecordIdentifier]) -> Message {
+  package static func damaged(_ records: [RecordIdentifier]) -> Message {
     Message(
       "\(records.words) \(records.count == 1 ? "is" : "are") damaged in the vault",
       hint: records.first.map { $0.remedy() }, status: .vault)
@@ -143,16 +143,18 @@ extension Message {
 }
 
 extension [RecordIdentifier] {
-  var words: String { prefix(3).map(\.words).joined(separator: ", ") + (count > 3 ? " and \(count - 3) more" : "") }
+  package var words: String {
+    prefix(3).map(\.words).joined(separator: ", ") + (count > 3 ? " and \(count - 3) more" : "")
+  }
 
-  func words(and files: [String]) -> String {
+  package func words(and files: [String]) -> String {
     ((isEmpty ? [] : [words]) + files.prefix(3).map(quoted)).joined(separator: ", ")
       + (files.count > 3 ? " and \(files.count - 3) more" : "")
   }
 }
 
 extension RecordIdentifier {
-  var words: String {
+  package var words: String {
     switch kind {
     case .credential: "the credential of \(quoted(account)) at \(quoted(provider))"
     case .registration: "the registration of \(quoted(provider))"
@@ -165,7 +167,7 @@ extension RecordIdentifier {
   }
 
   /// Returns the remedy for a record. `other` is an existing account.
-  func remedy(account other: String? = nil) -> Remedy {
+  package func remedy(account other: String? = nil) -> Remedy {
     let backup: Remedy = ", or restore the vault from a backup"
     return switch kind {
     case .credential: "\(credmgr: "login", provider, "--account", account)" + backup
@@ -177,7 +179,7 @@ extension RecordIdentifier {
 }
 
 extension SlotKind {
-  var words: String {
+  package var words: String {
     switch self {
     case .keyFile: "key file"
     case .passphrase: "passphrase"
@@ -188,7 +190,7 @@ extension SlotKind {
 
 extension SecretServiceFault {
   /// Returns the message. `opensVault` says whether the Secret Service can open the vault.
-  func message(opensVault: Bool = true) -> Message {
+  package func message(opensVault: Bool = true) -> Message {
     let remove: Remedy = ", or \(credmgr: "vault", "protect", "secret-service", "--remove")"
     let otherwise = opensVault ? remove : ""
     return switch self {
@@ -214,7 +216,7 @@ extension SecretServiceFault {
 }
 
 extension VaultPart {
-  var words: String {
+  package var words: String {
     switch self {
     case .structure: "its structure"
     case .schema: "its tables"
@@ -226,7 +228,7 @@ extension VaultPart {
 }
 
 extension VaultFinding {
-  var sentence: String {
+  package var sentence: String {
     switch self {
     case .record(let record, let fault): "\(record.words) \(fault.words)"
     case .unknownRecord(let lookup): "a row belongs to no record (\(lookup))"

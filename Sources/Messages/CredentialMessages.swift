@@ -3,7 +3,7 @@ import CredmgrStore
 import CredmgrText
 
 extension Message {
-  static func malformedAccounts(_ fault: (part: String, isSecond: Bool)) -> Message {
+  package static func malformedAccounts(_ fault: (part: String, isSecond: Bool)) -> Message {
     .usage(
       "cannot read CREDMGR_ACCOUNT: \(quoted(fault.part)) "
         + (fault.isSecond ? "names a second account of that provider" : "is not PROVIDER=ACCOUNT")
@@ -12,10 +12,10 @@ extension Message {
 }
 
 extension CredentialError {
-  var message: Message { message(titled: quoted) }
+  package var message: Message { message(titled: quoted) }
 
   /// - Parameter titled: the name by which the user knows a provider, for its identifier.
-  func message(titled: (String) -> String) -> Message {
+  package func message(titled: (String) -> String) -> Message {
     let passphraseFile: Remedy = "\(add: "--passphrase-file", "FILE")"
     return switch self {
     case .noHome: .usage("cannot find your home directory: HOME is not set").hint(.anotherHome)
@@ -190,7 +190,7 @@ extension CredentialError {
   }
 
   /// `others` are the providers that have an account with the name, which is probably meant only for them.
-  static func unknownAccount(
+  package static func unknownAccount(
     ofEnvironment name: String, provider: String, known: [String], others: [String],
     titled: (String) -> String = quoted
   ) -> Message {
@@ -219,7 +219,7 @@ extension CredentialError {
   }
 
   /// Returns the commands that give an account's name to another user.
-  static func another(_ account: String, of provider: String) -> [[String]] {
+  package static func another(_ account: String, of provider: String) -> [[String]] {
     ["logout", "login"].map { ["credmgr", $0, provider, "--account", account] }
   }
 
@@ -248,7 +248,7 @@ extension ClientNeeds {
   }
 
   /// The options to add to "credmgr add-provider ID".
-  var options: [String] {
+  package var options: [String] {
     (needsIdentifier ? ["--client-id", "ID"] : []) + (needsSecret ? ["--client-secret-file", "FILE"] : [])
   }
 }
@@ -274,7 +274,7 @@ extension CredentialError.LoginReason {
 extension [NewPlace] {
   /// Returns what a new descriptor would do, and where: `would send tokens to "evil.example" (file:1:1)`. `accounts`
   /// are those with stored tokens; `nil` if unknown.
-  func words(_ accounts: [String]?, _ send: String) -> String {
+  package func words(_ accounts: [String]?, _ send: String) -> String {
     let use = send.exchanging("send", for: "use")
     func listed(_ places: [NewPlace]) -> String { places.map(\.named).joined(separator: ", ") }
     var words: [String] = []
@@ -296,10 +296,19 @@ extension [NewPlace] {
   }
 
   /// The reasons to ask the user, with one sentence for all places with the same reason.
-  var peculiarities: [String] {
+  package var peculiarities: [String] {
     var reasons: [(key: [String], values: [String])] = []
     for place in self { reasons.note(place.named, of: place.reason) }
     return reasons.map { $0.key[0] + $0.values.joined(separator: ", ") + $0.key[1] }
+  }
+}
+
+extension Array {
+  /// Adds a value to a key's list unless it is already there.
+  package mutating func note<Key: Equatable, Value: Equatable>(_ value: Value, of key: Key)
+  where Element == (key: Key, values: [Value]) {
+    guard let index = firstIndex(where: { $0.key == key }) else { return append((key, [value])) }
+    if !self[index].values.contains(value) { self[index].values.append(value) }
   }
 }
 
@@ -351,7 +360,7 @@ extension NewPlace {
   }
 
   /// One line with the old place, the new one, and what the new one gets.
-  var difference: String {
+  package var difference: String {
     let old = before.isEmpty ? "(nothing)" : before.map(quoted).joined(separator: ", ")
     return "\(noun): \(old) -> \(named), which \(gets)"
   }

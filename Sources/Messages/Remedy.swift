@@ -6,7 +6,7 @@ import CredmgrText
 /// Each command is a list of arguments. Showing the sentence quotes them for a shell and adds the options of the failed
 /// command.
 package struct Remedy: Sendable, Equatable {
-  enum Part: Sendable, Equatable {
+  package enum Part: Sendable, Equatable {
     case words(String)
     /// Commands that each run only if the previous one succeeded.
     case commands([[String]])
@@ -22,18 +22,22 @@ package struct Remedy: Sendable, Equatable {
     case mending(POSIXError, path: String)
   }
 
-  private(set) var parts: [Part]
+  package private(set) var parts: [Part]
+
+  package init(parts: [Part]) { self.parts = parts }
 
   /// Returns the remedy for a fault of a file, determined when it is shown.
-  static func mending(_ error: POSIXError, at path: String) -> Remedy { Remedy(parts: [.mending(error, path: path)]) }
+  package static func mending(_ error: POSIXError, at path: String) -> Remedy {
+    Remedy(parts: [.mending(error, path: path)])
+  }
 
   /// All commands in the sentence.
-  var commands: [[String]] {
+  package var commands: [[String]] {
     parts.flatMap { part in if case .commands(let commands) = part { commands } else { [[String]]() } }
   }
 
   /// Returns the sentence, completed from the failed command `line`; `nil` if the remedy does not fit that command.
-  func sentence(after line: CommandLine? = nil) -> String? {
+  package func sentence(after line: (any FailedCommand)? = nil) -> String? {
     var sentence = ""
     for part in parts {
       switch part {
@@ -64,14 +68,30 @@ package struct Remedy: Sendable, Equatable {
   }
 }
 
+/// The command line that failed, which a remedy can repeat with a change.
+///
+/// Each method returns `nil` if the change does not fit the command, or if the line must not be repeated.
+package protocol FailedCommand {
+  /// Whether the command has an option.
+  func has(_ option: String) -> Bool
+  /// Returns the line with an option and its value added or replaced.
+  func with(_ added: [String]) -> String?
+  /// Returns the line without an option and its value, and with `instead` added.
+  func without(_ option: String, instead: [String]) -> String?
+  /// Returns the line with a mistyped word corrected.
+  func replacing(_ word: String, with meant: String) -> String?
+  /// Adds the options of a failed login to a login suggested at the same provider.
+  func completing(login command: [String]) -> [String]
+}
+
 extension [Remedy] {
   /// Suggests the failed command with a correction; empty if `meant` is `nil`.
-  static func correcting(_ word: String, to meant: String?) -> [Remedy] {
+  package static func correcting(_ word: String, to meant: String?) -> [Remedy] {
     meant.map { [Remedy(parts: [.correction(of: word, to: $0)])] } ?? []
   }
 
   /// Returns the remedies without a command that starts with these arguments.
-  func without(_ command: String...) -> [Remedy] {
+  package func without(_ command: String...) -> [Remedy] {
     filter { remedy in !remedy.commands.contains { $0.starts(with: command) } }
   }
 }
@@ -81,7 +101,7 @@ extension Remedy: ExpressibleByStringInterpolation {
 
   package init(stringInterpolation: StringInterpolation) { parts = stringInterpolation.parts }
 
-  static func + (left: Remedy, right: Remedy) -> Remedy { Remedy(parts: left.parts + right.parts) }
+  package static func + (left: Remedy, right: Remedy) -> Remedy { Remedy(parts: left.parts + right.parts) }
 
   /// Builds remedies such as `"\(run: "rm", path), which leads nowhere"`.
   package struct StringInterpolation: StringInterpolationProtocol {
@@ -93,29 +113,36 @@ extension Remedy: ExpressibleByStringInterpolation {
 
     package mutating func appendInterpolation(_ text: some CustomStringConvertible) { appendLiteral(text.description) }
 
-    mutating func appendInterpolation(_ remedy: Remedy) { parts += remedy.parts }
+    package mutating func appendInterpolation(_ remedy: Remedy) { parts += remedy.parts }
 
-    mutating func appendInterpolation(command words: String...) { parts.append(.commands([words])) }
-    mutating func appendInterpolation(command words: [String]) { parts.append(.commands([words])) }
+    package mutating func appendInterpolation(command words: String...) { parts.append(.commands([words])) }
+    package mutating func appendInterpolation(command words: [String]) { parts.append(.commands([words])) }
 
-    mutating func appendInterpolation(run words: String...) { appendInterpolation(all: [words]) }
-    mutating func appendInterpolation(run words: [String]) { appendInterpolation(all: [words]) }
+    package mutating func appendInterpolation(run words: String...) { appendInterpolation(all: [words]) }
+    package mutating func appendInterpolation(run words: [String]) { appendInterpolation(all: [words]) }
 
     package mutating func appendInterpolation(credmgr words: String...) {
       appendInterpolation(all: [["credmgr"] + words])
     }
-    mutating func appendInterpolation(credmgr words: [String]) { appendInterpolation(all: [["credmgr"] + words]) }
+    package mutating func appendInterpolation(credmgr words: [String]) {
+      appendInterpolation(all: [["credmgr"] + words])
+    }
 
-    mutating func appendInterpolation(all commands: [[String]]) { parts += [.words("run "), .commands(commands)] }
+    package mutating func appendInterpolation(all commands: [[String]]) {
+      parts += [.words("run "), .commands(commands)]
+    }
 
-    mutating func appendInterpolation(shell line: String) { parts += [.words("run "), .shell(line)] }
+    package mutating func appendInterpolation(shell line: String) { parts += [.words("run "), .shell(line)] }
 
-    mutating func appendInterpolation(export name: String, _ value: String) {
+    package mutating func appendInterpolation(export name: String, _ value: String) {
       appendInterpolation(shell: "export \(name)=\(argument(value))")
     }
 
     /// Inserts the failed command with an option and its value.
     package mutating func appendInterpolation(add options: String...) { parts.append(.again(options)) }
-    mutating func appendInterpolation(add options: [String]) { parts.append(.again(options)) }
+    package mutating func appendInterpolation(add options: [String]) { parts.append(.again(options)) }
   }
 }
+
+/// Returns the option that names an account; empty for the default account.
+package func accountOption(_ name: String?) -> [String] { name.map { ["--account", $0] } ?? [] }

@@ -5,32 +5,7 @@ import CredmgrText
 import CredmgrYAML
 
 extension Finding {
-  /// Returns `file:line:column: error: sentence`, the source line unless it is empty, and a caret below the place.
-  /// Without `columns`, the sentence is one line.
-  func report(columns: Int? = nil) -> String {
-    let name = Message.visible(place.source.name)
-    let text = "\(name):\(place.line):\(place.column): \(severity.rawValue): \(Message.visible(sentence))"
-    let head = (columns.map { Layout.wrapped(text, width: $0, indent: "  ", longestQuotation: .max) } ?? text) + "\n"
-    let shownWidth = columns.map { max($0 - 4, Self.narrowest) } ?? Self.shownWidth
-    // A tab becomes one blank, which keeps the caret in its place.
-    let source = String(place.source.line(place.line)).exchanging("\t", for: " ")
-    let line = Array(Message.visible(source).unicodeScalars)
-    guard line.contains(where: { $0 != " " }) else { return head }
-    // Of a very long line, show only the part around the place.
-    let column = min(max(place.column - 1, 0), line.count)
-    let start = column > shownWidth / 2 && line.count > shownWidth ? column - shownWidth / 2 : 0
-    let end = min(start + shownWidth, line.count)
-    var shown = start > 0 ? "…" : ""
-    let caret = String(repeating: " ", count: column - start + shown.count) + "^"
-    shown.unicodeScalars.append(contentsOf: line[start..<end])
-    if end < line.count { shown += "…" }
-    return "\(head)  \(shown)\n  \(caret)\n"
-  }
-
-  private static let shownWidth = 160
-  private static let narrowest = 20
-
-  var sentence: String {
+  package var sentence: String {
     if let fault, fault.isTold { return fault.error.message.text }
     return switch problem {
     case .yaml(let reason): reason.sentence
@@ -131,12 +106,14 @@ extension Finding {
     }
   }
 
-  var closedFolder: String? { if case .unreadable(_, .closedFolder(let folder)) = problem { folder } else { nil } }
+  package var closedFolder: String? {
+    if case .unreadable(_, .closedFolder(let folder)) = problem { folder } else { nil }
+  }
 
   /// Whether the file itself is unreadable, as opposed to its content being wrong.
-  var isUnreadable: Bool { if case .unreadable = problem { true } else { false } }
+  package var isUnreadable: Bool { if case .unreadable = problem { true } else { false } }
 
-  var file: String { if case .unreadable(let path, _) = problem { path } else { place.source.name } }
+  package var file: String { if case .unreadable(let path, _) = problem { path } else { place.source.name } }
 }
 
 package func didYouMean(_ suggestion: String?) -> String { suggestion.map { " (did you mean \(quoted($0))?)" } ?? "" }
@@ -159,7 +136,7 @@ extension YAMLError.Reason {
 }
 
 extension TemplateError {
-  var sentence: String {
+  package var sentence: String {
     switch self {
     case .tooDeep(let depth): "functions are nested deeper than \(depth) levels"
     case .tooLong(let bytes): "the template or its value is longer than \(bytes / 1024) KiB"
@@ -237,12 +214,12 @@ extension ProviderError {
 extension Variable { fileprivate var explanation: String { help.map { ": \($0)" } ?? "" } }
 
 extension Message {
-  static func secretInArguments(_ variable: Variable) -> Message {
+  package static func secretInArguments(_ variable: Variable) -> Message {
     .usage("cannot take the secret variable \(quoted(variable.name)) from the command line")
       .hint("write it to a file and use \"--set \(variable.name)=@FILE\", or \"@-\" for standard input")
   }
 
-  static func missing(_ variables: [Variable]) -> Message {
+  package static func missing(_ variables: [Variable]) -> Message {
     Message(
       (variables.count == 1
         ? "the variable \(listed(variables.map(\.name))) has" : "the variables \(listed(variables.map(\.name))) have")

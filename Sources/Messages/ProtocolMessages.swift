@@ -5,7 +5,7 @@ import CredmgrText
 
 extension OAuthError {
   /// - Parameter title: the name by which the user knows the provider.
-  func message(provider: String, title: String? = nil) -> Message {
+  package func message(provider: String, title: String? = nil) -> Message {
     let name = title ?? quoted(provider)
     func at(_ kind: EndpointKind) -> String { "the \(quoted(kind.rawValue)) endpoint of \(name)" }
     func answer(_ text: String) -> Message { Message(text, hints: answerHints(provider), status: .refused) }
@@ -146,7 +146,7 @@ extension OAuthError {
   }
 }
 
-func comparing(_ provider: String) -> Remedy {
+package func comparing(_ provider: String) -> Remedy {
   "\(credmgr: "providers", provider) and compare its endpoints with the provider's documentation"
 }
 
@@ -170,7 +170,7 @@ extension ErrorResponse {
 }
 
 extension IDTokenFault {
-  var sentence: String {
+  package var sentence: String {
     switch self {
     case .unsigned: "it is not signed"
     case .missing(let claim): "it lacks \(quoted(claim))"
@@ -188,7 +188,7 @@ extension IDTokenFault {
 }
 
 extension URLTemplateError {
-  var sentence: String {
+  package var sentence: String {
     switch self {
     case .template(let error): error.sentence
     case .authority(let value): "\(quoted(value)) is not allowed in a host name"
@@ -202,7 +202,7 @@ extension URLTemplateError {
 
 extension HTTPError {
   /// - Parameter title: the name by which the user knows the provider.
-  func message(provider: String? = nil, title: String? = nil) -> Message {
+  package func message(provider: String? = nil, title: String? = nil) -> Message {
     let whom = (title ?? provider.map(quoted)).map { " of " + $0 } ?? ""
     return switch self {
     case .invalidURI(let text, let reason): .usage("invalid URL \(quoted(text)): \(reason.sentence)")
@@ -227,7 +227,7 @@ extension HTTPError {
 }
 
 extension HTTPError.InvalidURI {
-  var sentence: String {
+  package var sentence: String {
     switch self {
     case .noScheme: "it must begin with a scheme such as https://"
     case .noHost: "the host is missing"
@@ -241,7 +241,7 @@ extension HTTPError.InvalidURI {
 }
 
 extension HTTPError.Unreachable {
-  var sentence: String {
+  package var sentence: String {
     switch self {
     case .nameNotResolved: "cannot resolve the host name"
     case .connectionRefused: "connection refused"
@@ -255,7 +255,7 @@ extension HTTPError.Unreachable {
 }
 
 extension MetadataError {
-  func message(issuer: String) -> Message {
+  package func message(issuer: String) -> Message {
     let name = quoted(issuer)
     func its(_ member: String, _ text: String) -> String {
       "the \(quoted(member)) in the metadata of \(name) is \(quoted(text)), "

@@ -3,14 +3,14 @@ import CredmgrText
 
 /// An error message: a sentence in lowercase without a full stop, and remedies.
 ///
-/// The files in this directory use only the error, never the disk or the environment. `Context.message` looks up
-/// remedies that depend on files.
+/// The files in this directory use only the error, never the disk or the environment. `Context.message` in `Commands`
+/// looks up remedies that depend on files.
 package struct Message: Sendable, Equatable {
-  let text: String
-  var hints: [Remedy]
+  package let text: String
+  package var hints: [Remedy]
   package let status: ExitStatus
   /// The mistakes in a file with their places, shown before the message.
-  let findings: [Finding]
+  package let findings: [Finding]
 
   package init(
     _ text: String, hint: Remedy? = nil, hints: [Remedy] = [], findings: [Finding] = [], status: ExitStatus = .usage
@@ -21,34 +21,23 @@ package struct Message: Sendable, Equatable {
     self.status = status
   }
 
-  static func usage(_ text: String) -> Message { Message(text, status: .usage) }
-  static func loginNeeded(_ text: String) -> Message { Message(text, status: .loginNeeded) }
-  static func refused(_ text: String) -> Message { Message(text, status: .refused) }
-  static func unreachable(_ text: String) -> Message { Message(text, status: .unreachable) }
-  static func vault(_ text: String) -> Message { Message(text, status: .vault) }
-  static func unexpected(_ text: String) -> Message { Message(text, status: .unexpected) }
+  package static func usage(_ text: String) -> Message { Message(text, status: .usage) }
+  package static func loginNeeded(_ text: String) -> Message { Message(text, status: .loginNeeded) }
+  package static func refused(_ text: String) -> Message { Message(text, status: .refused) }
+  package static func unreachable(_ text: String) -> Message { Message(text, status: .unreachable) }
+  package static func vault(_ text: String) -> Message { Message(text, status: .vault) }
+  package static func unexpected(_ text: String) -> Message { Message(text, status: .unexpected) }
 
-  func hint(_ remedy: Remedy) -> Message { with(hints: hints + [remedy]) }
+  package func hint(_ remedy: Remedy) -> Message { with(hints: hints + [remedy]) }
 
-  func with(hints: [Remedy]) -> Message {
+  package func with(hints: [Remedy]) -> Message {
     var message = self
     message.hints = hints
     return message
   }
 
-  /// Returns the lines of the message. Wraps sentences at `columns`; `nil` keeps each on one line for other programs.
-  func lines(
-    program: String = "credmgr", after line: CommandLine? = nil, style: Style = .plain, columns: Int? = nil
-  ) -> String {
-    func shown(_ sentence: String, as label: String, _ emphasis: (String) -> String) -> String {
-      StandardError.lines("\(program): \(label) ", shown: "\(program): \(emphasis(label)) ", sentence, columns: columns)
-    }
-    return shown(text, as: "error:", style.red)
-      + hints.compactMap { $0.sentence(after: line) }.map { shown($0, as: "hint:", style.bold) }.joined()
-  }
-
   /// Removes control characters and passwords in URLs, because files, providers and the user supply parts of messages.
-  static func visible(_ text: String) -> String {
+  package static func visible(_ text: String) -> String {
     let text = withoutPasswords(text)
     if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return text }
     var visible = ""
