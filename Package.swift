@@ -23,11 +23,27 @@ let compact: [SwiftSetting] = strict + (isFetched ? [] : [.unsafeFlags(["-Osize"
 /// Linker flags of every release program. lld links eight times faster than gold, folds functions with equal code, and
 /// does not warn about `dlopen` in a static program, which ours never calls. Swift programs are never unwound, so the
 /// tables for that are left out (docs/performance.md).
+///
+/// The names of all Unicode characters take half a megabyte. A call of `Unicode.Scalar.Properties.name`, which links
+/// them, would end the program.
 let small =
   [
     "-use-ld=lld", "-Xlinker", "--gc-sections", "-Xlinker", "--icf=all", "-Xlinker", "--no-eh-frame-hdr",
     "-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/no-unwinding.ld",
-  ]
+    "-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/read-only.ld",
+  ] + replace("_swift_stdlib_getScalarName", by: "swift_deletedMethodError")
+
+/// Linker flags that call `replacement` instead of a library's function, so that nothing refers to that function.
+func replace(_ function: String, by replacement: String) -> [String] {
+  ["-Xlinker", "--wrap=\(function)", "-Xlinker", "--defsym=__wrap_\(function)=\(replacement)"]
+}
+
+/// Leaves out the extensions of SQLite that no vault uses: full-text search, R-trees, and tables of statistics and
+/// statements. SQLite registers them for each connection. `sqlite3_errcode` has the same parameter and returns 0 there,
+/// which means success.
+let withoutExtensions = [
+  "sqlite3Fts3Init", "sqlite3Fts5Init", "sqlite3RtreeInit", "sqlite3DbstatRegister", "sqlite3StmtVtabInit",
+].flatMap { replace($0, by: "sqlite3_errcode") }
 
 /// Skips startup work that a token does not need.
 let quick = ["-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/no-constructors.ld"]
@@ -36,7 +52,7 @@ let quick = ["-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packagin
 /// (docs/decisions/0001-two-programs-one-without-a-network.md). A static glibc program cannot resolve names, so
 /// `credmgr-online` does everything that needs the network.
 let fullyStatic: [LinkerSetting] = [
-  .unsafeFlags(["-static-executable", "-lm"] + small + quick, .when(configuration: .release))
+  .unsafeFlags(["-static-executable", "-lm"] + small + quick + withoutExtensions, .when(configuration: .release))
 ]
 
 /// Links the Swift library into the programs, which therefore need no Swift on the machine. They load no plug-ins, so

@@ -62,12 +62,21 @@ class Files(unittest.TestCase):
             self.assertIn("GNU_RELRO", segments, program)
             self.assertRegex(segments, r"GNU_STACK .* RW  ", program)
             self.assertNotRegex(segments, r"LOAD .* RWE ", program)
+            # Otherwise constants would be in a writable segment.
+            self.assertRegex(run("readelf", "--wide", "--sections", program), r" \.rodata +PROGBITS( +\w+){4} +A", program)
             # The loader ignores a library placed next to a program.
             self.assertNotIn("PATH)", run("readelf", "--wide", "--dynamic", program))
         # A static program binds nothing at run time.
         self.assertNotIn("INTERP", run("readelf", "--wide", "--segments", static))
         self.assertIn("There is no dynamic section", run("readelf", "--wide", "--dynamic", static))
         self.assertRegex(run("readelf", "--wide", "--dynamic", dynamic), r"\(FLAGS_1\) +Flags: NOW PIE")
+
+    def test_all_installed_files_take_20_MB_at_most(self):
+        run("dpkg-deb", "--extract", self.deb, self.folder)
+        sizes = {path: os.lstat(path).st_size for path in glob.glob(self.folder + "/**", recursive=True)
+                 if not os.path.isdir(path)}
+        self.assertGreater(len(sizes), 100)
+        self.assertLessEqual(sum(sizes.values()), 20_000_000, sorted((size, path) for path, size in sizes.items())[-5:])
 
     def test_another_directory_makes_the_same_packages(self):
         if run("git", "-C", ROOT, "status", "--porcelain"):
