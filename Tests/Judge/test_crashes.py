@@ -90,20 +90,22 @@ class RandomMoments(CrashTest):
             check(world)
 
         self.each(range(2 * WORKERS), whole)
-        longest = statistics.median(durations) * 1.1
+        longest = dict.fromkeys(self.worlds.values(), statistics.median(durations) * 1.1)
         source = random.Random(SEED)
 
-        def death(world, seconds):
-            killed = kill_after(start(world), seconds)
+        def death(world, fraction):
+            killed = kill_after(start(world), fraction * longest[world])
+            # Other work on the machine changes how long a command takes. With these factors, a quarter ends before the kill.
+            longest[world] *= 1.04 if killed else 0.9
             answered = world.service.counts["answered:/token"] + world.service.counts["answered:/revoke"] > 0
             return killed, answered, check(world)
 
-        deaths = [result for _, result in self.each((source.uniform(0, longest) for _ in range(KILLS)), death)]
+        deaths = [result for _, result in self.each((source.random() for _ in range(KILLS)), death)]
         counts = collections.Counter(deaths)
         killed = sum(count for (was_killed, _, _), count in counts.items() if was_killed)
         behind = sum(count for (was_killed, answered, _), count in counts.items() if was_killed and answered)
         lost = sum(count for (_, _, was_lost), count in counts.items() if was_lost)
-        report(f"{name}: {killed} kills within {longest * 1000:.0f} ms, {behind} of them after the provider's answer, "
+        report(f"{name}: {killed} kills within {max(longest.values()) * 1000:.0f} ms, {behind} of them after the provider's answer, "
                f"{lost} answers lost, all of them told")
         self.assertGreater(killed, KILLS // 4, "most of the moments came too late")
 
