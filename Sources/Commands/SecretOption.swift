@@ -15,7 +15,7 @@ enum SecretOption {
   /// Whether an unknown option's value may be a secret, judging by the option's name. A name that ends with a word like
   /// `file` refers to a file.
   static func isMeant(by option: String) -> Bool {
-    let name = option.prefix { $0 != "=" }
+    let name = option.prefix { $0 != "=" && $0 != ":" }
     guard name.hasPrefix("-") else { return false }
     // The letters after a short option may be its value.
     if !name.hasPrefix("--") { return ["-p", "-P", "-u", "-k", "-t", "-s"].contains { name.hasPrefix($0) } }

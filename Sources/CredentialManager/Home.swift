@@ -89,8 +89,10 @@ package struct Home: Sendable, Equatable {
     }
   }
 
-  /// The descriptors shipped with the program or the system.
-  var shippedLibrary: DescriptorLibrary { DescriptorLibrary(directories: systemProviders, read: Self.descriptor) }
+  /// The descriptors shipped with the program, without the administrator's.
+  package var shippedLibrary: DescriptorLibrary {
+    DescriptorLibrary(directories: Self.shippedProviders(executable), read: Self.descriptor)
+  }
 
   /// Reads a descriptor as `descriptor(at:)` does, but refuses a file that another user can change.
   @Sendable func readDescriptor(_ path: String) throws(UnreadableDescriptor) -> [UInt8]? {

@@ -180,7 +180,7 @@ extension CredentialError {
       .usage(
         "the registration of \(quoted(provider)) in the file \(places.words(nil, "would send")), to which you have "
           + "not agreed here; nothing was changed"
-      ).hint("run the command at a terminal to agree, or \(command: "credmgr", "remove-provider", provider) first")
+      ).hint("if you trust the file, \(add: "--yes")")
     case .alreadyThere(let records, let files):
       .usage("the import would replace \(records.words(and: files)); nothing was changed")
         .hint("\(add: "--replace") to replace them")

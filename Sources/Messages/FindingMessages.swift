@@ -75,6 +75,9 @@ extension Finding {
     case .bracketInPath(let path):
       "\(quoted(path)) is the name of a single field; use dots for nested fields, as in \"user.email\""
     case .blankInScope(let scope): "\(quoted(scope)) is a single scope with a space; use a list for several scopes"
+    case .newSetting(let key, let value, let provider):
+      "\(quoted(provider)) was added with another value of \(quoted(key)) than \(quoted(value)); "
+        + "\"credmgr add-provider \(provider) --replace\" asks for consent"
     case .newHost(let host, let provider):
       "tokens of \(quoted(provider)) would go to the new host \(quoted(host)); "
         + "\"credmgr add-provider \(provider) --replace\" asks for consent"

@@ -394,6 +394,26 @@ struct AddProviderTests {
     #expect(try fixture.registration()?.agreement == before)
   }
 
+  /// The base's own registration keeps no secret, but the other provider has a login.
+  @Test func aWeakerBaseIsAskedAbout() throws {
+    let fixture = try Fixture()
+    try fixture.addOwn(Fixture.endpoints, "base")
+    try fixture.addOwn("extends: base")
+    try fixture.store(Fixture.credential())
+    let before = try fixture.registration()
+    let addition = try fixture.file(Fixture.endpoints + "\npkce: none", "base")
+    var asked: [NewPlace.Kind] = []
+    #expect(throws: CredentialError.self) {
+      try fixture.source.add(
+        addition, clientIdentifier: nil, clientSecret: nil, variables: [:], replaces: true,
+        confirms: { provider, _, places in
+          if provider == "example" { asked += places.map(\.kind) }
+          return provider != "example"
+        })
+    }
+    #expect(try asked == [.setting("pkce")] && fixture.registration() == before)
+  }
+
   /// The token of an interrupted login counts like an account's token.
   @Test func anInterruptedLoginIsAskedAbout() throws {
     let fixture = try Fixture()

@@ -42,6 +42,7 @@ struct AgreedSettingsTests {
   private static func token(_ more: String) -> String { text("", "{ url: https://provider.example/token, \(more) }") }
 
   private static let mapped = token("response: { fields: { access_token: [a, b], refresh_token: r } }")
+  private static let secret = "variables: { k: { secret: true, default: none } }\n"
   private static let oauth1 = """
     grant: oauth1
     endpoints:
@@ -100,6 +101,31 @@ struct AgreedSettingsTests {
       (
         text(""), text("", "\"https://provider.example/{client_secret}\""),
         ["endpoints.send token: client_secret"]
+      ),
+      (
+        token("send: query"), token("send: query, authentication: client_secret_post"),
+        ["endpoints.send token: client_secret"]
+      ),
+      (
+        text("header_style: { query: t, parameters: { v: x } }\nextra_headers: { X: \"{k}\" }\n" + secret),
+        text("header_style: { query: t, parameters: { v: \"{k}\" } }\n" + secret), ["endpoints.send requests: k"]
+      ),
+      (
+        text("").replacing("  revocation:", with: "  identity: https://provider.example/me\n  revocation:"),
+        text("").replacing(
+          "  revocation:", with: "  identity: https://provider.example/me/{access_token}\n  revocation:"),
+        ["endpoints.send identity: access_token"]
+      ),
+      (
+        token("authentication: private_key_jwt"),
+        token("authentication: client_secret_post").replacing(
+          "/revoke", with: "/revoke\n  refresh: { url: https://provider.example/r, authentication: private_key_jwt }"),
+        ["client_credentials", "device_token", "token"].map { "endpoints.\($0).authentication client_secret" }
+      ),
+      (
+        token("parameters: { x: \"{k}\" }") + secret,
+        token("parameters: { x: \"{k}\" }") + secret.replacing("none", with: "other-default"),
+        ["endpoints.token.parameters.x (another secret)"]
       ),
       (text(""), token("parameters: { x: \"{client_secret}\" }"), ["endpoints.token.parameters.x {client_secret}"]),
       (text(""), text("header_style: { query: t }"), ["header_style query"]),

@@ -347,4 +347,10 @@ struct AgreementTests {
     let uri = try URI(parsing: server)
     #expect(sealed.presents(toCluster: uri) == isGiven)
   }
+
+  /// A secret of the protocol that this file does not know could be sent to API hosts without consent.
+  @Test func everySecretOfTheProtocolIsKnown() {
+    let secrets = Descriptor.secretNamesOfEngine.subtracting(["access_token", "state", "user_code", "verification_uri"])
+    #expect(secrets.isSubset(of: Agreement.protocolSecrets))
+  }
 }

@@ -350,7 +350,7 @@ struct MixUpTests {
     try fixture.addOwn(Self.device("own.example"))
     try fixture.editOwn(Self.device("own.example", "device: { hosts: [evil.example] }"))
     let error = #expect(throws: CredentialError.self) { try fixture.login() }
-    guard case .peculiar(_, let places, false)? = error else { throw CredentialError.interrupted }
+    guard case .descriptorChanged(_, _, true, let places)? = error else { throw CredentialError.interrupted }
     #expect(places.map(\.name) == ["evil.example"] && fixture.http.requests.isEmpty)
   }
 

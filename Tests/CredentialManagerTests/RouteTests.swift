@@ -285,6 +285,16 @@ struct RouteTests {
     }
     func server(_ host: String) throws -> Destination { .server(try URI(parsing: "https://" + host)) }
     #expect(gets("ana", .helper, .claimed(claim)) && !gets("ben", .helper, .claimed(claim)))
+    // A login would not help.
+    credential.expiresAt = credential.obtainedAt
+    credential.refreshToken = nil
+    try fixture.store(credential, "old")
+    let error = #expect(throws: CredentialError.self) {
+      try source.handOut("old", of: "example", by: .helper, to: .claimed(claim))
+    }
+    guard case .notAgreed? = error else { throw CredentialError.interrupted }
+    credential = Fixture.credential()
+    (credential.kept, credential.variables) = (["dc": "us"], ["host": "b.example"])
     // An account elsewhere must name its own registry, unless all accounts share one.
     let registry = try #require(try source.claims(of: "r.example", for: .docker).first)
     let common = try #require(try source.claims(of: "all.example", for: .docker).first)

@@ -355,6 +355,25 @@ def brings_an_export():
         "after": apart, "commands": (*control.commands[:1], ("vault", "import", "--plain", "--replace", "$W/later.json"),
                                      control.commands[1])}, says="was added with another descriptor|was changed after")
 
+    def elsewhere(variables):
+        """Changes the account's variables in an export, as its sender could."""
+        def change(test):
+            exported(test)
+            path = test.fill("$W/export.json")
+            with open(path, encoding="utf-8") as file:
+                whole = json.load(file)
+            for record in whole["records"]:
+                if record["kind"] == "credential":
+                    record["value"]["variables"] = {name: test.fill(text) for name, text in variables.items()}
+            test.file("export.json", json.dumps(whole))
+        return change
+
+    own = 'variables: { host: { default: "$H" } }\n'
+    used = code(token="{host}", more=own).replace("$H", "$H", 1)
+    yield Attack("descriptor", "another host in an account of an export", replace(
+        control, descriptor=used, after=elsewhere({"host": "$H"})), {"after": elsewhere({"host": "$E"})},
+        says="would send")
+
 
 def writes_lines():
     more = '%s: { hosts: ["$H"], username: "%s" }\n'

@@ -226,7 +226,12 @@ struct GitHelper: HelperProtocol {
         "you logged in as \"\(account.name)\", but the URL names \"\(choice.name)\"",
         hint: "\(credmgr: "login", provider, "--account", choice.name)", status: .loginNeeded)
     }
-    try session.answer(account)
+    let fresh: Account
+    do throws(CredentialError) { fresh = try freshAccount(account.name, of: provider, context) } catch {
+      try context.output("quit=1\n")
+      throw CommandError(error)
+    }
+    try session.answer(fresh)
   }
 
   /// Suggests a provider for a host without one, using the realms that the server sent.

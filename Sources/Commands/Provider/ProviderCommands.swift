@@ -5,6 +5,7 @@ import CredmgrJSON
 import CredmgrMessages
 import CredmgrPlatform
 import CredmgrText
+import CredmgrYAML
 
 extension Command {
   static let addProvider = Command(
@@ -73,6 +74,10 @@ extension Command {
       guard let path else { return nil }
       return try context.issuedSecret(read(path, name), path, called: name)
     }
+    // A file of the user or the administrator may have taken the place of a shipped one unnoticed.
+    let isForeign =
+      isURL(source) || Context.isDescriptorFile(source)
+      || (context.home.library.path(of: source) ?? "") != context.home.shippedLibrary.path(of: source)
     let secret = try issued(secretFile, "client secret")
     let token = try issued(tokenFile, "initial access token")
     var variables = try context.variables(invocation, of: addition.descriptor, read: read)
@@ -85,15 +90,16 @@ extension Command {
             let isOwn = provider == addition.identifier
             let subject = isOwn ? "the new descriptor of" : "\(quoted(provider)) extends"
             let verb = isOwn ? "" : "and "
-            return invocation.has("--yes")
-              || agrees(
-                "\(subject) \(quoted(addition.identifier)) \(verb)\(places.words(accounts, "sends"))",
-                to: places.map(\.difference))
+            return agrees(
+              "\(subject) \(quoted(addition.identifier)) \(verb)\(places.words(accounts, "sends"))",
+              to: places.map(\.difference), isGiven: invocation.has("--yes"))
           },
           // The complete metadata of an issuer was shown, but not whose login page it uses.
           agrees: { places in
-            isURL(source) && !places.contains(where: \.isBorrowed) || invocation.has("--yes")
-              || agrees("\(quoted(addition.identifier)) requires your consent:", to: places.peculiarities)
+            isURL(source) && !places.contains(where: \.isBorrowed)
+              || agrees(
+                "\(quoted(addition.identifier)) requires your consent:", to: places.peculiarities,
+                isGiven: invocation.has("--yes"))
           })
       } catch .networkNeeded {
         throw .handOver(input: input)
@@ -119,8 +125,9 @@ extension Command {
         context.tell("its secret expires in \(duration(expiresAt - context.clock.now())); then \(another)")
       }
     }
-    if isURL(source) || Context.isDescriptorFile(source) { try tellAgreement(on: addition.identifier, context) }
-    let client = try manager(context.source.accountsIfAny()?.registration(of: addition.identifier))?.clientIdentifier
+    let added = try manager(context.source.accountsIfAny()?.registration(of: addition.identifier))
+    if isForeign { try tellAgreement(on: addition.identifier, context) }
+    let client = added?.clientIdentifier
     if let before, before.clientIdentifier != client {
       let tied = ((try? accounts?.accounts(of: addition.identifier)) ?? []).filter { $0.credential.refreshToken != nil }
       if !tied.isEmpty {
@@ -237,11 +244,12 @@ extension Command {
   }
 
   /// Shows the changes line by line and asks the user at a terminal. Without a terminal, returns false.
-  static func agrees(_ sentence: String, to lines: [String]) -> Bool {
-    guard Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
+  /// With `isGiven`, the user agreed beforehand, and only sees what to.
+  static func agrees(_ sentence: String, to lines: [String], isGiven: Bool = false) -> Bool {
+    guard isGiven || (Terminal.isTerminal(0) && Terminal.isTerminal(2)) else { return false }
     StandardError.tell(sentence)
     for line in lines { StandardError.tell(line) }
-    return (try? agrees("Do you agree?")) ?? false
+    return isGiven || (try? agrees("Do you agree?")) ?? false
   }
 
   static func agrees(_ question: String) throws(CommandError) -> Bool {
@@ -264,7 +272,8 @@ extension Command {
     notes: [
       "credmgr prints each error on standard output as FILE:LINE:COLUMN: error: MESSAGE, with the line and a caret. It "
         + "prints nothing for a correct file.",
-      "If the descriptor of an added provider would send tokens to a new host, credmgr prints a warning.",
+      "If the descriptor of an added provider would send tokens to a new host or protect them less, credmgr prints a "
+        + "warning.",
     ],
     examples: [
       ("credmgr check notes.yaml", "Check a descriptor before sharing it"),
@@ -300,8 +309,14 @@ extension Command {
     of descriptor: Descriptor?, in bytes: [UInt8], named name: String, _ context: Context
   ) -> [Finding] {
     guard let provider = descriptor?.identifier else { return [] }
-    return ((try? context.source.newPlaces(of: provider, bytes, named: name)) ?? []).compactMap { new in
-      new.place.map { Finding(.newHost(new.name, provider: provider), at: $0, severity: .warning) }
+    let start = Place(source: Source(name: name, text: String(decoding: bytes, as: UTF8.self)), line: 1, column: 1)
+    return ((try? context.source.newPlaces(of: provider, bytes, named: name)) ?? []).map { new in
+      let problem: Finding.Problem =
+        switch new.kind {
+        case .setting(let key), .value(let key): .newSetting(key, value: new.name, provider: provider)
+        default: .newHost(new.name, provider: provider)
+        }
+      return Finding(problem, at: new.place ?? start, severity: .warning)
     }
   }
 

@@ -71,7 +71,7 @@ private struct Login {
   // MARK: With the provider
 
   func run(_ grant: Grant, _ user: any User) throws(CredentialError) -> Account {
-    let others = try OtherProviders(source, than: provider, isOwn: source.ownFile(of: loaded) != nil)
+    let others = try OtherProviders(source, than: provider, isOwn: !source.ownFiles(of: loaded).isEmpty)
     if grant.traits.needsPerson {
       if let conflict = others.conflict(of: client) { throw conflict }
       // Ignore what this account's own variables add.

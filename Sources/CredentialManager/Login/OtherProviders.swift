@@ -14,8 +14,8 @@ package enum MixUp: Sendable, Equatable {
   case answer(issuer: String)  // The `iss` of an answer.
 }
 
-/// The other providers whose answers must not reach this login's provider: the added ones and, if the descriptor is the
-/// user's own, the shipped ones.
+/// The other providers whose answers must not reach this login's provider: the added ones and, unless the descriptor
+/// came with the program, the shipped ones.
 struct OtherProviders {
   fileprivate struct Provider {
     let identifier: String
@@ -58,11 +58,15 @@ struct OtherProviders {
   private var added: [Provider] = []
   private let shipped: ShippedDescriptors
   private let desktop: SchemeHandler.Desktop?
-  /// Whether the login's descriptor is the user's own file.
+  /// Whether a file of the user or the administrator is part of the login's descriptor.
   private let isOwn: Bool
+  /// Whether the user set the values of the registered variables. Those of an import may be a stranger's.
+  private let areVariablesGiven: Bool
 
-  init(_ source: CredentialSource, than own: String, isOwn: Bool) throws(CredentialError) {
-    (self.isOwn, desktop) = (isOwn, source.home.desktop)
+  init(
+    _ source: CredentialSource, than own: String, isOwn: Bool, areVariablesGiven: Bool = true
+  ) throws(CredentialError) {
+    (self.isOwn, self.areVariablesGiven, desktop) = (isOwn, areVariablesGiven, source.home.desktop)
     let accounts = try source.accountsIfAny()
     for identifier in try accounts?.addedProviders() ?? [] where identifier != own {
       // A provider with a damaged registration cannot be logged in to, and must not block the others.
@@ -139,7 +143,7 @@ struct OtherProviders {
         let kinds = kind == .endpoints ? [kind] : Agreement.Kind.ofOrigins
         let pairs = (own.places[kind] ?? [:]).sorted { $0.key < $1.key }.flatMap { key, all in all.map { (key, $0) } }
         for (written, origin) in pairs where !page.isRelated(toPattern: origin) {
-          let given = client.given(written)
+          let given = areVariablesGiven ? client.given(written) : nil
           // A template with the user's own values is known if the other descriptor contains it.
           func knows(_ other: Agreement) -> Bool {
             other.includes(origin, of: own, as: kinds)
@@ -255,7 +259,7 @@ struct OtherProviders {
   }
 }
 
-/// The descriptors shipped with the program or the system. Decoding all of them would take longer than the rest of a
+/// The descriptors shipped with the program. Decoding all of them would take longer than the rest of a
 /// login, so it decodes only those whose text contains the host.
 private final class ShippedDescriptors {
   private let library: DescriptorLibrary?

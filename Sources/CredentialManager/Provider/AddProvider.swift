@@ -137,7 +137,7 @@ extension CredentialSource {
       to: addition.loaded, client, ownFiles: ownFiles, replacing: agreed, kept: kept, confirms: confirmsAndNotes)
     var dependents: [String: Registration?] = [:]
     if let existing { dependents = try dependentProviders(of: addition, existing, confirmsAndNotes) }
-    let isOwn = addition.file != nil || ownFile(of: addition.loaded) != nil
+    let isOwn = !ownFiles.isEmpty
     let others = try OtherProviders(self, than: identifier, isOwn: isOwn)
     let places = others.peculiarities(of: client, addition.loaded, beyond: agreed).filter { place in
       // Ask only once whether tokens may go to a place.

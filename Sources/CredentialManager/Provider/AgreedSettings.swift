@@ -1,6 +1,7 @@
 import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrOAuth
+import CredmgrText
 import CredmgrYAML
 
 extension Client {
@@ -18,7 +19,11 @@ extension Client {
     ]
     let proofs: [PKCEMethod] = [.s256Hexadecimal, .s256, .plain, .none]
     settings["pkce"] = proofs.prefix(max(proofs.firstIndex(of: descriptor.pkce) ?? 0, 1) + 1).map(\.rawValue)
-    settings["client.authentication"] = authentications
+    let legs = descriptor.endpoints.filter(\.key.authenticates).mapValues { Self.strength(of: authentication(for: $0)) }
+    settings["client.authentication"] = Self.authentications(upTo: legs.values.max() ?? 0)
+    for (kind, strength) in legs {
+      settings["endpoints.\(kind.rawValue).authentication"] = Self.authentications(upTo: strength)
+    }
     settings["endpoints.send"] = secretsInAddresses
     if case .query = descriptor.headerStyle.location {
       settings["header_style"] = ["header", "query"]
@@ -38,7 +43,8 @@ extension Client {
 
   /// The secrets inside an endpoint's address.
   private var secretsInAddresses: [String] {
-    let secrets = Agreement.protocolSecrets.union(descriptor.variables.filter(\.isSecret).map(\.name))
+    let variables = descriptor.variables.filter(\.isSecret).map(\.name)
+    let secrets = Agreement.protocolSecrets.union(variables + ["access_token"])
     var addressed: Set<String> = []
     for (kind, endpoint) in descriptor.endpoints {
       func named(_ templates: [Template]) -> [String] {
@@ -47,7 +53,12 @@ extension Client {
       addressed.formUnion(named([endpoint.url.template]))
       guard [.query, .fragment].contains(endpoint.send) else { continue }
       addressed.formUnion(named(endpoint.parameters.compactMap(\.value)))
-      if kind.authenticates { addressed.insert(kind.rawValue + ": parameters") }
+      guard kind.authenticates else { continue }
+      addressed.insert(kind.rawValue + ": parameters")
+      if authentication(for: endpoint) == .clientSecretPost { addressed.insert(kind.rawValue + ": client_secret") }
+    }
+    for name in descriptor.headerStyle.parameters.flatMap(\.value.names) where secrets.contains(name) {
+      addressed.insert("requests: " + name)
     }
     return addressed.sorted()
   }
@@ -74,17 +85,17 @@ extension Client {
     return written
   }
 
-  /// The client authentication methods of all endpoints, strongest first.
-  private var authentications: [String] {
-    let ways: [ClientAuthentication] = [
-      .privateKeyJWT, .clientSecretJWT, .clientSecretBasic, .clientSecretPost, .none, .accessToken,
-    ]
-    let used = Set(descriptor.endpoints.filter { $0.key.authenticates }.map { authentication(for: $0.value) })
-    let signs: Set<ClientAuthentication> = used.isSubset(of: [.privateKeyJWT]) ? [] : [.clientSecretJWT]
-    // A secret in a header and one in a form are equally strong.
-    return ways.filter { used.union(signs).union([.privateKeyJWT]).contains($0) }.map { way in
-      [.clientSecretBasic, .clientSecretPost].contains(way) ? "client_secret" : way.rawValue
-    }
+  /// The client authentication methods, strongest first. A secret in a header and one in a form are equally strong.
+  private static let authentications: [[ClientAuthentication]] = [
+    [.privateKeyJWT], [.clientSecretJWT], [.clientSecretBasic, .clientSecretPost], [.none], [.accessToken],
+  ]
+
+  private static func strength(of way: ClientAuthentication) -> Int {
+    authentications.firstIndex { $0.contains(way) } ?? authentications.count - 1
+  }
+
+  private static func authentications(upTo strength: Int) -> [String] {
+    authentications.prefix(strength + 1).map { $0.count > 1 ? "client_secret" : $0[0].rawValue }
   }
 
   /// The endpoints whose answers contain each secret.
@@ -119,15 +130,28 @@ extension Agreement {
         values.last { !agreed.contains($0) }.map { (key: key, value: $0, before: agreed.last) }
       }
     }
+      .filter { key, value, _ in
+        // The setting of all legs is enough to show.
+        !key.hasPrefix("endpoints.") || !key.hasSuffix(".authentication")
+          || settings["client.authentication"]?.contains(value) == true
+      }
     guard let written, let now = later.written else { return weaker }
+    let secrets = (descriptor?.variables ?? []).filter(\.isSecret).compactMap(\.defaultValue).filter { !$0.isEmpty }
+    func shown(_ key: String) -> (key: String, value: String, before: String?) {
+      let (value, before) = (now[key] ?? "(default)", written[key] ?? "(default)")
+      // The default of a secret variable is compared, but not shown.
+      let isSecret = secrets.contains { value.firstPlace(of: $0) != nil }
+      return isSecret ? (key, "(another secret)", "(a secret)") : (key, value, before)
+    }
     func isDropped(_ key: String) -> Bool {
       guard let descriptor, now[key] == nil else { return false }
+      // Without an exchange, the token with more rights would be handed out.
       return EndpointKind.allCases.contains { kind in
-        key.hasPrefix("endpoints.\(kind.rawValue).") && descriptor.endpoints[kind] == nil
+        kind != .tokenExchange && key.hasPrefix("endpoints.\(kind.rawValue).") && descriptor.endpoints[kind] == nil
       }
     }
     let other = Set(written.keys).union(now.keys).sorted().filter { written[$0] != now[$0] && !isDropped($0) }
-    return weaker + other.map { ($0, now[$0] ?? "(default)", written[$0] ?? "(default)") }
+    return weaker + other.map(shown)
   }
 
   /// Adds the parts that an earlier version did not record or that came with a new version of the program.
@@ -156,12 +180,12 @@ extension CredentialSource {
   /// Returns a digest of the user's and the administrator's files that make up a descriptor, including the `file` to
   /// install and the new contents of others; empty if all files came with the program.
   func ownFiles(
-    of loaded: DescriptorLibrary.Loaded, installing file: [UInt8]? = nil, replacing files: [String: [UInt8]] = [:]
+    of loaded: DescriptorLibrary.Loaded, installing file: [UInt8]? = nil
   ) -> String {
-    let paths = ([loaded.path] + loaded.bases).filter { path in
+    let parts = zip([loaded.path] + loaded.bases, loaded.contents).filter { path, _ in
       [home.userProviders, Home.systemFolder].contains { path.hasPrefix($0 + "/") }
     }
-    let texts = [file].compactMap(\.self) + paths.map { files[$0] ?? (try? home.readDescriptor($0)) ?? nil ?? [] }
+    let texts = [file].compactMap(\.self) + parts.map(\.1)
     return texts.isEmpty ? "" : Hexadecimal.encode(HashAlgorithm.sha256.digest(Array(texts.joined(separator: [0]))))
   }
 }

@@ -97,7 +97,9 @@ package struct Agreement: Sendable, Equatable {
   }
 
   /// The names of the protocol's secrets, except the token.
-  static let protocolSecrets: Set = ["client_secret", "refresh_token", "assertion", "id_token", "code", "device_code"]
+  static let protocolSecrets: Set = [
+    "client_secret", "refresh_token", "token_secret", "assertion", "id_token", "code", "device_code",
+  ]
 
   func texts(_ kind: Kind) -> [String] { Set((places[kind] ?? [:]).values.joined()).sorted() }
 
@@ -241,7 +243,15 @@ extension CredentialSource {
         throw .notAgreed(provider: provider, origin: uri.origin, route)
       }
     }
-    let account = try freshAccount(name, of: provider, policy)
+    let account: Account
+    do throws(CredentialError) { account = try freshAccount(name, of: provider, policy) } catch {
+      // A login does not help if the destination may not have the account's token.
+      guard case .loginNeeded = error, let stored = try? accountsIfAny()?.resolve(name, provider: provider) else {
+        throw error
+      }
+      try require(destination, isOf: stored, route)
+      throw error
+    }
     try require(destination, isOf: account, route)
     return account
   }
@@ -305,9 +315,11 @@ extension CredentialSource {
     complete.agreement = agreed
     if let accounts = try? accounts(.readWrite) {
       let identifier = Accounts.registration(loaded.descriptor.identifier)
-      let revision = try? accounts.record(identifier)?.revision
-      if let revision {
-        _ = try? accounts.store.apply([.store(complete.encoded, as: identifier, if: .revision(revision))])
+      // Another process may have added the provider again in the meantime.
+      if let record = (try? accounts.record(identifier)) ?? nil,
+        Registration(decoding: record.payload) == registration
+      {
+        _ = try? accounts.store.apply([.store(complete.encoded, as: identifier, if: .revision(record.revision))])
       }
     }
     return agreed
@@ -319,9 +331,11 @@ extension CredentialSource {
   ) throws(CredentialError) {
     let new = agreement.newPlaces(in: now, loaded, variables: registration.variables, isSealedAnew: false)
     if new.isEmpty { return }
-    let own = ownFile(of: loaded)
-    throw .descriptorChanged(
-      provider: loaded.descriptor.identifier, file: own ?? loaded.path, isOwn: own != nil, places: new)
+    // If the user's own files are the same, a shipped file that they extend differs.
+    let isUnchanged = agreement.ownFiles != nil && agreement.ownFiles == now.ownFiles
+    let own = isUnchanged ? nil : ownFile(of: loaded)
+    let file = isUnchanged ? loaded.bases.last ?? loaded.path : own ?? loaded.path
+    throw .descriptorChanged(provider: loaded.descriptor.identifier, file: file, isOwn: own != nil, places: new)
   }
 
   /// Returns permission for a provider being added, if `confirms` accepts each new place for stored secrets.

@@ -86,6 +86,13 @@ extension Agreement {
     for text in later.texts(.devicePage) where !texts(.devicePage).contains(text) && !isOwnPage(text) {
       add(.devicePage, text, before: texts(.devicePage), at: key("device", "verification_uri_complete"))
     }
+    // An earlier version did not record them.
+    if places[.deviceHosts] != nil, ownFiles == nil || ownFiles != later.ownFiles {
+      let known = Set(texts(.deviceHosts))
+      for text in later.texts(.deviceHosts) where !known.contains(text) && !isAtEndpoint("https://" + text) {
+        add(.devicePage, text, before: texts(.deviceHosts), at: key("device", "hosts"))
+      }
+    }
     let (issuers, laterIssuers) = (texts(.issuer), later.texts(.issuer))
     for text in laterIssuers where !issuers.isEmpty && !issuers.contains(text) {
       add(.issuer, text, before: issuers, at: key("issuer"))
@@ -170,10 +177,17 @@ extension Agreement {
     isOfEarlierVersion && OriginPattern.texts(of: text).allSatisfy { includes($0, of: self, as: [.endpoints]) }
   }
 
-  /// Whether a page for device codes is at an endpoint, or is the answer's page, which each login checks.
+  /// Whether a page for device codes shows the user's code at an endpoint, or is the answer's page, which each login
+  /// checks.
   private func isOwnPage(_ text: String) -> Bool {
-    text.hasPrefix("{verification_uri}")
-      || OriginPattern.texts(of: text).allSatisfy { includes($0, of: self, as: [.endpoints]) }
+    if text.hasPrefix("{verification_uri}") { return true }
+    // A fixed code, or another client's consent page, would give somebody else a token (RFC 8628, 5.4).
+    return text.firstPlace(of: "{user_code}") != nil
+      && ["client_id", "redirect_uri"].allSatisfy { text.firstPlace(of: $0) == nil } && isAtEndpoint(text)
+  }
+
+  private func isAtEndpoint(_ text: String) -> Bool {
+    OriginPattern.texts(of: text).allSatisfy { includes($0, of: self, as: [.endpoints]) }
   }
 
   /// Adds the agreed clusters, if the descriptor names neither clusters nor hosts.

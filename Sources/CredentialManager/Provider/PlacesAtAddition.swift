@@ -7,6 +7,7 @@ extension CredentialSource {
     guard let registration = try accountsIfAny()?.registration(of: provider), let agreement = registration.agreement
     else { return [] }
     var nothing = Agreement(endpoints: [])
+    nothing.places[.deviceHosts] = [:]
     if agreement.places[.clusters] != nil { nothing.places[.clusters] = [:] }
     var places = nothing.newPlaces(in: agreement).filter {
       $0.kind != .redirect && $0.kind != .issuer

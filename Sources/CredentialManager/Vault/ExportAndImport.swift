@@ -9,6 +9,8 @@ package struct TransferredParts: Sendable, Equatable {
   package var records = 0
   package var descriptors = 0
   package var hasRules = false
+  /// The imported descriptors that are used instead of shipped ones from now on.
+  package var replacesShipped: [String] = []
   package var isEmpty: Bool { records == 0 && descriptors == 0 && !hasRules }
 }
 
@@ -53,18 +55,22 @@ extension CredentialSource {
       .map { String($0.dropLast(".yaml".count)) }
     var texts: [String: String] = [:]
     for provider in own + added {
-      guard let path = home.library.path(of: provider),
-        [home.userProviders, Home.systemFolder].contains(Path.directory(of: path)),
-        let bytes = (try? home.readDescriptor(path)) ?? nil
-      else { continue }
-      texts[provider] = String(decoding: bytes, as: UTF8.self)
+      guard let path = home.library.path(of: provider) else { continue }
+      let bases = (try? home.library.load(provider))?.bases ?? []
+      for path in [path] + bases where [home.userProviders, Home.systemFolder].contains(Path.directory(of: path)) {
+        let name = String(Path.lastComponent(of: path).dropLast(".yaml".count))
+        // The user's own file is found first, also by a descriptor that extends it.
+        guard texts[name] == nil, let bytes = (try? home.readDescriptor(path)) ?? nil else { continue }
+        texts[name] = String(decoding: bytes, as: UTF8.self)
+      }
     }
     return texts
   }
 
   /// Stores exported data. Replaces different data only with `replaces`; otherwise throws `.alreadyThere` and changes
-  /// nothing. Calls `confirms` if a registration would send stored secrets to new places, and `agrees` for unusual
-  /// parts of a descriptor, as when adding one. Calls `adds` for each new provider with the user's own descriptor.
+  /// nothing. Calls `confirms` if a registration or an account's variables would send secrets to new places, and
+  /// `agrees` for unusual parts of a descriptor, as when adding one. Calls `adds` for each new provider with variables or
+  /// with a descriptor that did not come with the program.
   package func importVault(
     _ bytes: [UInt8], passphrase: Secret? = nil, acceptsPlain: Bool, replaces: Bool,
     confirms: (_ provider: String, _ places: [NewPlace]) -> Bool = { _, _ in false },
@@ -111,9 +117,11 @@ extension CredentialSource {
       }
     }
     let added = imported.filter { one in
-      one.made.map { ownFile(of: $0.loaded) != nil } == true
+      one.made.map { !ownFiles(of: $0.loaded).isEmpty || !one.registration.variables.isEmpty } == true
         && !there.contains(Accounts.registration(one.provider))
     }
+    let replacesShipped = files.filter { !others.contains($0.path) }.compactMap(\.provider)
+      .filter { home.shippedLibrary.path(of: $0) != nil }
     if !changes.isEmpty {
       try accounts.apply(changes + claims + [noting(.import, detail: "\(changes.count) records")])
     }
@@ -127,7 +135,9 @@ extension CredentialSource {
     }
     for one in added { adds(one.provider) }
     let hasRules = files.contains { $0.path == home.accountRules }
-    return TransferredParts(records: changes.count, descriptors: files.count - (hasRules ? 1 : 0), hasRules: hasRules)
+    return TransferredParts(
+      records: changes.count, descriptors: files.count - (hasRules ? 1 : 0), hasRules: hasRules,
+      replacesShipped: replacesShipped)
   }
 
   /// Anyone could have written an agreement into the file, so compute it from the descriptor that will be in force.
@@ -147,7 +157,7 @@ extension CredentialSource {
       registration.agreement?.ownFiles = own?.ownFiles.map { _ in "-" }
       return ImportedRegistration(provider: provider, file: file, registration: registration, made: nil)
     }
-    registration.seal(loaded.descriptor, client, ownFiles: ownFiles(of: loaded, replacing: files))
+    registration.seal(loaded.descriptor, client, ownFiles: ownFiles(of: loaded))
     return ImportedRegistration(provider: provider, file: file, registration: registration, made: (loaded, client))
   }
 
@@ -175,8 +185,8 @@ extension CredentialSource {
   ) throws(CredentialError) -> [NewPlace] {
     guard let (loaded, client) = imported.made else { return [] }
     let agreed = (try? accounts.registration(of: imported.provider))?.agreement
-    let isOwn = ownFile(of: loaded) != nil
-    var places = try OtherProviders(self, than: imported.provider, isOwn: isOwn)
+    let isOwn = !ownFiles(of: loaded).isEmpty
+    var places = try OtherProviders(self, than: imported.provider, isOwn: isOwn, areVariablesGiven: false)
       .peculiarities(of: client, loaded, beyond: agreed)
     if isOwn, case .elsewhere(let text)? = try? client.redirect(), text.hasPrefix("http"),
       agreed?.texts(.redirect).contains(text) != true
@@ -186,11 +196,12 @@ extension CredentialSource {
     return places
   }
 
-  private func differingFiles(_ export: VaultExport) -> [(path: String, text: String)] {
+  /// Returns the descriptors and the account rules; `provider` is `nil` for the rules.
+  private func differingFiles(_ export: VaultExport) -> [(path: String, text: String, provider: String?)] {
     var files = export.descriptors.sorted { $0.key < $1.key }.map { name, text in
-      (path: home.userProviders + "/" + name + ".yaml", text: text)
+      (path: home.userProviders + "/" + name + ".yaml", text: text, provider: Optional(name))
     }
-    if let rules = export.rules { files.append((path: home.accountRules, text: rules)) }
+    if let rules = export.rules { files.append((path: home.accountRules, text: rules, provider: nil)) }
     return files.filter { file in
       (try? File.read(file.path, limit: 1 << 20)).map { $0 != Array(file.text.utf8) } ?? true
     }
@@ -205,11 +216,12 @@ extension CredentialSource {
     for one in imported { places[one.provider] = newPlaces(of: one, in: accounts) }
     for item in items {
       let provider = item.identifier.provider
-      guard let own = try? accounts.registration(of: provider) else { continue }
+      let own = try? accounts.registration(of: provider)
       let new =
         switch item.identifier.kind {
-        case .registration: newPlaces(ofRegistration: item.payload, of: provider, own)
-        case .credential: newPlaces(ofCredential: item.payload, of: provider, own)
+        case .registration: own.map { newPlaces(ofRegistration: item.payload, of: provider, $0) } ?? []
+        case .credential:
+          newPlaces(ofCredential: item.payload, of: provider, imported.first { $0.provider == provider }, own)
         default: [] as [NewPlace]
         }
       places[provider, default: []] += new.filter { place in
@@ -239,15 +251,24 @@ extension CredentialSource {
     return sealed.newPlaces(in: later, variables: registration.variables)
   }
 
-  private func newPlaces(ofCredential payload: Secret, of provider: String, _ own: Registration) -> [NewPlace] {
+  /// Returns where an account's own variables lead beyond the agreement that will be in force.
+  private func newPlaces(
+    ofCredential payload: Secret, of provider: String, _ imported: ImportedRegistration?, _ own: Registration?
+  ) -> [NewPlace] {
     guard let variables = try? Credential(decoding: payload).variables, !variables.isEmpty else { return [] }
-    let known = (try? accounts().accounts(of: provider)) ?? []
-    if known.contains(where: { $0.credential.variables == variables }) { return [] }
-    guard let descriptor = try? descriptor(provider).descriptor,
-      let client = try? client(descriptor, own, variables: variables)
+    let accounts = imported == nil ? (try? accounts().accounts(of: provider)) ?? [] : []
+    if accounts.contains(where: { $0.credential.variables == variables }) { return [] }
+    guard let registration = imported?.registration ?? own,
+      let descriptor = imported.map({ $0.made?.loaded.descriptor }) ?? (try? descriptor(provider).descriptor),
+      let client = try? client(descriptor, registration, variables: variables)
     else { return Self.anywhere }
-    let sealed = sealed(own, of: provider)
-    let new = sealed.newPlaces(in: Agreement(client))
-    return new + sealed.newPlaces(in: sealed.widened(by: client)).filter { !new.map(\.name).contains($0.name) }
+    let sealed = imported?.registration.agreement ?? sealed(registration, of: provider)
+    func places(of client: Client) -> [NewPlace] {
+      let new = sealed.newPlaces(in: Agreement(client))
+      return new + sealed.newPlaces(in: sealed.widened(by: client)).filter { !new.map(\.name).contains($0.name) }
+    }
+    // The registration's own places are compared elsewhere.
+    let registered = (try? self.client(descriptor, registration)).map(places) ?? []
+    return places(of: client).filter { !registered.contains($0) }
   }
 }

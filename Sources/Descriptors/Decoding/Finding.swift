@@ -52,6 +52,7 @@ package struct Finding: Sendable, Equatable {
     case keptVariable(String)  // A response would choose a variable's host, or all hosts under one.
     case keptSubdomains(String)
     case unboundedHost(String)  // A response may choose any host.
+    case newSetting(String, value: String, provider: String)  // The user did not agree to this value of a key.
     case newHost(String, provider: String)  // The user did not agree to this host when adding the provider.
 
     package enum UnprotectedState: Sendable { case noProofKey, scheme, implicit }

@@ -36,6 +36,9 @@ extension DescriptorDecoder {
 }
 
 extension Descriptor {
+  /// The engine's values that only the provider's endpoints may see.
+  package static var secretNamesOfEngine: Set<String> { DescriptorDecoder.secretNames }
+
   /// The names of secrets in answers, in lower case without underscores.
   package var secretNames: Set<String> { ResponseField.secretNames.union(names(of: ResponseField.secrets)) }
 

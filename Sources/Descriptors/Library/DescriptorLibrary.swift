@@ -18,6 +18,8 @@ package struct DescriptorLibrary: Sendable {
     package let warnings: [Finding]
     package let path: String
     package let bases: [String]  // The nearest first.
+    /// The contents of the file and its bases as they were read, in the same order.
+    package let contents: [[UInt8]]
     let root: Node
 
     /// How many comments of the file say that a setting was not tried at the provider.
@@ -64,14 +66,16 @@ package struct DescriptorLibrary: Sendable {
     guard let descriptor = checked.descriptor, let root = checked.root,
       !checked.findings.contains(where: { $0.severity == .error })
     else { throw .invalid(checked.findings) }
-    return Loaded(descriptor: descriptor, warnings: checked.findings, path: name, bases: checked.bases, root: root)
+    return Loaded(
+      descriptor: descriptor, warnings: checked.findings, path: name, bases: checked.bases.map(\.path),
+      contents: [bytes] + checked.bases.map(\.bytes), root: root)
   }
 
-  private typealias Checked = (descriptor: Descriptor?, findings: [Finding], bases: [String], root: Node?)
+  private typealias Checked = (descriptor: Descriptor?, findings: [Finding], bases: [File], root: Node?)
 
   private func check(_ bytes: [UInt8], name: String, directory: Int?) -> Checked {
     var findings: [Finding] = []
-    var bases: [String] = []
+    var bases: [File] = []
     guard let root = tree(bytes, name: name, directory: directory, chain: [], bases: &bases, findings: &findings) else {
       return (nil, findings, bases, nil)
     }
@@ -96,7 +100,7 @@ package struct DescriptorLibrary: Sendable {
     guard Self.isIdentifier(identifier) else { throw .malformedIdentifier(identifier) }
     let file = try first(identifier)
     var findings: [Finding] = []
-    var bases: [String] = []
+    var bases: [File] = []
     guard
       let root = tree(
         file.bytes, name: file.path, directory: file.directory, chain: [], bases: &bases, findings: &findings)
@@ -105,7 +109,7 @@ package struct DescriptorLibrary: Sendable {
   }
 
   private func tree(
-    _ bytes: [UInt8], name: String, directory: Int?, chain: [String], bases: inout [String],
+    _ bytes: [UInt8], name: String, directory: Int?, chain: [String], bases: inout [File],
     findings: inout [Finding]
   ) -> Node? {
     var duplicates: [YAMLError] = []
@@ -138,7 +142,7 @@ package struct DescriptorLibrary: Sendable {
       return unextended(.unreadable(path: error.path, error.reason))
     }
     guard let file = found else { return unextended(.unknownBase(identifier)) }
-    bases.append(file.path)
+    bases.append(file)
     guard
       let underneath = tree(
         file.bytes, name: file.path, directory: file.directory, chain: chain + [name], bases: &bases,
