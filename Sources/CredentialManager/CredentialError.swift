@@ -46,7 +46,7 @@ package enum CredentialError: Error, Sendable, Equatable {
   case loginPageTaken(provider: String)
   case timedOut(after: Duration)
   case lockTimedOut(provider: String, account: String?)
-  /// The vault could not store a new token. If `isKept`, a file beside the vault holds it for the next process.
+  /// The vault could not store a new token. If `isKept`, a file next to the vault holds it for the next process.
   case uncommitted(provider: String, account: String?, isKept: Bool, StoreError)
   case interrupted
   case noLoginWaits

@@ -5,7 +5,7 @@ import CredmgrHTTP
 import CredmgrMessages
 import CredmgrPlatform
 
-/// The credentials that `credmgr` keeps for the user who runs this program.
+/// The credentials that `credmgr` stores for the user who runs this program.
 ///
 /// ```swift
 /// import Credmgr
@@ -20,7 +20,7 @@ import CredmgrPlatform
 ///
 /// Use one value from every task. Its methods suspend and never block a thread of Swift's concurrency. Tasks that ask
 /// for the same token at the same time share the answer, so an expired token is refreshed once. A cancelled task
-/// throws `CancellationError`; the refresh that it waited for goes on, so no token is lost.
+/// throws `CancellationError`; the refresh that it waited for continues, so no token is lost.
 public struct Credentials: Sendable {
   package typealias Network = @Sendable () throws(HTTPError) -> any HTTPExchange
   package typealias Sleep = @Sendable (Duration) async throws -> Void
@@ -156,7 +156,7 @@ public struct Credentials: Sendable {
               last = token
               guard let expiresAt = token.expiresAt else { break }
               let left = Duration.seconds(expiresAt.secondsSince1970 - clock.now().secondsSince1970)
-              // Of a token that lives for less than twice the margin, half is used.
+              // Use half of a lifetime that is shorter than twice the margin.
               pause = max(.seconds(1), max(left - margin, left / 2))
             } catch CredentialsError.unavailable(let retryAfter) {
               pause = max(.seconds(1), retryAfter ?? .seconds(10))

@@ -2,7 +2,7 @@ import CredmgrPlatform
 import Synchronization
 
 /// Answers questions on threads that may block. Tasks that ask the same question while it is being answered share the
-/// answer. A cancelled task stops waiting; the answer goes to the others, and a refresh always ends.
+/// answer. A cancelled task stops waiting. The others still get the answer, and a refresh is never cut off.
 final class SharedAnswers<Question: Hashable & Sendable, Answer: Sendable>: Sendable {
   private typealias Waiting = CheckedContinuation<Answer, any Error>
 

@@ -69,7 +69,7 @@ package struct FormParameters: Sendable, Equatable, Redacted, ExpressibleByArray
 
   package mutating func remove(_ name: String) { pairs.removeAll { $0.name == name } }
 
-  /// The parameters without these, or `nil` if one of these is missing.
+  /// Returns the parameters without those in `own`; `nil` if one of them is missing.
   package func removing(_ own: FormParameters) -> FormParameters? {
     var rest = self
     for pair in own.pairs {

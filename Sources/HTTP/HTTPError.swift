@@ -8,7 +8,7 @@ package enum HTTPError: Error, Equatable, Sendable {
   case portUnavailable(port: UInt16)
   case receiverTimedOut
   case interrupted
-  case libraryMissing(String)  // libcurl could not be loaded.
+  case libraryMissing(String)  // Loading libcurl failed.
   case system(call: String, code: Int32)  // `errno`
 
   package enum InvalidURI: Error, Equatable, Sendable {

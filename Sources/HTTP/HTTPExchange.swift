@@ -17,7 +17,7 @@ package enum HTTPPart: Sendable {
   case body([UInt8])
 }
 
-/// A request body that is read while it is sent, so that it is never in memory as a whole.
+/// A request body that is read while it is sent, so a large body does not fill the memory.
 package protocol HTTPBodySource: AnyObject {
   var length: Int64 { get }
 

@@ -39,7 +39,7 @@ package struct HTTPFields: Sendable, Equatable, Redacted, Sequence, ExpressibleB
   /// Whether the name is a token (RFC 9110, sections 5.1 and 5.6.2).
   package static func isValid(name: String) -> Bool { !name.isEmpty && name.utf8.allSatisfy(Octet.isTokenCharacter) }
 
-  /// Whether the value is one field: without control characters except the tab (RFC 9110, section 5.5).
+  /// Whether the value has no control characters except the tab (RFC 9110, section 5.5).
   package static func isValid(value: String) -> Bool {
     value.utf8.allSatisfy { ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }
   }

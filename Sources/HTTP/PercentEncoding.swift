@@ -12,7 +12,7 @@ package enum PercentEncoding {
     return String(decoding: result, as: UTF8.self)
   }
 
-  /// The decoded text, or `nil` if a `%` has no two hexadecimal digits after it or the result is not UTF-8.
+  /// Returns the decoded text; `nil` if two hexadecimal digits do not follow a `%`, or the result is not UTF-8.
   package static func decode(_ text: some StringProtocol, plusAsSpace: Bool) -> String? {
     guard let bytes = bytes(decoding: Array(text.utf8), plusAsSpace: plusAsSpace, strict: true) else {
       return nil
@@ -20,7 +20,8 @@ package enum PercentEncoding {
     return String(validating: bytes, as: UTF8.self)
   }
 
-  /// The decoded bytes. A `%` without an escape stands for itself (URL Standard, 1.3), or returns `nil` if `strict`.
+  /// Returns the decoded bytes. A `%` without two digits stands for itself (URL Standard, 1.3); with `strict`, the
+  /// result is then `nil`.
   static func bytes(decoding text: [UInt8], plusAsSpace: Bool, strict: Bool) -> [UInt8]? {
     var result: [UInt8] = []
     result.reserveCapacity(text.count)
@@ -73,7 +74,7 @@ enum Octet {
     value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
   }
 
-  /// The text with ASCII letters in lower case: full Unicode mapping would turn a Kelvin sign into `k`.
+  /// Returns the text with ASCII letters in lower case. Full Unicode mapping would turn a Kelvin sign into `k`.
   static func lowerCase(_ text: some StringProtocol) -> String {
     String(
       decoding: text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)

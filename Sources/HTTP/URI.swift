@@ -1,8 +1,9 @@
-/// An absolute URI (RFC 3986), including `ncipapp:/path` and `urn:ietf:wg:oauth:2.0:oob` (RFC 8252, section 7.1). Its
-/// description leaves out query and fragment, which may be secret.
+/// An absolute URI (RFC 3986), including `ncipapp:/path` and `urn:ietf:wg:oauth:2.0:oob` (RFC 8252, section 7.1).
+///
+/// The description leaves out the query and the fragment, which may be secret.
 package struct URI: Hashable, Sendable, Redacted {
   package let scheme: String
-  /// The host in lower case, an IPv6 address in brackets; `nil` without `//`, and empty in `app://?a=b`.
+  /// The host in lower case, with brackets around an IPv6 address. `nil` without `//`; empty in `app://?a=b`.
   package let host: String?
   package let port: UInt16?
   package let path: String
@@ -50,14 +51,14 @@ extension URI {
     return "\(scheme)://\(host):\(port)"
   }
 
-  /// Whether the host is `localhost`, `[::1]` or an address in 127.0.0.0/8; names are not resolved.
+  /// Whether the host is `localhost`, `[::1]` or an address in 127.0.0.0/8. Does not resolve names.
   package var isLoopback: Bool {
     guard let host else { return false }
     if host == "localhost" || host == "[::1]" { return true }
     return host.hasPrefix("127.") && address != nil
   }
 
-  /// The four or sixteen bytes of an address; `nil` for a name.
+  /// The bytes of an IPv4 or IPv6 address; `nil` for a name.
   package var address: [UInt8]? { host.flatMap { URISyntax.address(Array($0.utf8)[...]) } }
 
   package var isSecure: Bool { scheme == "https" }
@@ -83,20 +84,20 @@ extension URI {
     URI(scheme: scheme, host: host, port: port, path: path, query: nil, fragment: nil)
   }
 
-  /// Returns the URI with another port, or without one for `nil`; a URI without a host does not change.
+  /// Returns the URI with another port; `nil` removes the port. A URI without a host does not change.
   package func replacing(port: UInt16?) -> URI {
     guard let host, !host.isEmpty else { return self }
     return URI(scheme: scheme, host: host, port: port, path: path, query: query, fragment: fragment)
   }
 
-  /// Returns the URI with another fragment; invalid characters are percent-encoded, and escapes stay escapes.
+  /// Returns the URI with another fragment. Percent-encodes invalid characters and keeps existing escapes.
   package func with(fragment: String?) -> URI {
     URI(
       scheme: scheme, host: host, port: port, path: path, query: query,
       fragment: fragment.map { URISyntax.escaping(Array($0.utf8)) })
   }
 
-  /// Resolves a reference (RFC 3986, section 5.2); returns `nil` if it is invalid or has dot segments.
+  /// Resolves a reference (RFC 3986, section 5.2). Returns `nil` if the reference is invalid or has dot segments.
   package func resolving(_ reference: String) -> URI? {
     if let whole = try? URI(parsing: reference) { return whole }
     guard let host, !reference.isEmpty else { return nil }
@@ -108,7 +109,7 @@ extension URI {
     case "?": text = authority + path + reference
     case "#": return nil
     default:
-      // RFC 3986, 4.2: a colon in the first segment would end a scheme.
+      // A colon in the first segment would make the text before it a scheme (RFC 3986, 4.2).
       guard !reference.prefix(while: { !"/?#".contains($0) }).contains(":") else { return nil }
       let folder = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[...$0]) } ?? "/"
       text = authority + folder + reference

@@ -1,6 +1,6 @@
 import CredmgrText
 
-/// The grammar of RFC 3986, appendix A, as far as ``URI`` accepts it.
+/// The part of the grammar in RFC 3986, appendix A, that ``URI`` accepts.
 enum URISyntax {
   static func parse(_ text: [UInt8]) throws(HTTPError.InvalidURI) -> URI {
     let colon = text.firstIndex(of: UInt8(ascii: ":"))
@@ -64,15 +64,16 @@ enum URISyntax {
     return (Octet.lowerCase(string(host)), try portNumber(port))
   }
 
-  /// The port number, or `nil` for an empty port, which means the default (RFC 3986, section 3.2.3).
+  /// Returns the port number; `nil` for an empty port, which means the default (RFC 3986, section 3.2.3).
   private static func portNumber(_ text: ArraySlice<UInt8>?) throws(HTTPError.InvalidURI) -> UInt16? {
     guard let text, !text.isEmpty else { return nil }
     guard text.allSatisfy(\.isDigit), let number = UInt16(string(text)), number > 0 else { throw .port }
     return number
   }
 
-  /// Whether the host is a name of letters, digits, `-` and `_`. A name must not end in a number: resolvers read
-  /// `127.1` and `0x7f000001` as addresses, but text comparisons do not.
+  /// Whether the host is a name of letters, digits, `-` and `_`.
+  ///
+  /// A name must not end in a number, because resolvers read `127.1` and `0x7f000001` as addresses.
   private static func isName(_ host: ArraySlice<UInt8>) -> Bool {
     var labels = host.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     if labels.last?.isEmpty ?? true { labels.removeLast() }
@@ -96,7 +97,8 @@ enum URISyntax {
     return numbers.count == 4 && bytes.count == 4 ? bytes : nil
   }
 
-  /// The bytes of an IPv6 address without a zone (RFC 3986, 3.2.2), whose last two groups may be IPv4; or `nil`.
+  /// Returns the bytes of an IPv6 address without a zone (RFC 3986, 3.2.2); `nil` if the text is not one. The last two
+  /// groups may be an IPv4 address.
   private static func ipv6(_ text: ArraySlice<UInt8>) -> [UInt8]? {
     let colon = UInt8(ascii: ":")
     guard let gap = text.indices.dropLast().first(where: { text[$0] == colon && text[$0 + 1] == colon }) else {
@@ -127,7 +129,7 @@ enum URISyntax {
     Octet.isUnreserved(byte) || Octet.isOne(of: "!$&'()*+,;=:@/%", byte)
   }
 
-  /// Whether RFC 3986 allows the byte in a query or a fragment, or browsers put it there.
+  /// Whether a query or a fragment may contain the byte, according to RFC 3986 or in browsers.
   static func isQueryCharacter(_ byte: UInt8) -> Bool { isPathCharacter(byte) || Octet.isOne(of: "?[]{}|^`", byte) }
 
   static func check(_ text: ArraySlice<UInt8>, allowing isAllowed: (UInt8) -> Bool) throws(HTTPError.InvalidURI) {
@@ -141,7 +143,7 @@ enum URISyntax {
     }
   }
 
-  /// Escapes any text for a fragment; existing escapes stay.
+  /// Escapes a text for a fragment. Keeps existing escapes.
   static func escaping(_ text: [UInt8]) -> String {
     var result: [UInt8] = []
     for (index, byte) in text.enumerated() {
@@ -158,7 +160,7 @@ enum URISyntax {
     return string(result[...])
   }
 
-  /// The part of an invalid URI that an error may show: without text after `?` or `#` and before `@`.
+  /// Returns the part of an invalid URI that an error may show: nothing after `?` or `#`, and nothing before `@`.
   static func withoutSecrets(_ text: String) -> String {
     let shown = text.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
     guard let sign = shown.lastIndex(of: UInt8(ascii: "@")) else { return string(Array(shown)[...]) }

@@ -55,7 +55,7 @@ struct Simulation {
 
   static func isOurs(_ bytes: [UInt8]) -> Bool { bytes.starts(with: mark.utf8) }
 
-  // MARK: What is known
+  // MARK: Lookup
 
   var isOAuth1: Bool { descriptor.grants.first == .oauth1 }
 
@@ -118,7 +118,7 @@ struct Simulation {
     answer.set(.accessToken, .string(token))
     answer.set(.tokenType, .string(tokenType))
     setExpiry(.expiresIn, .expiresAt, to: lifetime, in: &answer)
-    // If the access token refreshes itself, there is no other.
+    // If the access token also refreshes, the answer has no other refresh token.
     if withRefreshToken || rules.refreshesWithAccessToken {
       let refreshToken = rules.refreshesWithAccessToken ? token : randomText("refresh-")
       let lifetime = Self.refreshTokenLifetime

@@ -24,7 +24,7 @@ final class TerminalUser: User {
   private let waiting: WaitingPrograms?
   /// How long the login waits; `nil` if there is a terminal or a program that says so.
   private let patience: Duration?
-  /// Whether the login ends if the browser fails and nobody can read the address.
+  /// Whether the login ends if the browser fails and no user can read the address.
   private let needsReader: Bool
   private(set) var isUnread = false
 

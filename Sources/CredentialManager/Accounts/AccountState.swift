@@ -38,7 +38,7 @@ package enum AccountState: Sendable, Equatable {
 
   /// Computes the state. `note` is the account's `pending` record. `answerWaits` says whether a saved answer will
   /// replace the token, `refreshes` whether the descriptor has a refresh endpoint, and `isHeld` whether a login holds
-  /// the account, so nobody else can refresh it.
+  /// the account, so no other process can refresh it.
   init(
     _ credential: Credential, note: ExchangeNote? = nil, answerWaits: Bool = false, refreshes: Bool = true,
     isHeld: Bool = false, isLoggingIn: @autoclosure () -> Bool = false, for wish: RefreshPolicy = RefreshPolicy(),

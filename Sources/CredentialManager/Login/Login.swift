@@ -229,7 +229,7 @@ private struct Login {
     let other = try accounts.accounts(of: provider).first { other in
       other.name != name && (found.map(other.isPerson) ?? false)
     }
-    // If the provider names no user, there is nothing to compare, and losing the token would be worse.
+    // If the provider names no user, accept the token, because losing it would be worse than an unverified user.
     if let expected, found.map({ $0 != expected }) ?? (fault == .unnameable) {
       throw .identityMismatch(
         provider: provider, account: name, expected: expected, found: found, other: other?.name)

@@ -75,7 +75,7 @@ struct LoginSession {
     return .done(credential, unreadable: unreadable)
   }
 
-  // MARK: The person
+  // MARK: The user
 
   func isCancelled() -> Bool {
     user.poll()

@@ -90,7 +90,7 @@ struct OtherProviders {
     Self.serverKinds.map(client.server) + [client.issuer.flatMap { try? URI(parsing: $0) }]
   }
 
-  // MARK: What is unusual
+  // MARK: Unusual places
 
   /// Returns the parts of a descriptor that require consent because they involve another provider's server or
   /// application. Leaves out those in `agreed`.

@@ -24,7 +24,7 @@ extension AgreedPlaces {
   /// With all values but secrets and fields of answers.
   init(of client: Client) {
     let descriptor = client.descriptor
-    // The default of a variable stands in the descriptor, whatever that calls it.
+    // The default of a variable is text of the descriptor, so it is never secret.
     let hidden = descriptor.variables.filter { $0.isSecret && client.variables[$0.name] != $0.defaultValue }
     let kept = descriptor.endpoints.values.flatMap(\.response.keep).map(\.name)
     self.init(client, hiding: Set(kept + hidden.map(\.name)))

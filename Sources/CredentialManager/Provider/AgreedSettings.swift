@@ -5,8 +5,8 @@ import CredmgrText
 import CredmgrYAML
 
 extension Client {
-  /// The settings that protect a login and its secrets, by descriptor key. Each value includes all stronger values, so
-  /// a stronger descriptor's set is a subset of a weaker one's.
+  /// The settings that protect a login and its secrets, by descriptor key. Each list has the
+  /// setting and all stronger ones, so a descriptor is weaker if its list has more values.
   var settings: [String: [String]] {
     func rule(_ isRequired: Bool) -> [String] { isRequired ? ["required"] : ["required", "optional"] }
     let page = descriptor.endpoints[.authorization]

@@ -174,7 +174,7 @@ extension CredentialSource {
     do throws(OAuthError) {
       return try client.revocationRequests(credential, nonce: nonce)
     } catch .clientSecretMissing {
-      // The provider (GitHub) does not let public clients revoke, so there is no request to send.
+      // The provider (GitHub) does not let public clients revoke, so credmgr sends no request.
       return []
     } catch {
       throw .oauth(error, provider: client.descriptor.identifier)

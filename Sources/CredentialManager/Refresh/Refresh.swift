@@ -231,7 +231,7 @@ extension CredentialSource {
     return try commit(kept.credential, of: account, locked.resume())
   }
 
-  /// Moves the saved answers beside the vault into it. An answer to a login goes into the login's note, because the
+  /// Moves the saved answers next to the vault into it. An answer to a login goes into the login's note, because the
   /// account is not known without the user or the provider.
   func takeAnswersIn(_ accounts: Accounts) throws(CredentialError) {
     for account in try accounts.accounts(of: nil) where accounts.answer(of: account) != nil {

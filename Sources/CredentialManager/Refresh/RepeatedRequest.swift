@@ -6,8 +6,9 @@ import CredmgrText
 extension CredentialSource {
   /// Rejects the account's token if the process already got it for the same server, because the server must have
   /// refused it. client-go reruns an exec credential plugin after a 401 without saying so
-  /// (`plugin/pkg/client/auth/exec`). A server that refuses everything must not cause endless refreshes, so after the
-  /// first token of a process, only tokens that are at least a minute old count.
+  /// (`plugin/pkg/client/auth/exec`). After the first
+  /// token of a process, only tokens that are at least a minute old count. Otherwise a server that refuses every
+  /// token would cause endless refreshes.
   package func rejectIfRepeated(
     _ account: Account, process: ProcessIdentity?, server: String
   ) throws(CredentialError) -> Bool {

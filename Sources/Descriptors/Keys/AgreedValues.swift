@@ -1,8 +1,8 @@
 import CredmgrYAML
 
 extension Descriptor {
-  /// The values of all keys that need consent when they change, by their keys from the outside in, joined by dots.
-  /// What has the value that it has without the key is left out.
+  /// The values of all keys that need consent when they change, by their path: the keys from the outside in, joined by
+  /// dots. Leaves out values that equal the default.
   package var agreedValues: [String: String] {
     var values: [String: String] = [:]
     Self.keys.write(self).note(in: &values, at: "", Self.keys.notation.shape)

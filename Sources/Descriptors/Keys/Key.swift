@@ -61,7 +61,7 @@ struct KeyDescription: Sendable {
   let shape: Shape
   var ownType: String?  // The type in the reference, in Markdown, instead of the shape's own word.
   var ownStandard: String?  // The default in the reference, in Markdown, instead of the value without the key.
-  var specification: String?  // The source of that default; `nil` for our own.
+  var specification: String?  // The source of that default; `nil` for credmgr's own.
   var change = ChangeRule.needsConsent
   var meaning = ""
   var neededBy = ""

@@ -1,16 +1,16 @@
 import CredmgrText
 
-/// Sockets that listen on loopback, and the clients that came to them: one request of each, and one answer.
+/// Sockets that listen on loopback, and their clients. Each client sends one request and gets one answer.
 struct LoopbackClients: ~Copyable {
   private let listeners: [Int32]
   private var connections: [LoopbackConnection] = []
-  private let limit: Int  // How many clients are served at once; the oldest goes when there is one more.
+  private let limit: Int  // The most clients at the same time. One more client closes the oldest connection.
   private let requestLimit: Int
-  private var asking: Int32?  // The socket of the request that is answered later.
+  private var asking: Int32?  // The socket of the request that `answer` will answer.
 
   struct Reply {
-    var bytes: [UInt8]?  // Head and body; `nil`: the connection is closed without an answer.
-    var delay = Duration.zero  // How long until it goes out.
+    var bytes: [UInt8]?  // Head and body; `nil` closes the connection without an answer.
+    var delay = Duration.zero  // The time before the answer is sent.
   }
 
   init(listeners: [Int32], limit: Int, requestLimit: Int = LoopbackRequest.limit) {
@@ -24,8 +24,8 @@ struct LoopbackClients: ~Copyable {
     for listener in listeners { LoopbackSocket.close(listener) }
   }
 
-  /// Goes on with all who can; returns whether there is something on `input`. `reply` is called for each whole request;
-  /// with `nil`, this returns, and `answer` is called later.
+  /// Serves all clients that are ready, and returns whether `input` is ready. Calls `reply` for each complete request.
+  /// If that returns `nil`, this method returns, and the caller answers the request later with `answer`.
   mutating func wait(
     atMost time: Duration, alsoFor input: Int32? = nil, reply: (LoopbackRequest, LoopbackPeer) -> Reply?
   ) throws(HTTPError) -> Bool {
@@ -47,7 +47,7 @@ struct LoopbackClients: ~Copyable {
     return input != nil && ready[ready.count - 1]
   }
 
-  /// Answers the request that is answered later, if there is one; the last answer is sent before this returns.
+  /// Answers the request for which `reply` returned `nil`. Before this returns, it sends a last answer completely.
   mutating func answer(_ bytes: [UInt8], isLast: Bool) {
     defer { asking = nil }
     guard let asking, let index = connections.firstIndex(where: { $0.socket == asking }) else { return }
@@ -61,7 +61,7 @@ struct LoopbackClients: ~Copyable {
     connections.append(LoopbackConnection(socket: socket, now: Duration.sinceBoot(), requestLimit: requestLimit))
   }
 
-  /// Goes on with one connection; returns whether its request is answered later, and nobody else is served now.
+  /// Serves one connection. Returns whether its request will be answered later, so that no other client is served now.
   private mutating func serve(_ index: Int, _ reply: (LoopbackRequest, LoopbackPeer) -> Reply?) -> Bool {
     switch connections[index].advance() {
     case .goOn: break

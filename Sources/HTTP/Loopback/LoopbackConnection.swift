@@ -1,12 +1,12 @@
 import CredmgrText
 
-/// One client of the loopback receiver: one request, one answer, and the end.
+/// One client of the loopback receiver, which sends one request and gets one answer.
 struct LoopbackConnection {
   enum State: Equatable {
     case reading
     case waiting(until: Duration)
     case answering
-    case ending  // All is sent. A socket that is closed with unread bytes takes the answer away from the client.
+    case ending  // The answer is sent. Closing now, with unread bytes, would discard the answer.
   }
 
   enum Step: Equatable {
@@ -22,7 +22,7 @@ struct LoopbackConnection {
   private var output: ArraySlice<UInt8> = []
   private let requestLimit: Int
 
-  /// For a request, from the connection to its last byte; a browser on the same machine needs milliseconds.
+  /// The time for a whole request. A browser on the same machine needs milliseconds.
   static let requestTime = Duration.seconds(5)
   private static let sendingTime = Duration.seconds(2)
 
@@ -32,7 +32,7 @@ struct LoopbackConnection {
     deadline = now + Self.requestTime
   }
 
-  /// Whether its time is over. A client that has sent a part of a request is told so.
+  /// Whether the client took too long. A client that sent a part of a request gets an answer that says so.
   mutating func isExpired(_ now: Duration) -> Bool {
     if now < deadline { return false }
     guard state == .reading, !input.isEmpty else { return true }
@@ -85,7 +85,7 @@ struct LoopbackConnection {
     }
   }
 
-  /// Sends the rest of the answer, within its time, and closes. The request must have been read to its end.
+  /// Sends the rest of the answer within the time limit, and closes. The request must have been read completely.
   consuming func finish() {
     while state == .answering {
       let rest = deadline - Duration.sinceBoot()

@@ -1,6 +1,6 @@
 import Glibc
 
-/// The program at the other end of a connection on loopback, as far as the machine says whose it is.
+/// The program at the other end of a loopback connection, and the user who runs it, if the machine lists that.
 struct LoopbackPeer {
   let socket: Int32
 
@@ -8,7 +8,7 @@ struct LoopbackPeer {
     case own
     case root
     case other(user: UInt32)
-    case gone  // The program has closed its end, so nobody waits for an answer.
+    case gone  // The program has closed its end, so no program waits for an answer.
     case unknown  // The machine does not list the program (WSL, some containers).
   }
 
@@ -16,39 +16,39 @@ struct LoopbackPeer {
     guard let ours = unsafe SocketAddress(getsockname, socket), let theirs = unsafe SocketAddress(getpeername, socket)
     else { return .gone }
     var owner = Owner.unknown
-    // While connections come and go, a line may be missing; who has gone between two lines is found by the next look.
+    // A connection that opens or closes during the read may hide a line. So read the table up to three times.
     for _ in 0..<3 {
-      // The kernel takes long for each table. Most peers are in the first.
+      // Reading a table is slow, and most peers are in the first one.
       owner = Self.owner(of: theirs, to: ours, in: ["/proc/net/tcp", "/proc/net/tcp6"].lazy.map(Self.read))
       if case .other = owner { break }
     }
     guard case .other(let user) = owner else { return owner }
     if user == geteuid() { return .own }
-    // A user namespace shows all users of the machine that it does not know as one.
+    // A user namespace shows all users that it does not map as the same user.
     return user == 0 ? .root : Self.isKnown(user, in: Self.read("/proc/self/uid_map")) ? owner : .unknown
   }
 
-  /// The owner of the connection by the lines of proc_net(5), without a look at who we are.
+  /// Returns the owner of the connection from the lines of proc_net(5).
   static func owner(of theirs: SocketAddress, to ours: SocketAddress, in tables: some Sequence<[UInt8]>) -> Owner {
     var (isListed, isConnected) = (false, false)
     for line in tables.lazy.flatMap({ $0.split(separator: UInt8(ascii: "\n")) }) {
       let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 10)
       guard fields.count > 9 else { continue }
       if ours.isWritten(as: fields[1]) {
-        // Our listener, or our end of a connection; state 1 is ESTABLISHED.
+        // This is our listener, or our end of a connection. State 1 is ESTABLISHED.
         isListed = true
         isConnected = isConnected || (theirs.isWritten(as: fields[2]) && fields[3].elementsEqual("01".utf8))
       }
       guard theirs.isWritten(as: fields[1]), ours.isWritten(as: fields[2]),
         let user = UInt32(String(decoding: fields[7], as: UTF8.self))
       else { continue }
-      // A socket that its program has closed has no inode any more, and seems to be root's.
+      // A socket that its program has closed has inode 0 and shows root as its owner.
       return fields[9].elementsEqual("0".utf8) ? .gone : .other(user: user)
     }
     return isListed && !isConnected ? .gone : .unknown
   }
 
-  /// Whether a user namespace (user_namespaces(7)) knows the user; without a readable map, it does.
+  /// Whether the user namespace maps the user (user_namespaces(7)); `true` if the map cannot be read.
   static func isKnown(_ user: UInt32, in map: [UInt8]) -> Bool {
     let ranges = map.split(separator: UInt8(ascii: "\n")).map { line in
       line.split(separator: UInt8(ascii: " ")).compactMap { UInt64(String(decoding: $0, as: UTF8.self)) }
@@ -56,7 +56,7 @@ struct LoopbackPeer {
     return ranges.isEmpty || ranges.contains { $0.count == 3 && ($0[0]..<($0[0] + $0[2])).contains(UInt64(user)) }
   }
 
-  /// The whole of a file of the kernel; empty if it cannot be read.
+  /// Returns the content of a kernel file; empty if it cannot be read.
   private static func read(_ path: String) -> [UInt8] {
     let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return [] }
@@ -67,16 +67,16 @@ struct LoopbackPeer {
   }
 }
 
-/// An address of loopback and a port, in the forms in which the kernel's tables have them.
+/// A loopback address and a port, in the forms of the kernel's tables.
 struct SocketAddress {
   let port: UInt16
   private let forms: [[UInt8]]
 
-  /// - Parameter bytes: 4 or 16, in the order of the network.
+  /// - Parameter bytes: the 4 or 16 bytes of the address in network order.
   init(_ bytes: [UInt8], port: UInt16) {
     self.port = port
     let mapped = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]
-    // A program may reach an address of IPv4 by a socket of IPv6.
+    // A program may use an IPv6 socket to reach an IPv4 address.
     let all = bytes.count == 4 ? [bytes, mapped + bytes] : [bytes]
     forms = all.map { Array((Self.words($0) + ":" + Self.hexadecimal(UInt32(port), digits: 4)).utf8) }
   }
@@ -89,7 +89,7 @@ struct SocketAddress {
       return unsafe ask(socket, base.assumingMemoryBound(to: sockaddr.self), &length)
     }
     guard code == 0 else { return nil }
-    // The port is at the same place in the structures of both families.
+    // The structures of both families have the port at the same offset.
     let port = UInt16(bigEndian: address.sin6_port)
     let bytes = unsafe withUnsafeBytes(of: &address) { unsafe Array($0) }
     switch Int32(address.sin6_family) {
@@ -101,7 +101,7 @@ struct SocketAddress {
 
   func isWritten(as field: ArraySlice<UInt8>) -> Bool { forms.contains { $0.elementsEqual(field) } }
 
-  /// Each four bytes are written as a number of this machine.
+  /// Returns the bytes as the kernel writes them: each four as one number in the byte order of this machine.
   private static func words(_ bytes: [UInt8]) -> String {
     stride(from: 0, to: bytes.count, by: 4).map { start in
       let word = bytes[start..<(start + 4)].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }

@@ -1,38 +1,41 @@
 import CredmgrText
 
-/// Waits on a loopback address for the redirect that ends an authorization (RFC 8252, section 7.3). A request that does
-/// not fit gets a status of the 400s, and changes nothing.
+/// Waits on a loopback address for the redirect that ends an authorization (RFC 8252, section 7.3).
+///
+/// A request that does not belong to the login gets a 4xx status and changes nothing.
 package struct LoopbackReceiver: ~Copyable {
-  /// The raw values stand in the redirect URI.
+  /// The raw values are hosts of redirect URIs.
   package enum Interface: String, Sendable {
     case ipv4 = "127.0.0.1"
     case ipv6 = "[::1]"
-    case localhost  // Both addresses, as far as the machine has them.
+    case localhost  // The IPv4 and the IPv6 address, if the machine has both.
   }
 
   package enum Received: Sendable, Equatable {
-    /// With a request: its parameters, without those of the redirect's own query. It wants a reply.
+    /// The parameters of the redirect, without those of the redirect URI's own query. The request needs a reply.
     case callback(FormParameters)
-    /// The same, with what came in the query although the answer comes in the fragment. It can only be an error.
+    /// Parameters of a query, although the answer should come in the fragment. They can only be an error.
     case besideFragment(FormParameters)
-    case intruder(user: UInt32)  // A program of another user came to an address of the login, and was refused.
-    case reopened  // The person's browser opened the login page a second time, and was refused.
-    case taken  // The login page was opened a second time, and who opened it first is not known.
-    case line(String)  // With a line on the other descriptor, without its end and the blanks around it; never empty.
+    case intruder(user: UInt32)  // A program of another user requested an address of the login, and was refused.
+    case reopened  // The user's browser opened the login page a second time, and was refused.
+    case taken  // The login page was opened a second time, and the first program is unknown.
+    case line(String)  // A line from the other file descriptor, without blanks around it; never empty.
   }
 
   package let port: UInt16
   private var endpoint: LoopbackEndpoint
-  /// Where the browser is led to, and who was led there.
+  /// The page to which the browser is redirected, and the owner of the program that requested it first.
   private var lead: (location: String, opener: LoopbackPeer.Owner?)?
   private var clients: LoopbackClients
   private var line: [UInt8] = []
 
-  static let connectionLimit = 16  // How many clients are served at once; the oldest goes when there is one more.
+  static let connectionLimit = 16  // One more client closes the oldest connection.
 
-  /// Listens at once: what comes before ``receive(within:alsoReading:isCancelled:)`` waits.
-  /// `path` is that of the redirect URI as written; the parameters of its query, if it has one, must come back.
-  /// With `relay`, a request without parameters gets a page that posts the fragment to us, and this value with it.
+  /// Listens immediately. Earlier requests wait for ``receive(within:alsoReading:isCancelled:)``.
+  ///
+  /// - Parameters:
+  ///   - path: the path of the redirect URI as written. A redirect must repeat the parameters of its query.
+  ///   - relay: the value that a page posts together with the fragment. A request without parameters gets that page.
   package init(interface: Interface, port: UInt16?, path: String, relay: String? = nil) throws(HTTPError) {
     let listeners: [Int32]
     (listeners, self.port) = try Self.listen(interface, port)
@@ -40,9 +43,14 @@ package struct LoopbackReceiver: ~Copyable {
     endpoint = LoopbackEndpoint(host: interface.rawValue, port: self.port, path: path, relay: relay)
   }
 
-  /// Leads one browser to the page at `uri`; returns the address that leads it. All users of a machine can read a
-  /// browser's arguments, but only the first program of ours gets the page's address. `name` must be a new random one.
-  /// With `needsOrigin`, a form that does not say where it is from is no answer.
+  /// Redirects one browser to the page at `uri`, and returns the local address to open.
+  ///
+  /// All users of a machine can read a browser's arguments, so only the first program of this user gets the page's
+  /// address.
+  ///
+  /// - Parameters:
+  ///   - name: a new random name for the local address.
+  ///   - needsOrigin: whether to refuse a form without an `Origin` field.
   package mutating func lead(to uri: URI, name: String, needsOrigin: Bool) -> String {
     let path = "/start/" + name
     (endpoint.provider, endpoint.start, endpoint.needsOrigin) = (uri.origin, path, needsOrigin)
@@ -68,15 +76,16 @@ package struct LoopbackReceiver: ~Copyable {
         return (sockets, chosen)
       } catch {
         for socket in sockets { LoopbackSocket.close(socket) }
-        // The free port of one address is taken on the other: another program would get half of the requests there.
+        // Another program uses this port on the other address, and would get some of the requests.
         if port == nil, !sockets.isEmpty, attempts > 0 { continue }
         throw error
       }
     }
   }
 
-  /// Waits for a redirect. May be called again, and goes on where it was.
-  /// On `descriptor` the person may paste the redirect URI instead. Its end is no reason to stop.
+  /// Waits for a redirect. A further call continues the wait.
+  ///
+  /// The user may paste the redirect URI on `descriptor` instead. The wait continues when that input ends.
   package mutating func receive(
     within time: Duration, alsoReading descriptor: Int32? = nil, isCancelled: () -> Bool = { false }
   ) throws(HTTPError) -> Received {
@@ -127,18 +136,18 @@ package struct LoopbackReceiver: ~Copyable {
     }
   }
 
-  /// Answers the request that was received last. The whole page of an awaited one is sent before this returns.
+  /// Answers the last request. If it was the awaited one, sends the whole page before returning.
   package mutating func reply(_ page: Page, isAwaited: Bool) {
     clients.answer(PageDocument.response(status: isAwaited ? 200 : 400, page), isLast: isAwaited)
   }
 
-  /// False at the end of the input; what stands there without an end of line counts as a line.
+  /// Reads from the input, and returns whether more can follow. The last line may lack a line end.
   private mutating func readLine(_ input: Int32) -> Bool {
     switch LoopbackSocket.read(input) {
     case .nothing: return true
     case .bytes(let bytes):
       line += bytes
-      // No URL is that long. It goes, and its end will be no URL either.
+      // No URL is that long, so skip the line.
       if line.count > LoopbackRequest.limit { line = [] }
       return true
     case .end:

@@ -1,6 +1,6 @@
 import CredmgrText
 
-/// Taken apart strictly (RFC 9112): whoever is not a browser that was sent here need not be understood.
+/// A request to the loopback receiver. Parses strictly (RFC 9112), because only browsers send valid requests here.
 struct LoopbackRequest: Equatable {
   var method: String
   var target: String
@@ -12,7 +12,7 @@ struct LoopbackRequest: Equatable {
   enum Progress: Equatable {
     case incomplete
     case complete(LoopbackRequest)
-    case refused(Int)  // It will never be a request; the status to answer with.
+    case refused(Int)  // The bytes are not a request; the value is the status of the answer.
   }
 
   static func parse(_ bytes: [UInt8], limit: Int = limit) -> Progress {
@@ -20,7 +20,7 @@ struct LoopbackRequest: Equatable {
       return bytes.count > limit ? .refused(431) : .incomplete
     }
     if end > limit { return .refused(431) }
-    // Ends of line other than CR LF stay in the lines, and are refused there.
+    // A line end other than CR LF stays in its line, which is refused later.
     var lines = bytes[..<end].ranges(between: "\r\n".utf8).map { bytes[$0] }
     let words = lines.removeFirst().split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
     guard words.count == 3, words[0].allSatisfy(Octet.isTokenCharacter), !words[0].isEmpty,
@@ -61,24 +61,24 @@ struct LoopbackRequest: Equatable {
 
   private static func string(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
 
-  /// A browser that is too old does not send the field.
+  /// Whether the field has one of the values, or is missing. Old browsers do not send the field.
   fileprivate func sends(_ name: String, only values: [String]) -> Bool {
     fields.values(name).allSatisfy(values.contains)
   }
 }
 
 struct LoopbackEndpoint {
-  /// `127.0.0.1:8080`: what the `Host` field must say, so that no page of another name reaches us (DNS rebinding). The
-  /// first is how a browser writes it.
+  /// The allowed values of the `Host` field, such as `127.0.0.1:8080`, which prevent DNS rebinding. Browsers use the
+  /// first one.
   let authorities: [String]
   let path: String
   let own: FormParameters
-  /// The value that the relay page posts beside the fragment; `nil` if the answer comes in a query or a form.
+  /// The value that the relay page posts with the fragment; `nil` if the answer comes in a query or a form.
   let relay: String?
-  /// Where the person consents, as an `Origin` field has it; a form from elsewhere is not the provider's.
+  /// The origin of the provider's login page. A form from another origin is refused.
   var provider: String?
-  var needsOrigin = false  // Whether a form has to say where it is from: nothing in it ties it to the login.
-  var start: String?  // Where the browser is led to the provider's page.
+  var needsOrigin = false  // Whether a form needs an `Origin` field, because nothing else in it belongs to the login.
+  var start: String?  // The local path that redirects the browser to the provider's page.
 
   init(host: String, port: UInt16, path: String, relay: String? = nil, provider: String? = nil) {
     authorities = (port == 80 ? [host] : []) + ["\(host):\(port)"]
@@ -108,7 +108,7 @@ struct LoopbackEndpoint {
     let query = FormParameters(decoding: parts.count > 1 ? String(parts[1]) : "")
     switch request.method {
     case "GET":
-      // A page sends its origin with a request that it makes itself; a redirect has none.
+      // A request that a page makes has the page's origin. A redirect has none.
       let isOurs = provider == nil || request.fields.values("Origin").allSatisfy { $0 == provider }
       return isOurs && isNavigation(request) ? answer(query: query) : .refusal(403)
     case "POST": return relay.map { answer(relayed: request, $0) } ?? answer(posted: request, query)
@@ -125,7 +125,7 @@ struct LoopbackEndpoint {
   /// A form that the provider's page sends (OAuth 2.0 Form Post Response Mode).
   private func answer(posted request: LoopbackRequest, _ query: FormParameters) -> Answer {
     guard isNavigation(request) else { return .refusal(403) }
-    // A page that keeps its origin to itself sends `null`, and any page can do so.
+    // A page can hide its origin and send `null`, so `null` proves nothing.
     let origins = request.fields.values("Origin").filter { needsOrigin || $0 != "null" }
     if let provider, !origins.allSatisfy({ $0 == provider }) || (needsOrigin && origins.isEmpty) {
       return .refusal(403)
@@ -133,7 +133,7 @@ struct LoopbackEndpoint {
     return query.removing(own) == nil ? .refusal(404) : answer(form: request)
   }
 
-  /// Reads the post of the relay page. A program that acts as a browser sends the origin, but no Fetch Metadata.
+  /// Reads the post of the relay page. Accepts a program that sends `Origin` but no Fetch Metadata.
   private func answer(relayed request: LoopbackRequest, _ relay: String) -> Answer {
     guard request.fields.values("Origin") == ["http://\(authorities[0])"],
       request.sends("Sec-Fetch-Site", only: ["same-origin"]),
@@ -150,7 +150,7 @@ struct LoopbackEndpoint {
     return body.isEmpty ? .refusal(400) : .parameters(body)
   }
 
-  /// Whether the person's browser goes to the address: no image, frame or script of a page (Fetch Metadata).
+  /// Whether the user opened the address in a browser, as opposed to a page loading an image, frame or script.
   private func isNavigation(_ request: LoopbackRequest) -> Bool {
     request.sends("Sec-Fetch-Mode", only: ["navigate"]) && request.sends("Sec-Fetch-Dest", only: ["document"])
   }

@@ -1,17 +1,17 @@
-/// An HTTP server on 127.0.0.1, for one thread (RFC 9112): each connection carries one request and one answer.
+/// An HTTP server on 127.0.0.1 with one thread (RFC 9112). Each connection carries one request and one answer.
 package struct LoopbackServer: ~Copyable {
   package let port: UInt16
   private var clients: LoopbackClients
 
   package struct Answer: Sendable, Equatable {
     package var response: HTTPResponse
-    package var delay = Duration.zero  // How long to wait before; others are served meanwhile.
+    package var delay = Duration.zero  // The time before the answer is sent. Other clients do not wait.
     package var isDropped = false
 
     package init(_ response: HTTPResponse) { self.response = response }
   }
 
-  /// Listens at once: what comes before ``serve(isCancelled:answer:)`` waits.
+  /// Listens immediately. Earlier requests wait for ``serve(isCancelled:answer:)``.
   package init(port: UInt16?) throws(HTTPError) {
     guard let (listener, port) = try LoopbackSocket.listen(.ipv4, port: port ?? 0) else {
       throw .portUnavailable(port: port ?? 0)
@@ -20,7 +20,7 @@ package struct LoopbackServer: ~Copyable {
     clients = LoopbackClients(listeners: [listener], limit: 256, requestLimit: 16 << 20)
   }
 
-  /// A request that is none, or goes to no host, is answered with a status of the 400s.
+  /// Serves requests until cancelled. A malformed request, or one without a host, gets a 4xx status.
   package mutating func serve(isCancelled: () -> Bool, answer: (HTTPRequest) -> Answer) throws(HTTPError) {
     while !isCancelled() {
       _ = try clients.wait(atMost: .milliseconds(200)) { received, _ in
@@ -37,7 +37,7 @@ package struct LoopbackServer: ~Copyable {
 }
 
 extension HTTPResponse {
-  /// The response as it goes over the wire (RFC 9112), the last one of its connection.
+  /// Returns the bytes of the response (RFC 9112), which is the last one of its connection.
   func bytes(withBody: Bool = true) -> [UInt8] {
     var lines = "HTTP/1.1 \(status) \(Self.phrase(status))\r\n"
     for field in fields { lines += "\(field.name): \(field.value)\r\n" }

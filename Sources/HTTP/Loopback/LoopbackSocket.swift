@@ -2,14 +2,14 @@ import CredmgrCPOSIX
 import Glibc
 import CredmgrText
 
-/// Stream sockets that do not block, on loopback addresses only.
+/// Non-blocking stream sockets on loopback addresses.
 enum LoopbackSocket {
   enum Family: Equatable {
     case ipv4
     case ipv6
   }
 
-  /// Listens on the loopback address; nil if the machine has no such address. Port 0 is any free one.
+  /// Listens on the loopback address. Returns `nil` if the machine has no such address. Port 0 means any free port.
   static func listen(_ family: Family, port: UInt16) throws(HTTPError) -> (socket: Int32, port: UInt16)? {
     let socket = Glibc.socket(
       family == .ipv4 ? AF_INET : AF_INET6,
@@ -18,7 +18,7 @@ enum LoopbackSocket {
       if errno == EAFNOSUPPORT { return nil }
       throw .system(call: "socket", code: errno)
     }
-    // What an earlier login left in TIME_WAIT does not count. On Linux this does not let two programs listen at once.
+    // Allows the port although an earlier login left it in TIME_WAIT. On Linux, two programs still cannot share it.
     enable(SO_REUSEADDR, level: SOL_SOCKET, of: socket)
     if family == .ipv6 { enable(IPV6_V6ONLY, level: Int32(IPPROTO_IPV6), of: socket) }
     if bind(socket, family, port: port) != 0 || Glibc.listen(socket, 64) != 0 {
@@ -63,11 +63,11 @@ enum LoopbackSocket {
     return unsafe Glibc.bind(socket, base.assumingMemoryBound(to: sockaddr.self), socklen_t(address.count))
   }
 
-  /// The next client; nil if there is none, or if it went away.
+  /// Returns the next client; `nil` if none is waiting, or if the client disconnected.
   static func accept(_ listener: Int32) -> Int32? {
     let socket = Glibc.accept(listener, nil, nil)
     if socket < 0 { return nil }
-    // accept4(2) is not among what Swift sees of the C library; nobody starts a program between these calls.
+    // Swift does not import accept4(2). No other thread starts a program between these calls.
     if fcntl(socket, F_SETFD, FD_CLOEXEC) != 0 || credmgr_set_nonblocking(socket) != 0 {
       close(socket)
       return nil
@@ -77,8 +77,8 @@ enum LoopbackSocket {
 
   enum Reading: Equatable {
     case bytes([UInt8])
-    case nothing  // Nothing is there now.
-    case end  // The other side has ended, or the connection is broken.
+    case nothing  // No bytes are available now.
+    case end  // The other side has closed the connection, or it is broken.
   }
 
   static func read(_ descriptor: Int32) -> Reading {
@@ -106,7 +106,7 @@ enum LoopbackSocket {
     let forWriting: Bool
   }
 
-  /// Whether each of the descriptors is ready; waits until one is, the time has passed, or a signal comes.
+  /// Returns whether each descriptor is ready. Waits until one is, the time has passed, or a signal comes.
   static func wait(_ watches: [Watch], atMost time: Duration) throws(HTTPError) -> [Bool] {
     var entries = watches.map { pollfd(fd: $0.descriptor, events: Int16($0.forWriting ? POLLOUT : POLLIN), revents: 0) }
     let count = unsafe poll(&entries, nfds_t(entries.count), max(.zero, time).millisecondsRoundedUp)

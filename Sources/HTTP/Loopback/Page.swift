@@ -1,17 +1,17 @@
-/// A page at the end of a login: plain text, without anything to load.
+/// A page at the end of a login. It is plain text and loads nothing.
 package struct Page: Sendable, Equatable {
   package enum Kind: String, Sendable {
     case done
     case refused
-    case ignored  // The request is not the awaited one, and changed nothing.
+    case ignored  // The request does not belong to the login and changed nothing.
     case relay
   }
 
   package var kind: Kind
   package var title: String
   package var text: String
-  package var quotation: String?  // Another's words, which are marked as such.
-  package var end: String?  // What follows the quotation.
+  package var quotation: String?  // The provider's words, which the page marks as a quotation.
+  package var end: String?  // The text after the quotation.
 
   package init(_ kind: Kind, title: String, text: String, quotation: String? = nil, end: String? = nil) {
     self.kind = kind
@@ -21,7 +21,7 @@ package struct Page: Sendable, Equatable {
     self.end = end
   }
 
-  /// Its own script says that the answer is being handed over.
+  /// The page whose script posts the fragment. Its text is for browsers that run no scripts.
   package static let relay = Page(
     .relay, title: "One more step", text: "Scripts are disabled. Copy the address of this page into the terminal.")
 
@@ -59,11 +59,11 @@ package enum PageDocument {
 
   static let cleaningScript = "history.replaceState(null,\"\",location.pathname)"
 
-  /// The header in which the relay page returns the value that this login gave to it.
+  /// The header with which the relay page returns the value of this login.
   static let relayField = "X-Relay"
 
-  /// A fragment never reaches a server, so the page itself posts it. By fetch and not by a form: of a form the browser
-  /// would send the origin `null`, as the page sends no referrer.
+  /// Browsers do not send fragments to servers, so the page posts it. It uses `fetch`, because a browser would send a
+  /// form with the origin `null`: the page sends no referrer.
   static let relayScript = """
     (async()=>{const answer=location.hash.slice(1),main=document.querySelector("main"),\
     say=(title,text)=>{document.title=main.querySelector("h1").textContent=title;\
@@ -77,12 +77,12 @@ package enum PageDocument {
     say("The login has ended","credmgr no longer waits for an answer. Start again in the terminal.")}})()
     """
 
-  // The hashes that a Content-Security-Policy names (CSP level 3, section 6.7.2.2). A test computes them anew.
+  // The hashes in the Content-Security-Policy (CSP level 3, section 6.7.2.2). A test compares them with the content.
   static let styleHash = "sha256-cF23cGrWXCUIXAoE7XAxAQU8TUKgXJPxEQHL0OQ9eb0="
   static let cleaningScriptHash = "sha256-8A+3er73YJf04rRHGhbZwZQACPiiipi9EPduIeAAIDk="
   static let relayScriptHash = "sha256-T0VkvhrR3nHS2eUUBlZAyL57X0nstWHxayLSznDHB74="
 
-  /// `relay` is the value for the page that hands a fragment over; `nil` for all others.
+  /// `relay` is the value for the page that posts a fragment; `nil` for all other pages.
   static func response(status: Int, _ page: Page, relay: String? = nil) -> [UInt8] {
     let isRelay = relay != nil
     var content = sign(page.kind) + "\n<h1>\(page.title.htmlEscaped)</h1><p>\(page.text.htmlEscaped)</p>"
@@ -100,11 +100,11 @@ package enum PageDocument {
     return bytes(status, ["Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy], body: body)
   }
 
-  /// The content that every page allows: its style and an empty icon.
+  /// The content that every page may load: its own style and an empty icon.
   package static let policy =
     "default-src 'none'; style-src '\(styleHash)'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
 
-  /// A page; `content` is HTML already.
+  /// Returns a page around `content`, which is HTML.
   package static func html(
     title: String, attributes: String = "", content: String, script: String? = nil
   ) -> String {

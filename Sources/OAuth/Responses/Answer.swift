@@ -111,7 +111,7 @@ struct Answer: Sendable {
       })
   }
 
-  // MARK: What is there several times
+  // MARK: Repeated names
 
   func requireSingle(_ more: [FieldPath] = []) throws(OAuthError) {
     if let name = repeatedName(more) { throw .repeated(kind, name: name) }

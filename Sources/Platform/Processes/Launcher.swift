@@ -142,7 +142,7 @@ package enum Launcher {
     }
   }
 
-  /// All descendants of a process; empty if the system does not tell.
+  /// All descendants of a process; empty if the system does not list them.
   private static func descendants(of ancestor: pid_t) -> [pid_t] {
     var children: [pid_t: [pid_t]] = [:]
     for process in ((try? File.names(in: "/proc")) ?? []).compactMap({ pid_t($0) }) {

@@ -61,12 +61,13 @@ package struct ProcessIdentity: Sendable, Equatable {
 /// The number of this process.
 package var ownProcess: Int32 { getpid() }
 
-/// The programs above this one that wait for what it does. One that is killed tells nobody below it.
+/// The parent processes that wait for the result of this one. If one of them is killed, its children get no signal.
 package struct WaitingPrograms: Sendable {
   /// This process, its parent, and so on, as they were at the beginning.
   private let processes: [pid_t]
 
-  /// Up to the last program with a name that fits, without a gap but for shells; at least the parent.
+  /// Takes the parent processes up to the last one whose name fits. Between them, only shells may have other names.
+  /// Always takes the direct parent.
   package init(named fits: (String) -> Bool) {
     var (found, end) = ([getpid(), getppid()], 2)
     while let last = found.last, last > 1, found.count < 16, let name = ParentProcess.name(of: last),

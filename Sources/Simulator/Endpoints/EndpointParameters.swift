@@ -38,7 +38,7 @@ struct EndpointParameters {
     }
   }
 
-  /// Returns all parameters of a request, in any place, to find out which endpoint is meant.
+  /// Returns all parameters of a request, from any place, to choose the endpoint.
   static func everything(in request: HTTPRequest) -> FormParameters {
     var all = request.uri.queryParameters
     all.append(contentsOf: read(request.body, MediaType.json) ?? read(request.body, MediaType.form) ?? [])

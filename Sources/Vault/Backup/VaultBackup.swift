@@ -111,8 +111,8 @@ extension Vault {
     return path
   }
 
-  /// Stages the key file that opens this vault if the other vault has a different one. Without a commit the other vault
-  /// opens as before.
+  /// Stages this vault's key file next to the other vault, if they differ. Until a commit, the other vault opens as
+  /// before.
   ///
   /// - Parameter present: the slots of the other vault, or `nil` if they are unreadable.
   private func stageKeyFile(

@@ -35,8 +35,8 @@ extension VaultOpening {
         // Slots and key file are separate files, one of which may have been replaced after reading the other.
         guard error.isOfOneHolder else { throw error }
         let now = try LockedVault(file)
-        // A commit moves its key file to its final place afterwards, without changing slots: possibly between our
-        // checks of the two places.
+        // After a commit, its process moves the key file to its final place. If that happened between our checks of
+        // the two places, we found no key file although the slots are the same. So look once more.
         let isSame = now.slots == seen.slots && now.identifier == seen.identifier
         guard !isSame || error.isOfKeyFile && !isSecondLook else { throw error }
         isSecondLook = isSame
