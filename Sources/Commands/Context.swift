@@ -132,10 +132,10 @@ package struct Context {
       guard try source.accountsIfAny()?.registration(of: provider) == nil else { return message }
     } catch { return self.message(error) }
     let needs = (try? home.library.load(provider)).map { ClientNeeds($0.descriptor) }
-    let add = "\(credmgr: ["add-provider", provider] + (needs?.options ?? ["--client-id", "ID"])), then " as Remedy
-    let login = "\(command: ["credmgr", "login", provider] + accountOption(account))" as Remedy
-    let register: Remedy = "\(credmgr: "providers", provider) to see where to register a client"
-    return message.with(hints: [add + login] + (needs?.needsIdentifier == false ? [] : [register]))
+    return Message(
+      message.text + (needs?.registration ?? ""),
+      hint: "\(credmgr: ["add-provider", provider] + (needs?.options ?? ["--client-id", "ID"])) first",
+      status: message.status)
   }
 
   func mending(_ record: RecordIdentifier) -> Remedy {
@@ -162,7 +162,7 @@ package struct Context {
     for text in invocation.all("--set") {
       guard let sign = text.firstIndex(of: "="), sign > text.startIndex else {
         // Do not repeat the text, because it may be a value without a name.
-        throw .usage("the value of \"--set\" must have the form NAME=VALUE")
+        throw .usage("invalid value of \"--set\": it must have the form NAME=VALUE")
       }
       let name = String(text[..<sign])
       var value = String(text[text.index(after: sign)...])

@@ -7,7 +7,7 @@ extension Message {
     .usage(
       "cannot read CREDMGR_ACCOUNT: \(quoted(fault.part)) "
         + (fault.isSecond ? "names a second account of that provider" : "is not PROVIDER=ACCOUNT")
-    ).hint("\(run: "unset", "CREDMGR_ACCOUNT"), or write ACCOUNT, or PROVIDER=ACCOUNT,PROVIDER=ACCOUNT")
+    ).hint("\(run: "unset", "CREDMGR_ACCOUNT") to use the default accounts")
   }
 }
 
@@ -32,7 +32,6 @@ extension CredentialError {
         .hint("\(credmgr: ["add-provider", provider] + needs.options)")
     case .alreadyAdded(let provider):
       .usage("\(titled(provider)) has already been added").hint("\(add: "--replace") to change it")
-        .hint("\(add: "--as", "\(provider)-2") to add it again under another name")
     case .clientIdentifierMissing(let provider, let needs):
       .usage("\(titled(provider)) requires a client ID" + needs.registration).hint("\(add: needs.options)")
     case .loginNeeded(let provider, let account, let reason):
@@ -43,8 +42,8 @@ extension CredentialError {
         name, at: provider, known: known, "\(titled(provider)) has no account \(quoted(name))")
     case .ambiguousAccount(let provider, let known):
       .usage("\(titled(provider)) has several accounts and no default: \(some(known))")
+        .hint("\(add: "--account", known.first ?? "ACCOUNT")")
         .hint("\(credmgr: "use", provider, known.first ?? "ACCOUNT") to set the default account")
-        .hint("\(add: "--account", known.first ?? "ACCOUNT") to use it for this command only")
     case .malformedAccount(let name):
       .usage("invalid account name \(quoted(name)): use 1 to 255 bytes without control characters")
     case .identityMismatch(let provider, let account, let expected, let found, let other):
@@ -56,8 +55,7 @@ extension CredentialError {
       .usage(
         "\(titled(provider)) does not report who logged in, and account \(quoted(account)) exists; nothing was changed"
       )
-      .hint("\(add: "--account", "NAME") to add another account")
-      .hint("\(add: "--account", account) to replace its token")
+      .hint("\(add: "--account", account) to replace its token, or choose another name")
     case .grantNotOffered(let grant, let offered):
       .usage("the provider does not offer the grant \(quoted(grant.rawValue)), only \(listed(offered.map(\.rawValue)))")
         .with(hints: .correcting(grant.rawValue, to: offered.first?.rawValue))
@@ -80,18 +78,19 @@ extension CredentialError {
       .unexpected(
         "timed out waiting for another process that uses "
           + (account.map { "\(quoted($0)) at " } ?? "") + titled(provider)
-      ).hint("\(run: "ps", "-C", "credmgr-online") to find that process")
+      ).hint("\(run: "ps", "-C", "credmgr-online") to find the process")
     case .uncommitted(let provider, let account, let isKept, let error):
       .vault(
-        "cannot store the new \(titled(provider)) token\(account.map { " for \(quoted($0))" } ?? ""): \(error.cause)"
-          + (isKept ? "; a file next to the vault has it" : "; the token is lost")
+        (isKept
+          ? "saved the new \(titled(provider)) token only in a file next to the vault: "
+          : "lost the new \(titled(provider)) token\(account.map { " for \(quoted($0))" } ?? ""): ") + error.cause
       ).hint(
         isKept
-          ? "fix the cause, then run the command again"
+          ? "\(credmgr: "doctor") to fix the cause, then repeat the command"
           : "fix the cause, then \(credmgr: ["login", provider] + accountOption(account))")
     case .interrupted: Message("interrupted", status: .interrupted)
     case .noLoginWaits:
-      .usage("no login is waiting for this address").hint("start the login again and use the page that it opens")
+      .usage("no login is waiting for this address").hint("log in again and use the page that the login opens")
     case .networkNeeded:
       .unexpected("cannot use the network: the program \"credmgr-online\" is missing")
         .hint("\(credmgr: "doctor") to see how to install it")
@@ -101,10 +100,11 @@ extension CredentialError {
     case .descriptorChanged(let provider, let file, let isOwn, let places):
       .usage(
         isOwn
-          ? "\(quoted(file)) was changed after \(quoted(provider)) was added, and \(places.words(nil, "would send"))"
-          : "\(quoted(provider)) was added with a different descriptor than \(quoted(file)), which "
+          ? "the descriptor of \(quoted(provider)) changed after you added the provider, and "
             + places.words(nil, "would send")
-      ).hint("if the file is correct, \(credmgr: "add-provider", provider, "--replace") at a terminal to agree")
+          : "\(quoted(provider)) was added with another descriptor than \(quoted(file)), which "
+            + places.words(nil, "would send")
+      ).hint("if you trust the file, \(credmgr: "add-provider", provider, "--replace") at a terminal to agree")
     case .notAgreed(let provider, let origin, let route):
       .usage(
         "cannot send credentials of \(quoted(provider)) to \(quoted(origin)): you did not agree to this server when "
@@ -178,8 +178,7 @@ extension CredentialError {
         .hint("if you trust the file, \(add: "--plain")")
     case .importWidens(let provider, let places):
       .usage(
-        "the registration of \(quoted(provider)) in the file \(places.words(nil, "would send")), to which you have "
-          + "not agreed here; nothing was changed"
+        "cannot import \(quoted(provider)): it \(places.words(nil, "would send")), to which you have not agreed"
       ).hint("if you trust the file, \(add: "--yes")")
     case .alreadyThere(let records, let files):
       .usage("the import would replace \(records.words(and: files)); nothing was changed")
@@ -243,7 +242,8 @@ extension CredentialError {
 }
 
 extension ClientNeeds {
-  fileprivate var registration: String {
+  /// The clause that says where to register a client; empty if the provider needs no client.
+  package var registration: String {
     needsIdentifier ? ": register a client at " + (register ?? "the provider") : ""
   }
 

@@ -41,9 +41,10 @@ extension Finding {
     case .grantWithoutEndpoint(let grant, let endpoint):
       "the grant \(quoted(grant)) requires the endpoint \(quoted(endpoint))"
     case .unreadable(let path, let reason):
-      "cannot read \(quoted(path)): \(reason.words); credmgr uses no other file instead"
+      "cannot read \(quoted(path)): \(reason.words)"
     case .unknownBase(let name): "cannot extend \(quoted(name)): descriptor not found"
-    case .cyclicExtends(let chain): "\"extends\" forms a cycle: \(chain.joined(separator: " → "))"
+    case .cyclicExtends(let chain):
+      "\"extends\" forms a cycle: \(chain.map(Path.lastComponent).joined(separator: " → "))"
     case .tooManyBases(let limit): "more than \(limit) files extend each other"
     case .identifierIsNotFileName(let identifier, let fileName):
       "the provider \(quoted(identifier)) must be in a file of the same name, not in \(quoted(fileName))"
@@ -98,7 +99,7 @@ extension Finding.Problem.UnprotectedState {
 }
 
 extension Finding {
-  /// The permission fault of the file or a parent directory, and whether only to report it; `nil` if there is none.
+  /// The permission fault of the file or a parent directory, and whether to report it alone; `nil` without one.
   fileprivate var fault: (error: POSIXError, path: String, isTold: Bool)? {
     switch problem {
     case .unreadable(_, .closedFolder(let folder)): (.permissionDenied(path: folder), folder, true)
@@ -192,7 +193,8 @@ extension ProviderError {
     case .invalidVariable(let variable, let value):
       return .usage(
         "invalid value\(variable.isSecret ? "" : " " + quoted(value)) for the variable \(quoted(variable.name))"
-          + rule(variable) + variable.explanation)
+          + rule(variable)
+      ).with(hints: variable.help.map { ["set \(quoted(variable.name)) to \($0)"] } ?? [])
     case .unknownVariable(let name, let known):
       let others = known.isEmpty ? "; the provider has no variables" : "; use \(listed(known))"
       return Message(
@@ -227,12 +229,7 @@ extension Message {
       (variables.count == 1
         ? "the variable \(listed(variables.map(\.name))) has" : "the variables \(listed(variables.map(\.name))) have")
         + " no value",
-      hints: variables.map { variable in
-        let option = ["--set", "\(variable.name)=\(variable.isSecret ? "@FILE" : "VALUE")"]
-        // A command without one of two required values would fail as well.
-        return variables.count > 1
-          ? "add \(quoted(option.joined(separator: " ")))\(variable.explanation)"
-          : "\(add: option)\(variable.explanation)"
-      }, status: .usage)
+      hint: "\(add: variables.flatMap { ["--set", "\($0.name)=\($0.isSecret ? "@FILE" : "VALUE")"] })"
+        + "\(variables.count == 1 ? variables[0].explanation : "")", status: .usage)
   }
 }

@@ -7,6 +7,7 @@ import CredmgrText
 /// looks up remedies that depend on files.
 package struct Message: Sendable, Equatable {
   package let text: String
+  /// The remedies in order of preference. A message shows only the first that fits the failed command.
   package var hints: [Remedy]
   package let status: ExitStatus
   /// The mistakes in a file with their places, shown before the message.
@@ -34,6 +35,12 @@ package struct Message: Sendable, Equatable {
     var message = self
     message.hints = hints
     return message
+  }
+
+  /// Returns the hint to show; `nil` if no remedy fits the failed command.
+  package func hint(after line: (any FailedCommand)? = nil) -> String? {
+    for remedy in hints { if let sentence = remedy.sentence(after: line) { return sentence } }
+    return nil
   }
 
   /// Removes control characters and passwords in URLs, because files, providers and the user supply parts of messages.

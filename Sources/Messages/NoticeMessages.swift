@@ -16,9 +16,9 @@ extension Notice {
       interruption.words(now: now, titled: titled) + "; " + (interruption.remedy.sentence() ?? "")
     case .beginsAnew(let interruption): interruption.words(now: now, titled: titled) + "; starting over"
     case .sameIdentity(let provider, let account, let identity, let other):
-      "warning: accounts \(quoted(other)) and \(quoted(account)) are now both \(quoted(identity)); if you meant "
-        + "another user, "
-        + (("\(all: CredentialError.another(account, of: provider))" as Remedy).sentence() ?? "")
+      "warning: accounts \(quoted(other)) and \(quoted(account)) are now both \(quoted(identity)); "
+        + (("\(credmgr: "logout", provider, "--account", account)" as Remedy).sentence() ?? "")
+        + " if you meant another user"
     case .notRevoked(let provider, let error):
       "warning: the new token of \(titled(provider)) was not stored and could not be revoked: "
         + error.message(titled: titled).text

@@ -50,7 +50,7 @@ extension OAuthError {
     case .tokenType(let kind, let type):
       answer(
         "unsupported token type \(quoted(type)) in the answer of \(at(kind))"
-      ).hint("if the provider accepts it like Bearer, add it to \"token_types\" under \"header_style\"")
+      ).with(hints: ["if the provider accepts it like Bearer, add it to \"token_types\" under \"header_style\""])
     case .idToken(let kind, let fault):
       answer("invalid ID token in the answer of \(at(kind)): \(fault.sentence)")
     case .foreignAssertion(let kind, let origin):
@@ -135,7 +135,7 @@ extension OAuthError {
     let client = ["add-provider", provider, "--replace", "--client-id", "ID", "--client-secret-file", "FILE"]
     return switch code {
     case "invalid_client", "incorrect_client_credentials", "signature_invalid":
-      "\(run: ["credmgr"] + client) with the right client"
+      "\(run: ["credmgr"] + client)"
     case "access_denied", "invalid_grant": "\(credmgr: "login", provider) again"
     case "invalid_scope": "\(credmgr: "login", provider, "--scope", "SCOPE") with a scope that the provider offers"
     case "timestamp_refused": "\(credmgr: "doctor") to check the clock of this machine"
@@ -216,8 +216,8 @@ extension HTTPError {
       ).with(hints: provider == nil ? [] : answerHints(provider))
     case .portUnavailable(let port):
       .unexpected("another program uses port \(port), which the redirect\(whom) requires")
-        .hint("\(run: "ss", "-ltnp", "sport = :\(port)") to find that program")
         .hint("\(add: "--paste") to log in without the port")
+        .hint("\(run: "ss", "-ltnp", "sport = :\(port)") to find that program")
     case .receiverTimedOut: .refused("timed out waiting for the browser")
     case .interrupted: Message("interrupted", status: .interrupted)
     case .libraryMissing(let name): .unexpected("cannot load the library \(name); check that it is installed")
@@ -258,37 +258,40 @@ extension MetadataError {
   package func message(issuer: String) -> Message {
     let name = quoted(issuer)
     func its(_ member: String, _ text: String) -> String {
-      "the \(quoted(member)) in the metadata of \(name) is \(quoted(text)), "
-    }
-    func tried(_ attempt: Attempt) -> String {
-      "\(attempt.url) (status \(attempt.status)" + (attempt.location.map { ", redirects to \($0)" } ?? "") + ")"
+      "\(name) has an invalid \(quoted(member)): \(quoted(text)) "
     }
     return switch self {
     case .absent(let attempts):
       .refused(
-        "no metadata found for \(name): " + attempts.map(tried).joined(separator: ", ")
-      )
-      .hint(
-        "check the issuer in the provider's documentation; \(run: "man", "credmgr-descriptor") to write a descriptor")
+        "no metadata found for \(name) "
+          + (attempts.compactMap(\.location).first.map { "(it redirects to \($0))" }
+            ?? "(status \(listedPlainly(attempts.map(\.status))))")
+      ).hint("\(add: "--trace") to see the requests").hint("check the issuer in the provider's documentation")
     case .unavailable(let attempt):
       .unreachable("\(attempt.url) is unavailable (status \(attempt.status))").hint("try again later")
     case .notJSON: .refused("the metadata of \(name) is not a JSON object")
     case .otherIssuer(let found):
       Message(
-        "the metadata at \(name) names the issuer \(quoted(found)); the two must be identical",
+        "the metadata of \(name) is for another issuer: \(quoted(found))",
         // Suggest only the same server: a user who chose one issuer does not want another.
         hint: Self.isAlmost(found, issuer) ? "\(credmgr: "add-provider", found)" : nil, status: .refused)
     case .missing(let member): .refused("the metadata of \(name) lacks \(quoted(member))")
     case .malformed(let member): .refused("invalid \(quoted(member)) in the metadata of \(name)")
-    case .invalidURL(let member, let text): .refused(its(member, text) + "which is not a valid endpoint URL")
+    case .invalidURL(let member, let text): .refused(its(member, text) + "is not an endpoint URL")
     case .insecure("issuer", _): .usage("\(name) must use https; http is only for addresses of this machine")
-    case .insecure(let member, let text): .refused(its(member, text) + "which is not https")
-    case .inwardAddress(let member, let text): .refused(its(member, text) + "an address of this machine or its network")
+    case .insecure(let member, let text): .refused(its(member, text) + "is not https")
+    case .inwardAddress(let member, let text): .refused(its(member, text) + "is in your own network")
     case .noGrant(let offered):
       .refused("\(name) offers no grant that credmgr supports, only \(listed(offered.prefix(8)))")
     case .noAuthentication(let offered):
       .refused("credmgr supports no client authentication method of \(name): \(listed(offered.prefix(8)))")
     }
+  }
+
+  private func listedPlainly(_ statuses: [Int]) -> String {
+    var distinct: [Int] = []
+    for status in statuses where !distinct.contains(status) { distinct.append(status) }
+    return distinct.map(String.init).joined(separator: ", ")
   }
 
   /// Whether two issuers differ only in a trailing slash or in case.

@@ -55,7 +55,7 @@ package struct Remedy: Sendable, Equatable {
         let words = instead.isEmpty ? "omit " + quoted(option) : "add " + quoted(shell([instead]))
         sentence += run(line?.without(option, instead: instead)) ?? words
       case .mending(_, let path):
-        sentence += "use another file; \(quoted(shell([["ls", "-ld", path]]))) shows this one"
+        sentence += "run \(quoted(shell([["ls", "-ld", path]]))) to examine the file, or use another one"
       }
     }
     return Message.visible(sentence)

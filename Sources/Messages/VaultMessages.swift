@@ -10,7 +10,7 @@ extension StoreError {
       return .vault(text).hint(
         opensOtherwise
           ? "\(credmgr: "vault", "protect", "key-file") to create a new key file"
-          : "restore the key file from a backup, or \(Remedy.settingAside(folder)) to start with an empty vault")
+          : "restore the key file, or \(Remedy.settingAside(folder)) to start over")
     }
     let verify: Remedy = "\(credmgr: "vault", "verify")"
     return switch self {
@@ -28,7 +28,7 @@ extension StoreError {
     case .passphraseUnavailable(let error): passphrase.message(error)
     case .passphraseCommandFailed(let status):
       .vault("the passphrase command failed with status \(status)")
-        .hint("\(shell: "eval $CREDMGR_PASSPHRASE_COMMAND >/dev/null") to see why")
+        .hint("\(shell: "eval $CREDMGR_PASSPHRASE_COMMAND >/dev/null") to see its error")
     case .secretService(let fault): fault.message()
     case .kernelKeyring(.system(_, _, let code)):
       .vault("cannot keep the vault unlocked: the kernel does not store keys here (error \(code))")
@@ -43,8 +43,10 @@ extension StoreError {
     case .notAVault(let path): .vault("\(quoted(path)) is not a vault").hint(.restoring(vault: path))
     case .truncated(let path): .vault("the vault \(quoted(path)) is truncated").hint(.restoring(vault: path))
     case .newerFormat(let path, let found, let supported):
-      .vault("cannot open \(quoted(path)): it has vault format \(found), and this credmgr supports up to \(supported)")
-        .hint("install a newer credmgr")
+      .vault(
+        "cannot open \(quoted(path)): it has format \(found), and this credmgr supports formats up to \(supported)"
+      )
+      .hint("install a newer credmgr")
     case .damaged(let path, let part): .vault("the vault \(quoted(path)) is damaged: \(part.words)").hint(verify)
     case .damagedRecord(let record): .damaged([record])
     case .conflict(let record, _):
@@ -60,8 +62,7 @@ extension StoreError {
       .vault("cannot read or write the vault \(quoted(path)) (SQLite error \(code))").hint(verify)
     case .unconfirmed(let path):
       .vault(
-        "the vault \(quoted(path)) was changed, but a power failure may undo the change: the system could not "
-          + "write its directory"
+        "\(quoted(path)) was changed, but a power failure may undo the change: the system cannot write its directory"
       ).hint(verify)
     case .outOfMemory: .vault("not enough memory for the keys")
     }
@@ -87,8 +88,8 @@ package enum PassphraseSource: Equatable {
     switch self {
     case .person: nil
     case .command:
-      "\(run: "unset", "CREDMGR_PASSPHRASE_COMMAND") to get a prompt, or set it to a command that prints the passphrase"
-    case .file: "\(run: "unset", "CREDMGR_PASSPHRASE_FILE") to get a prompt, or set it to the right file"
+      "\(run: "unset", "CREDMGR_PASSPHRASE_COMMAND") to get a prompt"
+    case .file: "\(run: "unset", "CREDMGR_PASSPHRASE_FILE") to get a prompt"
     }
   }
 
@@ -117,10 +118,8 @@ package enum PassphraseSource: Equatable {
 extension Remedy {
   package static let unlocking: Remedy = "\(credmgr: "vault", "unlock") at a terminal, or set CREDMGR_PASSPHRASE_FILE"
 
-  private static let fromBackup: Remedy = "restore a backup with \(command: "credmgr", "vault", "restore", "FILE"), or "
-
   package static func restoring(vault file: String) -> Remedy {
-    fromBackup + "\(settingAside(Path.directory(of: file) ?? ".")) to start with an empty vault"
+    "restore a backup, or \(settingAside(Path.directory(of: file) ?? ".")) to start over"
   }
 
   /// Returns commands that build a new vault from a damaged one, and keep the damaged one.
@@ -129,7 +128,7 @@ extension Remedy {
     let commands = [
       ["credmgr", "vault", "export", file], ["mv", folder, folder + ".old"], ["credmgr", "vault", "import", file],
     ]
-    return fromBackup + "\(all: commands) to keep everything readable"
+    return "\(all: commands) to keep all readable records"
   }
 }
 

@@ -41,7 +41,7 @@ extension Command {
           throw .failed(message.with(hints: others.isEmpty ? [status] : others))
         }
         if case .descriptorChanged = error {
-          throw .failed(message.with(hints: message.hints + [forgetting(provider, accountOption(name))]))
+          throw .failed(message.with(hints: [forgetting(provider, accountOption(name))]))
         }
         guard !invocation.has("--keep-remote"), [.refused, .unreachable].contains(message.status) else {
           throw CommandError(error)
@@ -67,15 +67,13 @@ extension Command {
       try tellDefault(provider, context)
     }
     guard let refusal else { return }
-    let text = "credmgr deleted the tokens, but the provider did not revoke them: \(refusal.text)"
+    let text = "deleted the tokens here, but not at the provider: \(refusal.text)"
     throw .failed(text, hint: "revoke the access in your account settings at the provider", status: .refused)
   }
 
   private static func kept(_ message: Message, at provider: String, _ name: String?, isEverybody: Bool) -> Message {
-    // Another login would not help to log out.
-    let hints = message.hints.without("credmgr", "login")
     let forget = forgetting(provider, isEverybody ? ["--all"] : accountOption(name))
-    return Message(message.text + "; nothing was deleted", hints: hints + [forget], status: message.status)
+    return Message(message.text + "; nothing was deleted", hint: forget, status: message.status)
   }
 
   private static func forgetting(_ provider: String, _ whose: [String]) -> Remedy {

@@ -91,10 +91,10 @@ struct RegistryAddress: Equatable {
     let uri = try http(URI(parsing: hasScheme ? text : "https://" + text))
     // A registry's address has none of these parts, and each could be secret.
     guard !text.contains(where: { "@?#".contains($0) }) else {
-      throw .usage("a registry address must not contain a user name, query or fragment")
+      throw .usage("invalid registry address: it contains a user name, query or fragment")
     }
     guard let host = HostPattern.authority(uri), ["http", "https"].contains(uri.scheme) else {
-      throw .usage("unsupported scheme \"\(uri.scheme)\" in a registry address")
+      throw .usage("invalid registry address: unsupported scheme \"\(uri.scheme)\"")
     }
     self.host = host
     written = text

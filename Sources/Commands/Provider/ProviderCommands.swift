@@ -150,7 +150,7 @@ extension Command {
   /// A stranger may have written the descriptor, so show what the user trusts it with.
   static func tellAgreement(on provider: String, _ context: Context) throws(CommandError) {
     let places = try manager(context.source.agreedPlaces(of: provider))
-    context.tell("\"\(provider)\" is trusted only with the following:")
+    context.tell("\"\(provider)\" gets access to the following, and to nothing else:")
     for (kind, words) in [
       (.secrets, "client secret and tokens go to"), (.tokens, "tokens go to"), (.redirect, "logins return to"),
       (.devicePage, "device codes are entered at"), (.issuer, "answers are issued by"),
@@ -216,7 +216,7 @@ extension Command {
         ? "if the provider has already deleted the client, \(keeping)"
         : "\(keeping) to keep the client at the provider"
       let text = message.text + "; nothing was removed"
-      throw .failed(Message(text, hints: message.hints + [removal], status: message.status))
+      throw .failed(Message(text, hint: removal, status: message.status))
     }
     switch removal.client {
     case .deleted(let place)?: context.tell("deleted the client at \(place)")

@@ -49,7 +49,7 @@ extension Message {
       StandardError.lines("\(program): \(label) ", shown: "\(program): \(emphasis(label)) ", sentence, columns: columns)
     }
     return shown(text, as: "error:", style.red)
-      + hints.compactMap { $0.sentence(after: line) }.map { shown($0, as: "hint:", style.bold) }.joined()
+      + (hint(after: line).map { shown($0, as: "hint:", style.bold) } ?? "")
   }
 }
 

@@ -57,7 +57,7 @@ package enum SimulateCommand {
     if Terminal.isTerminal(2) {
       StandardError.tell("to log in, run these commands in another terminal:")
       for command in settings.commands { Terminal.writeError("  " + command + "\n") }
-      StandardError.tell("see the requests at \(address)/; Ctrl-C stops")
+      StandardError.tell("open \(address)/ to see the requests; press Ctrl-C to stop")
     }
     let clock = SystemClock()
     try? server.serve(isCancelled: { Signals.isInterrupted }) { request in
@@ -98,8 +98,10 @@ package enum SimulateCommand {
         settings.delay = .milliseconds(delay)
       } else {
         let names = Fault.allCases.map(\.rawValue) + ["slow=MS"]
-        let suggestion = didYouMean(nearMiss(name, among: names))
-        throw .usage("unknown fault \(quoted(name))\(suggestion); use one of \(names.joined(separator: ", "))")
+        let near = nearMiss(name, among: names)
+        throw .usage(
+          "unknown fault \(quoted(name))" + didYouMean(near),
+          hints: .correcting(name, to: near) + ["use one of \(names.joined(separator: ", "))"])
       }
     }
     settings.gitHosts = invocation.all("--git-host")
