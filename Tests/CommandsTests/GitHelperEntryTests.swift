@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func anEmptyEntrySendsThoseBeforeItAway() {
+  @Test func anEmptyEntryRemovesEarlierHelpers() {
     let host = "https://forge.example"
     let ours = "/usr/bin/credmgr git-credential"
     let before = [Self.entry(nil, "store"), Self.entry(nil, ours), Self.entry(host + "/team", "libsecret")]

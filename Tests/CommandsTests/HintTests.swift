@@ -100,7 +100,7 @@ import CredmgrStore
     return all
   }
 
-  @Test(arguments: all) func whatIsWrongComesWithAHintThatAShellTakesAsItIs(_ error: CredentialError) throws {
+  @Test(arguments: all) func everyErrorHasAHintWithAShellCommand(_ error: CredentialError) throws {
     #expect(!error.message.hints.isEmpty, "\(error.message.text)")
     for remedy in error.message.hints { try expectWhole(remedy) }
   }
@@ -150,14 +150,14 @@ import CredmgrStore
   }
 
   /// A value that may be a password does not appear.
-  @Test func aHelperOfAShellIsTakenOutByItsBeginning() {
+  @Test func aShellHelperIsRemovedByItsPrefix() {
     #expect(Self.entries[1].shown == "!f() …")
     #expect(Self.entries[1].removal.commands.first?.last == "^!f[(][)]")
     let entry = GitHelperEntry(scope: "command", origin: "command line:", key: "credential.helper", value: "store")
     #expect(entry.removal.commands == [["unset", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"]])
   }
 
-  @Test func aMistakeInGitsConfigurationIsNamedByItsLine() {
+  @Test func anErrorInGitsConfigurationHasItsLine() {
     let message = Doctor.gitFailure("fatal: bad config line 3 in file /home/ada/my config\n")
     #expect(message?.text == "git cannot read its configuration: bad config line 3 in file /home/ada/my config")
     #expect(message?.hints.first?.commands == [["sed", "-i.old", "3s/^/# /", "/home/ada/my config"]])
@@ -165,7 +165,7 @@ import CredmgrStore
   }
 
   /// An issuer being added is not yet a provider.
-  @Test func anIssuerIsNoProvider() {
+  @Test func anIssuerIsNotAProvider() {
     let error = CredentialError.http(
       .unreachable(host: "notes.example", reason: .proxy), provider: "https://notes.example/")
     #expect(error.message.hints.first?.commands == [["credmgr", "doctor"]])
@@ -190,7 +190,7 @@ import CredmgrStore
     ["credmgr", "request", "githb", "https://a.example", "-d", "password=1"],
     ["credmgr", "exec", "gitlab", "--", "githb"], ["credmgr", "login", "githb", "--set=a=b"],
     ["credmgr", "exec", "githb", "--", String(repeating: "x", count: 200)],
-  ]) func whatIsNotRepeated(_ arguments: [String]) {
+  ]) func valuesThatHintsDoNotRepeat(_ arguments: [String]) {
     for remedy in [Remedy].correcting("githb", to: "github") {
       #expect(remedy.sentence(after: CommandLine(arguments)) == nil)
     }
@@ -223,7 +223,7 @@ import CredmgrStore
     ), ("login other --paste", "\(credmgr: "login", "notes")", "run \"credmgr login notes\""),
   ]
 
-  @Test func whatIsToBeDoneIsAWholeCommand() {
+  @Test func everyHintIsACompleteCommand() {
     for (typed, remedy, sentence) in Self.completions {
       // A program that was called by its path has the same name in all hints.
       let line = CommandLine(["/usr/local/bin/credmgr"] + typed.split(separator: " ").map(String.init))
@@ -232,11 +232,40 @@ import CredmgrStore
   }
 
   /// An account option is useless in a command without one.
-  @Test func anAccountIsNamedWhereItCanBe() {
+  @Test func anAccountOptionNeedsACommandThatHasIt() {
     let hints = CredentialError.ambiguousAccount(provider: "notes", known: ["ada", "bob"]).message.hints
     let line = CommandLine(["credmgr", "exec", "notes", "--", "tool"])
     #expect(
       hints.compactMap { $0.sentence(after: line) } == ["run \"credmgr use notes ada\" to set the default account"])
+    let message = CredentialError.ambiguousAccount(provider: "notes", known: ["ada", "bob"]).message
+    #expect(
+      message.hint(after: CommandLine(["credmgr", "token", "notes"])) == "run \"credmgr token notes --account ada\"")
+  }
+
+  private static let issuer = "https://login.example.com/tenant"
+
+  private static func metadataErrors() throws -> [CredentialError] {
+    let places = MetadataLocation.all(for: try Issuer(issuer))
+    let missing = places.map { MetadataError.Attempt($0, HTTPResponse(status: 404, fields: [:], body: [])) }
+    let moved = HTTPResponse(status: 302, fields: ["Location": "https://www.example.com/login"], body: [])
+    let errors: [MetadataError] = [
+      .absent(missing), .absent(missing + [.init(places[0], moved)]), .unavailable(missing[0]), .notJSON,
+      .otherIssuer(found: issuer + "/v2.0"), .missing("token_endpoint"),
+      .invalidURL("token_endpoint", text: "https://169.254.169.254/[2J"),
+      .insecure("token_endpoint", text: "http://www.example.com/"),
+      .inwardAddress("token_endpoint", text: "https://10.0.0.1/token"), .noGrant(offered: ["password", "urn:other"]),
+    ]
+    return errors.map { .discovery($0, issuer: issuer) }
+  }
+
+  /// Each message and its hint take at most two lines of 80 columns.
+  @Test func aMessageTakesTwoLines() throws {
+    for error in Self.all + (try Self.metadataErrors()) {
+      let lines = error.message.lines(columns: 80).split(separator: "\n")
+      let hint = lines.firstIndex { $0.hasPrefix("credmgr: hint: ") } ?? lines.endIndex
+      #expect(hint <= 2 && lines.count - hint <= 2, "\(lines)")
+      #expect(lines.count { $0.hasPrefix("credmgr: ") } <= 2, "\(lines)")
+    }
   }
 
   // MARK: Files
@@ -251,7 +280,7 @@ import CredmgrStore
   }
 
   /// The remedy opens the user's own file or a parent directory. For other users' files, it only shows them.
-  @Test func whatMendsAFaultOfAFile() throws {
+  @Test func remediesForFiles() throws {
     let folder = try TemporaryFolder()
     let context = try Self.context(folder.path + "/home")
     func mended(_ error: POSIXError) -> [[String]] { context.resolved(error.message.hints).flatMap(\.commands) }

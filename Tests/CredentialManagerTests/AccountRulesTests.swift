@@ -111,13 +111,13 @@ struct AccountRulesTests {
   /// Existing lines and comments stay, and a rule goes before wider ones. Texts that other YAML parsers read as a
   /// boolean are quoted and found again.
   @Test(arguments: ["yes", "No", "on", "OFF", "y", "n", "null", "True", "a: b", "- x", "~", "12", "a\"b\\"])
-  func whatCouldBeSomethingElseIsQuoted(_ account: String) throws {
+  func ambiguousTextsAreQuoted(_ account: String) throws {
     let text = try self.rules("").adding(provider: "p", account: account, remote: nil, folder: "/x", home: nil)
     #expect(text.contains("account: \""))
     #expect(try self.rules(text).rules.map(\.account) == [account])
   }
 
-  @Test func aNarrowerRuleStandsBeforeTheWiderOne() throws {
+  @Test func aNarrowerRulePrecedesTheWiderOne() throws {
     let before =
       "rules:\n  # all of it\n  - provider: github\n    for: https://github.com/acme\n    account: work # the firm\n"
     let rules = try self.rules(before)
@@ -135,7 +135,7 @@ struct AccountRulesTests {
   }
 
   /// Another provider's rule for the same place, or an earlier wider rule, would hide the new one.
-  @Test func aRuleStandsBeforeThoseThatCoverIt() throws {
+  @Test func aRulePrecedesThoseThatCoverIt() throws {
     let text = "rules:\n  - { provider: a, account: x, in: /w }\n  # two\n  - { provider: b, account: y, in: /w }\n"
     let edited = try self.rules(text).adding(provider: "b", account: "z", remote: nil, folder: "/w", home: nil)
     #expect(
@@ -157,7 +157,7 @@ struct AccountRulesTests {
     #expect(throws: CredentialError.uneditableRules(flow.path)) { try flow.removing(flow.rules, home: nil) }
   }
 
-  @Test func whatIsNotWrittenLineByLineIsLeftAlone() throws {
+  @Test func rulesInFlowStyleAreNotEdited() throws {
     let ended = "---\nrules:\n  - provider: p\n    in: /a\n    account: b\n...\n"
     for text in ["rules: [{provider: p, in: /a, account: b}]\n", "rules: []\n", ended] {
       let rules = try self.rules(text)

@@ -50,7 +50,7 @@ struct AddProviderTests {
     #expect(registration.agreement?.origins == ["https://api.provider.example", "https://provider.example"])
   }
 
-  @Test func whatIsAgreedToIsTold() throws {
+  @Test func addingPrintsTheAgreedPlaces() throws {
     let fixture = try Fixture()
     let more =
       "redirect: https://app.example/cb\nissuer: https://login.example\ngit: { hosts: [git.example] }\nkubectl: { hosts: ['*.k8s.example'] }"
@@ -74,7 +74,7 @@ struct AddProviderTests {
     ("response: { fields: { access_token: refresh_token } }", "secrets"),
     ("response: { fields: { access_token: [id_token, body.rt], refresh_token: body.rt } }", "secrets"),
     ("response: { fields: { access_token: id_token } }", "tokens"), ("extra_headers: { X: \"{p}\" }", "tokens"),
-  ]) func whatIsPresentedIsTold(_ line: String, _ kind: String) throws {
+  ]) func addingPrintsHostsWithSecrets(_ line: String, _ kind: String) throws {
     let fixture = try Fixture()
     let text = "\(Fixture.endpoints)\nvariables: { k: { secret: true }, p: { default: v } }\n\(line)"
     try fixture.add(
@@ -428,7 +428,7 @@ struct AddProviderTests {
   }
 
   /// A file can replace the base of another descriptor.
-  @Test func whatExtendsTheDescriptorGoesElsewhereToo() throws {
+  @Test func anExtendingDescriptorMovesWithItsBase() throws {
     let fixture = try Fixture()
     try fixture.ship(Fixture.endpoints, "base")
     try fixture.add("extends: base")

@@ -223,7 +223,7 @@ struct AgreedSettingsTests {
   }
 
   /// A file of the administrator did not come with the program.
-  @Test func aFileOfTheSystemInThePlaceOfTheProgramsOne() throws {
+  @Test func aSystemFileReplacesAShippedOne() throws {
     let fixture = try Fixture()
     try fixture.ship(Self.text(""))
     try fixture.add(fixture.source.addition(shipped: "example", as: nil))
@@ -257,7 +257,7 @@ struct AgreedSettingsTests {
     #expect(try Self.new(fixture) == [])
   }
 
-  @Test func theProgramsFileInThePlaceOfAnOwnOne() throws {
+  @Test func aShippedFileReplacesAnOwnOne() throws {
     let fixture = try Fixture()
     try fixture.addOwn(Self.text(""))
     try fixture.ship(Self.text("pkce: none"))
@@ -266,7 +266,7 @@ struct AgreedSettingsTests {
   }
 
   /// A registration of an earlier version is completed from the current descriptor.
-  @Test func whatAnEarlierVersionDidNotNote() throws {
+  @Test func valuesMissingInEarlierAgreements() throws {
     let fixture = try Fixture()
     try fixture.addOwn(Self.text("pkce: plain"))
     var registration = try #require(try fixture.registration())

@@ -121,7 +121,7 @@ struct AgreementTests {
     #expect(try Self.agreement("").claims == [])
   }
 
-  @Test func aNewPlaceIsOneThatNobodyAgreedTo() throws {
+  @Test func aPlaceWithoutConsentIsNew() throws {
     let agreed = try Self.added("")
     let later = try Self.added("git: { hosts: [git.example] }")
     #expect(agreed.new(in: later) == ["tokens git.example"])
@@ -243,7 +243,7 @@ struct AgreementTests {
   }
 
   /// Answers override variables, so a variable's current value does not matter.
-  @Test func aPlaceThatAnAnswerFillsStandsAsItIsWritten() throws {
+  @Test func templatesAreComparedAsWritten() throws {
     let variables = "variables: { api: { default: provider.example } }\nhosts: [\"{api}\"]"
     #expect(try Self.agreement(variables).origins == ["https://provider.example"])
     let kept = try Self.agreement(

@@ -88,7 +88,7 @@ struct CredentialsTests {
     let fixture = try Fixture.added(credential: Fixture.credential())
     let lines = Mutex<[String]>([])
     let credentials = Credentials(
-      home: fixture.home, network: { TransportExchange(transport: Unreachable()) }, clock: fixture.clock,
+      home: fixture.home, network: { Unreachable() }, clock: fixture.clock,
       log: { line in lines.withLock { $0.append(line) } })
     await #expect(throws: CredentialsError.unavailable(retryAfter: nil)) {
       try await credentials.token(for: "example", minimumValidity: .minutes(120))
@@ -97,9 +97,14 @@ struct CredentialsTests {
       lines.withLock { $0 } == ["cannot reach the host \"provider.example\" of \"example\": the connection was lost"])
   }
 
-  private struct Unreachable: Transport {
-    struct Failure: Error {}
-    func send(_ request: Request) async throws -> Response { throw Failure() }
+  private struct Unreachable: HTTPExchange {
+    func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse {
+      throw .unreachable(host: request.uri.host ?? "", reason: .broken)
+    }
+
+    func stream(
+      _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
+    ) throws(HTTPError) -> HTTPResponse { try send(request, limits: limits) }
   }
 
   /// The injected environment is asked for everything, also for the passphrase.

@@ -81,7 +81,7 @@ struct HostClaimsTests {
     #expect(try found("git.example") == [])
   }
 
-  @Test func anEditIsOfNoUseUntilTheProviderIsAddedAnew() throws {
+  @Test func anEditCountsOnlyAfterAddingAgain() throws {
     try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
     try write("git: { hosts: [new.example], username: x }")
     #expect(try found("git.example") == ["example", "oauth2"])
@@ -91,7 +91,7 @@ struct HostClaimsTests {
     #expect(try found("new.example") == ["example", "x"])
   }
 
-  @Test func whatExtendsADescriptorFollowsIt() throws {
+  @Test func anExtendingDescriptorFollowsItsBase() throws {
     try write("git: { hosts: [git.example] }", "base")
     try replace("base")
     try File.replace(fixture.home.userProviders + "/child.yaml", Array("provider: child\nextends: base\n".utf8))
@@ -144,7 +144,7 @@ struct HostClaimsTests {
     #expect(try source.accounts().store.records(.host, provider: nil).isEmpty)
   }
 
-  @Test func aHostOfAnEditedDescriptorThatNobodyAgreedToIsNotCompleted() throws {
+  @Test func anEditedHostWithoutConsentIsNotCompleted() throws {
     try write("git: { hosts: [git.example] }")
     try replace()
     try makeOld()

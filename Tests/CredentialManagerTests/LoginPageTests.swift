@@ -24,7 +24,7 @@ struct LoginPageTests {
   ]
 
   /// All users of a machine can see a browser's arguments.
-  @Test func theBrowserIsLedToThePage() throws {
+  @Test func theBrowserIsRedirectedToThePage() throws {
     let fixture = try Fixture.added()
     let browser = fixture.user
     browser.visit { redirect, state in
@@ -118,7 +118,7 @@ struct LoginPageTests {
   }
 
   /// Another user of the browser's machine could listen at a predictable port.
-  @Test func pastingUsesNoPortThatIsKnownBefore() throws {
+  @Test func pastingUsesARandomPort() throws {
     let fixture = try Fixture.added()
     var ports: Set<UInt16> = []
     for _ in 0..<3 {

@@ -40,7 +40,7 @@ struct LoginTests {
   }
 
   /// Only the identity endpoint knows this host or tenant.
-  @Test(arguments: [true, false]) func whatTheIdentitySaysIsKept(_ namesAccount: Bool) throws {
+  @Test(arguments: [true, false]) func identityFieldsAreKept(_ namesAccount: Bool) throws {
     let fixture = try Fixture()
     var text = Fixture.endpoints.replacing(
       "identity: https://api.provider.example/me",
@@ -316,7 +316,7 @@ struct LoginTests {
   }
 
   /// A refresh and a logout overwrite the login's saved answer, so they report it.
-  @Test(arguments: [true, false]) func anInterruptedLoginThatAnotherCommandEndsIsTold(_ isRefresh: Bool) throws {
+  @Test(arguments: [true, false]) func anInterruptedLoginIsReportedByAnotherCommand(_ isRefresh: Bool) throws {
     let fixture = try Fixture.added(credential: Fixture.credential())
     try fixture.leave(ExchangeNote(.login, startedAt: 1), KeptAnswer(Fixture.credential("kept"), after: nil))
     if isRefresh {
@@ -329,7 +329,7 @@ struct LoginTests {
     try fixture.expectNothingLeft()
   }
 
-  @Test func aProviderStaysWhileSomebodyLogsIn() throws {
+  @Test func aProviderStaysDuringALogin() throws {
     let fixture = try Fixture.added()
     fixture.consent()
     let consents = fixture.user.browse
@@ -654,7 +654,7 @@ struct LoginTests {
     #expect(fixture.notices.count == 1)
   }
 
-  @Test func aSecondPersonDoesNotTakeTheFirstOnesPlace() throws {
+  @Test func aSecondUserDoesNotReplaceTheFirst() throws {
     let fixture = try Fixture.added(credential: Self.old)
     try fixture.source.accounts(.readWrite).select("ana", provider: "example")
     fixture.consent(.token("new"), .identity("bob"))
@@ -665,7 +665,7 @@ struct LoginTests {
   }
 
   @Test(arguments: [HTTPResponse.json("{}", status: 500), .json("{}", status: 403)])
-  func anIdentityThatCannotBeHadCostsNoToken(_ response: HTTPResponse) throws {
+  func aFailedIdentityRequestKeepsTheToken(_ response: HTTPResponse) throws {
     let fixture = try Fixture.added()
     fixture.consent(.token("new"), response)
     #expect(try fixture.login().name == "default")
@@ -684,7 +684,7 @@ struct LoginTests {
 
   /// The account keeps its identity, and the tokens are stored.
   @Test(arguments: [HTTPResponse.json("{}", status: 500), .json("{}", status: 403)])
-  func anIdentityThatCannotBeHadAnyMoreChangesNoName(_ response: HTTPResponse) throws {
+  func aLostIdentityKeepsTheName(_ response: HTTPResponse) throws {
     let fixture = try Fixture.added(credential: Self.old, account: "work")
     fixture.consent(.token("new", refresh: "refresh-2"), response)
     let account = try fixture.login { $0.account = "work" }
@@ -712,7 +712,7 @@ struct LoginTests {
   }
 
   /// Revoking one token may end all of the user's tokens for the client.
-  @Test func theTokenOfAnotherAccountsPersonIsNotRevoked() throws {
+  @Test func anotherUsersTokenIsNotRevoked() throws {
     let fixture = try Fixture.added(credential: Self.old, account: "work")
     try fixture.store(Fixture.credential("bobs", identity: "bob"), "bob")
     fixture.consent(.token("new"), .identity("bob"))
@@ -722,7 +722,7 @@ struct LoginTests {
     #expect(fixture.http.requests.count == 2)
   }
 
-  @Test func aTokenThatCannotBeRevokedIsTold() throws {
+  @Test func anUnrevokedTokenIsReported() throws {
     let fixture = try Fixture.added(credential: Self.old, account: "work")
     fixture.consent(.token("new"), .identity("bob"), HTTPResponse(status: 503))
     #expect(throws: CredentialError.self) { try fixture.login { $0.account = "work" } }
@@ -832,7 +832,7 @@ struct LoginTests {
   }
 
   /// A login with other scopes or another grant is not what this one asks for.
-  @Test(arguments: [true, false]) func whoAsksForMoreLogsInAfterTheOther(_ isScope: Bool) throws {
+  @Test(arguments: [true, false]) func aWiderLoginWaitsForTheOther(_ isScope: Bool) throws {
     let fixture = try Fixture.added()
     let lock = Mutex(try fixture.lock(nil))
     fixture.whileWaiting([Fixture.storing("theirs")]) { lock.withLock { $0 = nil } }

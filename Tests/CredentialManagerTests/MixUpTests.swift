@@ -102,7 +102,7 @@ struct MixUpTests {
     _ = try Self.login(fixture, issuer: "https://honest.example")
   }
 
-  @Test func anIssuerElsewhereInItsPlace() throws {
+  @Test func aChangeToAnIssuerElsewhere() throws {
     let fixture = try Fixture()
     try fixture.addOwn(Self.endpoints("https://evil.example/authorize", "https://evil.example/token"))
     try fixture.editOwn(Self.unrelated)
@@ -204,7 +204,7 @@ struct MixUpTests {
     (#"git: { hosts: [evil.example], username: x }"#, "evil.example"),
     (#"docker: { hosts: [evil.example] }"#, "evil.example"),
     (#"kubectl: { hosts: [evil.example] }"#, "evil.example"), (#"kubectl: { hosts: [api.example] }"#, nil),
-  ]) func whatAnotherProvidersPageGives(_ line: String, _ asked: String?) throws {
+  ]) func tokensOfAnotherProvidersPage(_ line: String, _ asked: String?) throws {
     let variables = "\nvariables: { v: { help: any }, w: { default: w.example } }"
     var text = Self.honest()
     if ["hosts", "git", "docker", "kubectl"].contains(where: line.hasPrefix) {
@@ -247,7 +247,7 @@ struct MixUpTests {
   }
 
   /// Consent for the provider's own page does not cover another provider's page.
-  @Test func anotherProvidersPageInItsPlace() throws {
+  @Test func aChangeToAnotherProvidersPage() throws {
     let fixture = try Fixture()
     try fixture.ship(Self.honest(), "honest")
     func text(_ page: String) -> String {
@@ -261,7 +261,7 @@ struct MixUpTests {
   }
 
   /// A provider with an unreadable descriptor is still protected.
-  @Test func whatWasSealedTellsWhereTheDescriptorDoesNot() throws {
+  @Test func theSealedPlacesFillGapsOfTheDescriptor() throws {
     let fixture = try Fixture()
     try fixture.addOwn(Self.honest(), "honest")
     try fixture.editOwn("grant: telepathy", "honest")
@@ -345,7 +345,7 @@ struct MixUpTests {
     #expect(fixture.user.opened == [page])
   }
 
-  @Test func hostsOfAPageInItsPlace() throws {
+  @Test func aChangeOfTheHostsOfAPage() throws {
     let fixture = try Fixture()
     try fixture.addOwn(Self.device("own.example"))
     try fixture.editOwn(Self.device("own.example", "device: { hosts: [evil.example] }"))

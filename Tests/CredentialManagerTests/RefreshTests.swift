@@ -441,7 +441,7 @@ struct RefreshTests {
   }
 
   /// The token is valid but may be the last, so the caller gets a notice.
-  @Test func anInterruptedExchangeIsTold() throws {
+  @Test func anInterruptedExchangeIsReported() throws {
     let fixture = try Self.fixture(left: 1000)
     try fixture.leave(ExchangeNote(.refresh, startedAt: 1), nil)
     #expect(try fixture.fresh().credential.accessToken == Secret("old"))

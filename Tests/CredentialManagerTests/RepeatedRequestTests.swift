@@ -43,7 +43,7 @@ struct RepeatedRequestTests {
     #expect(fixture.http.requests.isEmpty)
   }
 
-  @Test func anotherTokenThanTheRefusedOneIsHandedOut() throws {
+  @Test func aRefusedTokenIsNotReturned() throws {
     #expect(try ask(kubectl) == "old")
     fixture.http.then(.token("new"))
     _ = try fixture.fresh(RefreshPolicy(always: true))
@@ -51,7 +51,7 @@ struct RepeatedRequestTests {
     #expect(fixture.http.requests.count == 1)
   }
 
-  @Test func whatCannotBeRefreshedStays() throws {
+  @Test func unrefreshableTokensStay() throws {
     try fixture.store(Fixture.credential("old", refresh: nil))
     #expect(try ask(kubectl) == "old")
     #expect(try ask(kubectl) == "old")

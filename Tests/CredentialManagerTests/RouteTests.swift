@@ -242,7 +242,7 @@ struct RouteTests {
   }
 
   /// Few files may get a token without the agreement, create a permit, send requests, or reveal a token.
-  @Test func noOtherFileHandsATokenOut() throws {
+  @Test func onlyListedFilesReturnTokens() throws {
     let manager = "CredentialManager"
     #expect(
       try Self.files(manager, saying: "freshAccount(") == [

@@ -43,7 +43,7 @@ import CredmgrText
     #expect(SchemeHandler.owner(of: "my.app", in: folders + [fixture.root + "/nowhere"]) == "other.desktop")
   }
 
-  @Test func whereApplicationsAreLookedFor() {
+  @Test func directoriesOfApplications() {
     let desktop = SchemeHandler.Desktop(entries: "/h/.local/share/applications", choices: "/h/.config/mimeapps.list")
     #expect(
       desktop.folders { ["XDG_DATA_DIRS": "/a:/b"][$0] } == [
@@ -79,7 +79,7 @@ import CredmgrText
   }
 
   /// A scheme also receives other applications' answers (RFC 8252, 7.1), which only a state tells apart.
-  @Test func withoutAStateNoAnswerIsHandedOver() throws {
+  @Test func withoutAStateNoAnswerIsAccepted() throws {
     let fixture = try Fixture(environment: ["XDG_CONFIG_HOME": "~/config", "XDG_DATA_HOME": "~/share"])
     let text = "\nstate: optional\nvariables: { r: { default: \"http://127.0.0.1/cb\" } }\nredirect: \"{r}\""
     try fixture.addOwn(Fixture.endpoints + text)

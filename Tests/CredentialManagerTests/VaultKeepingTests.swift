@@ -51,7 +51,7 @@ import CredmgrText
     #expect(next.keysToLeave == nil)
   }
 
-  @Test func aKeyFileIsNotLeftToAnybody() throws {
+  @Test func aKeyFileIsPrivate() throws {
     let source = source(nil)
     #expect(try token(source) == "token-1")
     #expect(source.keysToLeave == nil)
@@ -184,7 +184,7 @@ import CredmgrText
     return SecretServiceClient(environment: { variables[$0] })
   }
 
-  @Test func aBackupIsNeverWrittenOverAFile() throws {
+  @Test func aBackupReplacesNoFile() throws {
     let path = fixture.root + "/backup.db"
     #expect(try fixture.source.backUpVault(to: path) == [.keyFile])
     let bytes = try PrivateFile.read(path, limit: 1 << 24)
@@ -203,7 +203,7 @@ import CredmgrText
     #expect(try fixture.source.verifyVault() == [])
   }
 
-  @Test func nothingIsUnlockedThatOpensByItself() throws {
+  @Test func aKeyFileNeedsNoUnlocking() throws {
     #expect(try fixture.source.unlock(for: .seconds(60)) == .opensByItself)
     #expect(try fixture.source.lock() == (false, true))
   }
@@ -319,7 +319,7 @@ import CredmgrText
     try Array(fixture.another().exportVault(isPlain: true).json.encoded.utf8)
   }
 
-  @Test func descriptorsAndRulesGoAlong() throws {
+  @Test func anExportHasDescriptorsAndRules() throws {
     let fixture = try Self.exporting()
     let (json, parts) = try fixture.another().exportVault(isPlain: true)
     #expect(parts == TransferredParts(records: 2, descriptors: 1, hasRules: true))
@@ -385,7 +385,7 @@ import CredmgrText
     (#""claims":[]"#, #""claims":[{"helper":"git","host":"evil.example","provider":"example","username":"x"}]"#),
     (#""pkce":["S256-hex","S256"]"#, #""pkce":["S256-hex","S256","plain","none"]"#),
     (#""bounds":{"#, #""bounds":{"evil":".*""#),
-  ]) func whatAFileSaysOfItsAgreementIsNotBelieved(_ old: String, _ new: String) throws {
+  ]) func anImportedAgreementIsNotTrusted(_ old: String, _ new: String) throws {
     let fixture = try Self.exporting()
     let text = String(decoding: try Self.plain(fixture), as: UTF8.self)
     #expect(text.contains(old))
@@ -557,7 +557,7 @@ import CredmgrText
     #expect(try fixture.stored("zed") != nil)
   }
 
-  @Test func aPlainFileInThePlaceOfAnEncryptedOne() throws {
+  @Test func aPlainFileInsteadOfAnEncryptedOne() throws {
     let bytes = try Self.plain(try Self.exporting())
     for passphrase in [Secret("p"), nil] {
       #expect(throws: CredentialError.plainExport) {

@@ -119,7 +119,7 @@ struct LoopbackEndpointTests {
 
   /// An image, frame or script of another page requests the address, not the user.
   @Test(arguments: [image, frame, script, [document, document, ("Sec-Fetch-Dest", "image")]])
-  func onlyThePersonsBrowserGoesThere(fields: [(String, String)]) {
+  func onlyTheUsersBrowserIsAccepted(fields: [(String, String)]) {
     for relay in [nil, "value"] {
       var endpoint = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb", relay: relay)
       endpoint.start = "/start/name"

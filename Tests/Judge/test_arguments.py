@@ -60,7 +60,7 @@ class Arguments(ProgramTest):
                         if done.returncode in (UNEXPECTED, LOCKED):
                             self.assertIn(b"too many open files", done.stderr)
 
-    def test_what_is_no_text_is_refused(self):
+    def test_input_that_is_not_text_is_refused(self):
         """Two names that are not UTF-8 would become the same text."""
         for arguments in ((b"token", self.provider, b"--account", b"\xff\xfe"), (b"login", b"\xc3("),
                           (b"exec", b"x:\xff", b"--", b"true"), (b"request", self.provider, b"https://x", b"-d", b"\xe4")):

@@ -82,7 +82,7 @@ class Callbacks(ProgramTest):
         self.assertEqual(outcome.status, 0, outcome.err)
         self.assertEqual(service.counts["token"], 1)
 
-    def test_a_second_callback_finds_nobody(self):
+    def test_a_second_callback_is_refused(self):
         service, login = self.login()
         _, _, final = Browser().open(login.address())
         self.assertEqual(login.end().status, 0)
@@ -101,6 +101,6 @@ class Callbacks(ProgramTest):
         self.assertIn("the person said no", outcome.err)
         self.assertEqual(service.counts["token"], 0)
 
-    def test_nobody_comes(self):
+    def test_no_browser_answers(self):
         _, login = self.login("", "--timeout", "1s")
         self.assertNotEqual(login.end().status, 0)

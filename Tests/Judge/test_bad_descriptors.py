@@ -93,7 +93,7 @@ class Refused(ProgramTest):
                 self.assertRegex(outcome.err, r"(?m)^<standard input>:\d+:\d+: error: ")
                 self.assert_nothing_kept()
 
-    def test_what_is_no_file(self):
+    def test_other_kinds_of_files(self):
         pipe = os.path.join(self.folder, "pipe.yaml")
         os.mkfifo(pipe)
         os.symlink("nowhere", os.path.join(self.folder, "link.yaml"))
@@ -122,7 +122,7 @@ class Refused(ProgramTest):
         outcome = self.timed("add-provider", path, "--client-id", "c", "--set", "x=" + "a" * 20_000)
         self.assertEqual(outcome.status, USAGE)
 
-    def test_what_a_terminal_would_act_on(self):
+    def test_control_characters(self):
         path = self.written(HEAD + "title: \"\\e[2J\\e]0;x\\a\\u202e\"\nclient: { register: \"\\e[31m\" }\n")
         self.timed("check", path)
         self.timed("add-provider", path, "--client-id", "c")

@@ -174,7 +174,7 @@ class BadInput(ProgramTest):
             "a file": lambda: self.filed(self.folder_of_vault),
         })
 
-    def test_what_lies_beside(self):
+    def test_files_next_to_the_vault(self):
         for suffix in ("-journal", "-wal"):
             self.alike({
                 suffix + " is a pipe": lambda: self.piped(self.db + suffix),
@@ -206,7 +206,7 @@ class BadInput(ProgramTest):
     def rows(self):
         return [lookup for (lookup,) in self.sql(("SELECT lookup FROM record WHERE kind=1 ORDER BY lookup",))[0]]
 
-    def test_a_damaged_record_takes_no_other_along(self):
+    def test_a_damaged_record_affects_no_other(self):
         """If one record is altered or removed, the other account still works and does not replace it."""
         for change in ("UPDATE record SET sealed=zeroblob(length(sealed)) WHERE lookup=?", "DELETE FROM record WHERE lookup=?"):
             for row in self.rows():
@@ -236,7 +236,7 @@ class BadInput(ProgramTest):
                     self.credmgr("login", self.provider, "--account", name)
                     self.credmgr("vault", "verify")
 
-    def test_no_choice_is_made_for_a_choice_that_is_gone(self):
+    def test_a_missing_default_is_not_replaced(self):
         """Without the selection, and with one account damaged, the other one does not become the only one."""
         for row in self.rows():
             self.restore()

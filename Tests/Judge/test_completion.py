@@ -59,7 +59,7 @@ class Completion(ProgramTest):
                 terminal.type("\x04exit\n")
                 terminal.end()
 
-    def test_nobody_is_asked_for_a_passphrase(self):
+    def test_no_prompt_for_a_passphrase(self):
         phrase = self.file("phrase", "correct horse battery staple")
         self.credmgr("vault", "protect", "passphrase", "--passphrase-file", phrase)
         self.credmgr("vault", "protect", "key-file", "--remove", environment={"CREDMGR_PASSPHRASE_FILE": phrase})

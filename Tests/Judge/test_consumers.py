@@ -283,7 +283,7 @@ class Exec(ProgramTest):
         process.stdin.close()
         process.stdout.close()
 
-    def test_the_environment_is_the_same_but_for_the_token(self):
+    def test_the_environment_changes_only_by_the_token(self):
         environment = {**self.environment, "ODD": "a=b\nc", "EMPTY": ""}
         def seen(*prefix):
             out = subprocess.run([*prefix, "env", "-0"], env=environment, capture_output=True, check=True).stdout

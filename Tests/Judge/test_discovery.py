@@ -271,7 +271,7 @@ class OverTLS(DiscoveryTest):
         self.assertIn("nonce", outcome.err)
         self.credmgr("token", "found", status=LOGIN_NEEDED)
 
-    def test_a_certificate_that_nobody_trusts(self):
+    def test_an_untrusted_certificate(self):
         service = self.issuer()
         other = os.path.join(self.folder, "other")
         os.mkdir(other)
@@ -348,7 +348,7 @@ class Removal(DiscoveryTest):
         self.assertEqual(service.counts["deleted"], 0)
         self.assert_gone()
 
-    def test_a_provider_that_refuses_and_one_that_is_away(self):
+    def test_a_provider_that_refuses_or_is_unreachable(self):
         service = self.added()
         service.management.clear()
         outcome = self.credmgr("remove-provider", "found", status=REFUSED)
@@ -409,7 +409,7 @@ HOSTILE = {
 
 
 class Hostile(DiscoveryTest):
-    def test_what_is_refused_is_refused_with_a_sentence_and_without_a_trace(self):
+    def test_refusals_have_a_message_and_change_nothing(self):
         for name, (change, word) in HOSTILE.items():
             with self.subTest(name):
                 self.new_home()
@@ -422,7 +422,7 @@ class Hostile(DiscoveryTest):
                 self.assert_nothing_kept()
                 self.assertEqual(service.counts["registered"], 0)
 
-    def test_what_may_be_odd_is_written_so_that_it_stays_what_it_is(self):
+    def test_unusual_values_survive_quoting(self):
         odd = {"revocation_endpoint": "https://a.example/r?x={access_token}&y=[1]", "scopes_supported":
                ["read", "null", "true", "a:b", "- x", "#x", "{x}", "&a", "*a", "!x", "%x", "@x", "'", "yes", "~", "1e3"]}
         service = self.serve(DiscoveryServer(change=lambda m: m.update(odd)))
@@ -433,7 +433,7 @@ class Hostile(DiscoveryTest):
         shown = self.credmgr("providers", "found", "--json").out
         self.assertIn("{{access_token}}", shown)
 
-    def test_nobody_there(self):
+    def test_no_server(self):
         service = self.serve(DiscoveryServer(place="/elsewhere"))
         outcome = self.credmgr("add-provider", service.issuer, "--yes", status=REFUSED)
         self.assertIn("/.well-known/oauth-authorization-server (status 404)", outcome.err)

@@ -257,7 +257,7 @@ class Mended(Doctor):
         rest = self.mended(chosen[0], exports=exports)
         self.assertEqual([other["check"] for other in rest if other["check"] == check], [], rest)
 
-    def test_what_is_well(self):
+    def test_a_correct_setup(self):
         for check, script, exports, words in WELL:
             with self.subTest(check=check, script=script, exports=exports):
                 found, status = self.shell(script + "\n" + exports)
@@ -310,7 +310,7 @@ class Whole(Doctor):
         self.mended(finding)
         self.problems("git", status=DONE, state="ok")
 
-    def test_a_rule_for_somebody_who_is_not_logged_in(self):
+    def test_a_rule_for_an_account_without_a_login(self):
         self.ready()
         self.credmgr("use", self.provider, ADA, "--for", "https://127.0.0.1:4433/team")
         self.doctor()
@@ -435,14 +435,14 @@ class OtherUsers(Doctor):
             os.chmod(own, 0o500)
 
     @CAN_BE_ANYBODY
-    def test_what_needs_no_home(self):
+    def test_commands_without_a_home(self):
         for command in ("check " + os.path.join(ROOT, "providers/github.yaml"), "providers",
                         "providers github", "completion bash", "completion words token git"):
             self.assertEqual(self.as_stranger(f"credmgr {command} >/dev/null 2>&1; echo $?"), DONE, command)
         self.assertEqual(self.as_stranger("credmgr status >/dev/null 2>&1; echo $?"), USAGE)
 
     @CAN_BE_ANYBODY
-    def test_descriptors_in_a_closed_folder(self):
+    def test_descriptors_in_a_closed_directory(self):
         own = os.path.join(self.folder, "own")
         providers = own + "/.config/credmgr/providers"
         os.makedirs(providers)
@@ -498,7 +498,7 @@ class Vault(Doctor):
     def passphrase(self, name, text):
         return {"CREDMGR_PASSPHRASE_FILE": self.file(name, text + "\n")}
 
-    def test_nobody_is_asked_for_a_passphrase(self):
+    def test_no_prompt_for_a_passphrase(self):
         self.ready()
         right, wrong = self.passphrase("passphrase", PASSPHRASE), self.passphrase("wrong", "another")
         self.credmgr("vault", "protect", "passphrase", environment=right)

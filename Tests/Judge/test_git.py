@@ -155,7 +155,7 @@ class Git(GitTest):
         self.assertTrue(os.path.exists(os.path.join(copy, "part", "file")))
 
     # Prompting.
-    def test_git_logs_in_where_nobody_is(self):
+    def test_git_logs_in_if_needed(self):
         self.ready(log_in=False)
         self.git("clone", "--quiet", self.url, self.work, environment={"GIT_TERMINAL_PROMPT": "1"})
         self.assertEqual(len(self.service.requests("/authorize", "GET")), 1)
@@ -193,7 +193,7 @@ class Git(GitTest):
         self.assertEqual([outcome.err for outcome in outcomes if outcome.status], [])
         self.assertEqual(len(self.service.requests("/authorize", "GET")), 1)
 
-    def test_who_does_not_want_to_be_asked_is_not(self):
+    def test_prompts_can_be_switched_off(self):
         self.ready(log_in=False)
         for arguments, environment in (
             ((), {"GIT_TERMINAL_PROMPT": "0"}),
@@ -256,7 +256,7 @@ class Git(GitTest):
                 "status", "--for", f"{self.git_server.base}/o{number}/x", "--json").out)[0]
             self.assertEqual((rule["account"], rule["reason"]), ("acme", "rule"))
 
-    def test_an_account_for_a_folder(self):
+    def test_an_account_for_a_directory(self):
         other = self.two_owners()
         theirs = os.path.join(self.folder, "acme")
         os.mkdir(theirs)
@@ -274,7 +274,7 @@ class Git(GitTest):
         self.git("clone", "--quiet", other.replace("://", "://acme@"), self.work + "2")
 
     # Hosts that no provider claims.
-    def test_what_a_person_types_is_asked_once(self):
+    def test_typed_input_is_asked_for_once(self):
         server = self.enterContext(GitServer(self.served, lambda user, password: (user, password) == ("ada", "typed-1")))
         asked = os.path.join(self.folder, "asked")
         askpass = self.file("askpass", f"#!/bin/sh\necho x >> '{asked}'\n"

@@ -44,7 +44,7 @@ class Protocol(ProtocolTest):
     """The requirements of git's own helper tests (t0303), and more."""
 
     # Hosts that no provider claims.
-    def test_what_was_stored_comes_back_for_the_same_host_alone(self):
+    def test_a_stored_credential_returns_for_its_host_only(self):
         https = ("protocol=https", "host=example.com")
         self.assertIsNone(self.get(*https))
         self.ask("store", *https, "username=ada", "password=word one=two")
@@ -268,7 +268,7 @@ class NewGit(ProtocolTest):
             self.assertRegex(self.lines("get", self.BEARER, self.state(first)), self.answer(self.bearer(), "bearer"))
         self.assertEqual(self.service.counts["granted:refresh_token"], 0)
 
-    def test_what_others_store(self):
+    def test_credentials_of_other_helpers(self):
         self.QUESTION = self.QUESTION.replace("127.0.0.1:4433", "example.com")
         stored = "authtype=Bearer\ncredential=t-1\n"
         self.lines("store", stored, "password_expiry_utc=9999999999\noauth_refresh_token=r-1\nstate[]=other.helper=1\n")

@@ -82,7 +82,7 @@ class Followed(HintTest):
         self.followed("chmod 400 $H/box/vault/vault.db", f"credmgr use {PROVIDER} ada", LOCKED)
         self.followed("mkdir -p $H/.docker; chmod 500 $H/.docker", "credmgr docker-credential setup --all", USAGE)
 
-    def test_something_else_in_its_place(self):
+    def test_another_kind_of_file(self):
         self.assertEqual(self.followed("export CREDMGR_HOME=$H/file; test -e $H/file || echo >$H/file",
                                        f"credmgr add-provider {self.descriptor} --client-id c --set port=1", LOCKED),
                          ["unset CREDMGR_HOME"])

@@ -65,7 +65,7 @@ class Intruders(ProgramTest):
         self.assertEqual(login.end().status, 0)
         self.assertEqual(service.counts["granted:authorization_code"], 1)
 
-    def test_where_the_browser_is_elsewhere_it_gets_the_page(self):
+    def test_a_remote_browser_gets_the_page(self):
         _, provider = self.provided()
         self.quiet["SSH_CONNECTION"] = "192.0.2.1 1 192.0.2.2 22"
         login, shown, address = self.log_in(provider)
@@ -150,7 +150,7 @@ class Intruders(ProgramTest):
         Browser().open(shown)
         self.assertEqual(login.end().status, 0)
 
-    def test_pasting_from_a_port_that_nobody_knows_before(self):
+    def test_pasting_from_a_random_port(self):
         service, provider = self.provided()
         ports = set()
         for name in ("one", "two", "three"):

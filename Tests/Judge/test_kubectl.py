@@ -105,13 +105,13 @@ class RealClient(Kubectl):
         # Once for each kubectl, however often it asks.
         self.assertLessEqual(self.service.counts["granted:refresh_token"], 2)
 
-    def test_nobody_is_refreshed_without_a_refusal(self):
+    def test_no_refresh_without_a_refusal(self):
         self.ready(V1BETA1)
         for _ in range(3):
             self.version()
         self.assertEqual(self.service.counts["granted:refresh_token"], 0)
 
-    def test_nobody_is_logged_in(self):
+    def test_not_logged_in(self):
         self.ready(V1BETA1)
         self.credmgr("logout", "oauth2-public", "--keep-remote")
         self.assertIn('run "credmgr login oauth2-public"', self.version(status=1).err)
@@ -155,7 +155,7 @@ class Protocol(Kubectl):
         self.assertIn("refused", self.credmgr("log").out)
         self.assertIn("kubectl for https://evil.example:6443", self.credmgr("log").out)
 
-    def test_nobody_is_asked(self):
+    def test_no_prompt(self):
         self.ready()
         self.credmgr("logout", "oauth2-public", "--keep-remote")
         self.ask(interactive=True, status=LOGIN_NEEDED)

@@ -116,7 +116,7 @@ class Names(Again):
         self.assertIn(self.credmgr("token", self.provider, "--account", "work").line, self.get("username=git\n").out)
         self.assertEqual(self.pages, 2)
 
-    def test_a_login_of_somebody_else_than_the_url_asks_for(self):
+    def test_a_login_of_another_user_than_in_the_url(self):
         """The token is sent with the URL's user name, so the account cannot have another one."""
         with open(os.path.join(DESCRIPTORS, "git-host-named.yaml"), encoding="utf-8") as file:
             text = file.read().replace("git-host-named", "own")
@@ -169,7 +169,7 @@ class Names(Again):
 
 class Together(Again):
     @unittest.skipUnless(is_test_build(), "this program was built for use, and has no fault points")
-    def test_whoever_looked_before_the_login_ended_takes_its_token(self):
+    def test_a_waiting_process_takes_the_token_of_the_login(self):
         for name in ("git-host", "git-host-named"):
             with self.subTest(name=name):
                 self.new_home()

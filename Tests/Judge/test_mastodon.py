@@ -111,7 +111,7 @@ class Refusals(MastodonTest):
         outcome = self.credmgr("login", "mastodon", "--scope", "follow", status=REFUSED)
         self.assertIn("invalid_scope", outcome.err)
 
-    def test_a_registration_that_is_refused_is_told_in_its_words(self):
+    def test_a_refused_registration_is_quoted(self):
         service = self.instance(refuses="Validation failed: Redirect URI must be an absolute URI.")
         outcome = self.add_instance(service, status=REFUSED)
         self.assertIn(service.refuses, outcome.err)

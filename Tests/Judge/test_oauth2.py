@@ -131,7 +131,7 @@ class Refresh(ProgramTest):
         self.assertRegex(outcome.err, r"(?m)^credmgr: hint: .*credmgr login")
         self.assertEqual(len(service.requests("/authorize", "GET")), 1)
 
-    def test_a_provider_that_is_away_costs_nothing(self):
+    def test_an_unreachable_provider_changes_nothing(self):
         service, provider = self.logged_in(lifetime=brief())
         self.expire()
         service.stop()

@@ -99,7 +99,7 @@ class Pages(ProgramTest):
             self.assertLessEqual(browser.run("parseFloat(getComputedStyle(document.querySelector('h1')).fontSize)"), 20)
             login.end()
 
-    def test_the_page_of_a_fragment_when_the_login_is_gone(self):
+    def test_the_page_of_a_fragment_after_the_login(self):
         service = self.serve(OAuth2Server())
         provider = self.add("oauth2-implicit", service, oauth2_server.PUBLIC_CLIENT)
         login = self.start("login", provider, "--no-browser", stdin=False)
@@ -115,7 +115,7 @@ class Pages(ProgramTest):
             self.assertEqual(browser.run("document.querySelector('main').className"), "refused")
             self.assertNotIn("One moment", browser.run("document.body.innerText"))
 
-    def test_a_fragment_is_handed_over_by_the_page(self):
+    def test_the_page_posts_the_fragment(self):
         browser, login = self.consent("oauth2-implicit")
         self.expect_good(browser, "done", "Logged in: Authlib, the token in the fragment")
         outcome = login.end()
@@ -146,7 +146,7 @@ grant: authorization_code
 endpoints: { authorization: "https://sample.example/authorize", token: "https://sample.example/token" }
 """
 
-    def test_a_person_is_told_what_to_do(self):
+    def test_the_user_learns_the_next_step(self):
         """The two shown commands log in unchanged, next to a provider with the same name."""
         person = self.terminal("simulate", self.file("sample.yaml", self.PROVIDER), "--fault", "no-expiry", columns=0)
         person.wait_for("Ctrl-C stops")

@@ -57,7 +57,7 @@ class GitHubTest(ProgramTest):
             self.assertNotIn("client_secret", request.form_fields(), "the device flow sends no secret")
         self.assertTrue(service.valid(self.credmgr("token", provider).line))
 
-    def test_wrong_secret_is_told_in_the_providers_words(self):
+    def test_a_wrong_secret_is_reported_in_the_providers_words(self):
         service = self.serve(GitHub())
         provider = self.add(self.descriptor, service, service.client_id, "wrong")
         outcome = self.credmgr("login", provider, "--grant", "authorization_code", status=REFUSED)

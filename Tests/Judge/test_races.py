@@ -152,7 +152,7 @@ class Refreshes(RaceTest):
         self.assert_one_token(self.ends(processes), service)
         self.assertEqual(service.counts["token:refresh_token"], 1)
 
-    def test_whoever_cleans_up_takes_no_lock_away(self):
+    def test_cleaning_up_keeps_locks(self):
         """Removing any file that is not needed to read the vault, during a refresh, breaks no lock."""
         service, provider = self.expired(refresh_delay=1.5)
         first = self.many(8, "token", provider)
@@ -288,7 +288,7 @@ class Waiting(RaceTest):
         self.assertIn("waiting", text)
         self.assertTrue(2.9 <= last <= 30, last)
 
-    def test_nobody_looks_so_nothing_is_said(self):
+    def test_no_progress_without_a_terminal(self):
         outcome = self.run_program("token", self.provider, "--timeout", "2s")
         self.assertEqual(outcome.status, UNEXPECTED)
         self.assertNotIn("credmgr: waiting", outcome.err)

@@ -82,7 +82,7 @@ class Schemes(ProgramTest):
         self.assertFalse(os.path.exists(self.choices))
         self.assertEqual(self.handler(), "")
 
-    def test_what_was_registered_before_is_put_back(self):
+    def test_the_earlier_scheme_handler_is_restored(self):
         self.another()
         before = self.text()
         login, final = self.log_in()
@@ -93,7 +93,7 @@ class Schemes(ProgramTest):
         self.assertEqual(self.handler(), "other.desktop")
         self.expect_nothing_left()
 
-    def test_what_somebody_else_changes_meanwhile_stays(self):
+    def test_changes_of_other_programs_stay(self):
         self.another()
         login, final = self.log_in()
         self.xdg("xdg-mime", "default", "other.desktop", "text/x-judge")
@@ -103,7 +103,7 @@ class Schemes(ProgramTest):
         self.assertNotIn("credmgr", self.text())
         self.assertEqual(self.handler(), "other.desktop")
 
-    def test_an_address_of_somebody_else_changes_nothing(self):
+    def test_an_address_of_another_login_changes_nothing(self):
         login, final = self.log_in()
         for foreign in ("judge.app:/callback#access_token=theirs&state=wrong", "judge.app:/elsewhere#access_token=theirs",
                         "judge.app:/callback", "judge.app:/callback#error=access_denied"):
@@ -129,7 +129,7 @@ class Schemes(ProgramTest):
         self.assertEqual((late.status, late.out), (2, ""))
         self.assertIn("no login is waiting for this address", late.err)
 
-    def test_what_a_killed_login_left_is_taken_away(self):
+    def test_leftovers_of_a_killed_login_are_removed(self):
         self.another()
         before = self.text()
         login, _ = self.log_in()
@@ -142,7 +142,7 @@ class Schemes(ProgramTest):
         self.assertEqual(self.text(), before)
         self.expect_nothing_left()
 
-    def test_two_logins_at_once(self):
+    def test_two_logins_at_the_same_time(self):
         """The latest login has the scheme, and each gets its own answer."""
         first, one = self.log_in()
         os.remove(self.end)

@@ -119,7 +119,7 @@ class Places(TerminalTest):
         terminal.type(final + "\n")
         self.assertEqual(terminal.end(), 0, terminal.seen)
 
-    def test_nobody_is_waited_for_longer_than_the_timeout(self):
+    def test_the_wait_ends_at_the_timeout(self):
         _, provider = self.provided("oauth2-public")
         terminal = self.terminal("login", provider, "--account", ADA, "--paste", "--timeout", "2s", BROWSER=None)
         terminal.type("rubbish\n")
@@ -142,7 +142,7 @@ class Places(TerminalTest):
                 self.assertIn("the login timed out after 2 s", terminal.seen)
                 self.assertIn('run "credmgr login pasted --timeout 2m"', terminal.seen)
 
-    def test_a_browser_that_fails_later_is_told(self):
+    def test_a_browser_that_fails_later_is_reported(self):
         _, provider = self.provided("oauth2-public")
         script = self.file("browser", f"#!/bin/sh\nuntil [ -e {self.folder}/fail ]; do sleep 0.1; done\nexit 3\n", 0o700)
         terminal = self.terminal("login", provider, "--account", ADA, BROWSER=script)
@@ -161,7 +161,7 @@ class Places(TerminalTest):
         self.assertIn("waiting for at most 3 s", terminal.seen)
         self.assertRegex(terminal.seen, r"\b0:0[1-3] left")
 
-    def test_a_browser_that_does_not_fork_holds_nobody_up(self):
+    def test_a_browser_that_does_not_fork_delays_nothing(self):
         _, provider = self.provided("oauth2-public")
         script = self.file("browser", f"#!/bin/sh\necho $$ > {self.folder}/browser.pid\nexec sleep 300\n", 0o700)
         terminal = self.terminal("login", provider, "--account", ADA, BROWSER=script)
@@ -206,7 +206,7 @@ class Places(TerminalTest):
             terminal.interrupt()
             self.assertEqual(terminal.end(), 130, terminal.seen)
 
-    def test_what_is_hinted_is_the_same_login(self):
+    def test_the_hint_repeats_the_login(self):
         _, provider = self.provided("oauth2-public")
         terminal = self.terminal("login", provider, "--account", ADA, "--no-browser", BROWSER=None)
         address = self.address(terminal)

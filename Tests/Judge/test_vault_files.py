@@ -22,7 +22,7 @@ class Files(ProgramTest):
         return subprocess.run([BINARY, *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=False,
                               stdin=subprocess.DEVNULL, env={**self.environment, **environment}, cwd=self.folder)
 
-    def test_nobody_else_may_write_what_is_made_whatever_the_umask(self):
+    def test_new_files_are_private_with_any_umask(self):
         home = os.path.join(self.folder, "open")
         descriptor = self.file("mine.yaml", "provider: mine\ngrant: client_credentials\ngit: { hosts: [git.example] }\n"
                                             "endpoints: { token: \"https://mine.example/token\" }\n")
@@ -34,7 +34,7 @@ class Files(ProgramTest):
         self.assertIn(os.path.join(home, "config", "providers", "mine.yaml"), modes)
         self.assertEqual({path: oct(mode) for path, mode in modes.items() if mode & 0o022}, {})
 
-    def test_a_pipe_in_the_place_of_a_backup_or_an_export(self):
+    def test_a_pipe_instead_of_a_backup_or_an_export(self):
         pipe = self.pipe()
         for command in ("restore", "import"):
             done = self.in_time("vault", command, pipe)
@@ -42,7 +42,7 @@ class Files(ProgramTest):
             self.assertIn("is not a regular file", done.stderr)
         self.assertEqual(self.credmgr("token", self.provider).line, self.token)
 
-    def test_what_a_shell_puts_in_the_place_of_a_file(self):
+    def test_process_substitution(self):
         export = os.path.join(self.folder, "export")
         self.credmgr("vault", "export", export, "--plain", "--plain")
         self.credmgr("vault", "backup", os.path.join(self.folder, "backup"))

@@ -76,7 +76,7 @@ class Terminal(VaultTest):
         status, _, shown = self.at_terminal("token", self.provider, keys=["\x04"])
         self.assertEqual(status, LOCKED, shown)
 
-    def test_what_is_typed_while_a_passphrase_is_looked_at_is_not_shown(self):
+    def test_input_during_a_passphrase_check_is_not_shown(self):
         # The check has to take a while.
         del self.environment["CREDMGR_CHEAP_PASSPHRASES"]
         self.protect()
@@ -93,7 +93,7 @@ class Terminal(VaultTest):
         self.assertNotIn("typed ahead", person.seen)
         self.assertIn(self.token, person.seen)
 
-    def test_control_c_while_a_passphrase_is_looked_at(self):
+    def test_control_c_during_a_passphrase_check(self):
         del self.environment["CREDMGR_CHEAP_PASSPHRASES"]
         self.protect()
         for arguments in (("token", self.provider), ("vault", "rotate", "--yes"),
@@ -119,7 +119,7 @@ class Terminal(VaultTest):
         self.credmgr("vault", "protect", "key-file", "--remove")
         self.credmgr("vault", "verify", environment=self.with_passphrase())
 
-    def test_a_weak_one_is_warned_of(self):
+    def test_a_weak_passphrase_causes_a_warning(self):
         status, _, shown = self.at_terminal("vault", "protect", "passphrase", keys=["a\r", "a\r"])
         self.assertEqual(status, DONE, shown)
         self.assertIn("warning: passphrases of fewer than 8 characters are easy to guess", shown)
@@ -145,7 +145,7 @@ class Terminal(VaultTest):
         self.assertNotEqual(out.strip(), self.token)
         self.assertEqual(shown.count("passphrase of the vault"), 1)
 
-    def test_what_is_started_gets_nothing_of_the_keys(self):
+    def test_started_programs_get_no_keys(self):
         # With an expired token, the keys go from one program to the other, and no further.
         self.service.refreshed_lifetime = brief()
         self.credmgr("token", self.provider, "--refresh")

@@ -301,7 +301,7 @@ struct AuthorizationRequestTests {
     #expect(try method("client: { authentication: none }", "secret-1", ownForm) == nil)
   }
 
-  @Test func theAddressThatAPersonGivesSetsNoRedirect() throws {
+  @Test func anAddressFromTheUserSetsNoRedirect() throws {
     let client = try Fixture.client(
       "variables: { page: { format: url } }", endpoints: "authorization: \"{page}\"",
       variables: ["page": "https://provider.example/a?redirect%5Furi=https://evil.example"])

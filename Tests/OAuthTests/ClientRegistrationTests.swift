@@ -68,7 +68,7 @@ struct ClientRegistrationTests {
         + "&website=https%3A%2F%2Fa.example")
   }
 
-  @Test func aTextInThePlaceOfAListStaysAText() throws {
+  @Test func aTextInsteadOfAListStaysAText() throws {
     let leg =
       "{ url: \"https://a.example/r\", parameters: { redirect_uris: \"{redirect_uri}\", grant_types: \"[x]\" } }"
     let body = try Self.json(

@@ -38,7 +38,7 @@ struct DeviceAuthorizationTests {
   }
 
   /// RFC 8628, 5.2: anyone who sees the device code could request the token.
-  @Test func theCodeForThePersonIsNotThatOfTheDevice() throws {
+  @Test func theUserCodeIsNotTheDeviceCode() throws {
     let answer = "{\"device_code\":\"D\",\"user_code\":\"D\",\"verification_uri\":\"https://example.com/device\"}"
     #expect(throws: OAuthError.malformedField(.deviceAuthorization, .userCode)) {
       try Self.client().deviceAuthorization(.json(answer), scope: [], now: Fixture.now)
@@ -225,7 +225,7 @@ struct DeviceAuthorizationTests {
     }
   }
 
-  @Test func whatADeviceIsToldAtAnyStatus() {
+  @Test func deviceErrorsAtAnyStatus() {
     #expect(throws: OAuthError.deviceCodeExpired) {
       try Self.answer(.json("{\"error\":\"expired_token\"}", status: 500))
     }

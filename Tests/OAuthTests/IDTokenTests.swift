@@ -120,14 +120,14 @@ struct IDTokenTests {
     }
   }
 
-  @Test func anIssuerThatNobodyNames() throws {
+  @Test func anUndeclaredIssuer() throws {
     let token = Self.token(Self.claims(["iss": "https://other.example"]))
     #expect(try Self.read(token, Fixture.client()).idToken == Secret(token))
   }
 
   // MARK: At a refresh
 
-  @Test func aRefreshForAnotherPerson() throws {
+  @Test func aRefreshForAnotherUser() throws {
     var previous = Fixture.credential()
     previous.refreshToken = Secret("refresh-1")
     previous.idToken = Secret(Self.token(Self.claims(["nonce": "n"])))

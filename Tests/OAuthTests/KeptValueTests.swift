@@ -116,7 +116,7 @@ struct KeptValueTests {
   }
 
   /// The value is from an earlier version or an import.
-  @Test(arguments: attacks + ["eu1"]) func whatIsStoredAlreadyIsBounded(_ value: String) throws {
+  @Test(arguments: attacks + ["eu1"]) func storedValuesAreBounded(_ value: String) throws {
     let client = try Fixture.client(Self.bounded, endpoints: "refresh: https://{dc}.login.example/t")
     var credential = Fixture.credential()
     credential.refreshToken = Secret("refresh-1")
@@ -166,7 +166,7 @@ struct KeptValueTests {
   }
 
   /// A value that is too long causes an error instead of being left out.
-  @Test func aValueThatBecomesTooLongIsTold() throws {
+  @Test func aTooLongValueIsReported() throws {
     let half = String(repeating: "a", count: 40_000)
     let endpoints = """
       device_authorization:

@@ -71,7 +71,7 @@ struct LanguageTests {
     #expect(try Self.token("  headers: { X: '\(template)' }").fields["X"] == value)
   }
 
-  @Test func whatNeedsAMissingValueIsLeftOut() throws {
+  @Test func fieldsWithMissingValuesAreOmitted() throws {
     let request = try Self.token("  parameters: { a: '{hex(refresh_token)}', b: '{hex(scope)}' }")
     #expect(FormParameters(decoding: request.form).names == ["grant_type", "scope", "client_id", "b"])
   }

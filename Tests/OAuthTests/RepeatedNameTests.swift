@@ -56,7 +56,7 @@ struct RepeatedNameTests {
     #expect(throws: Never.self) { try Self.redirect("access_token=a&token_type=bearer&state=STATE", grant: .implicit) }
   }
 
-  @Test func whatNobodyReadsMayBeThereTwice() throws {
+  @Test func unreadFieldsMayRepeat() throws {
     #expect(throws: Never.self) { try Self.redirect("code=1&state=STATE&ui=a&ui=b") }
   }
 
@@ -102,7 +102,7 @@ struct RepeatedNameTests {
     #expect(try Self.answer(.form("access_token=a&x=1&x=2"), more).accessToken == Secret("a"))
   }
 
-  @Test func membersThatNobodyReads() throws {
+  @Test func unreadMembersMayRepeat() throws {
     let json = #"{"access_token":"a","x":1,"x":2,"user":{"access_token":"b","access_token":"c"}}"#
     #expect(try Self.answer(.json(json)).accessToken == Secret("a"))
   }

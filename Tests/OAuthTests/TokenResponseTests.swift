@@ -247,7 +247,7 @@ struct TokenResponseTests {
     #expect(credential.kept == ["team": "12345678901234567890", "user": "U1", "flag": "true"])
   }
 
-  @Test func nameWithADotIsFoundAsItStands() throws {
+  @Test func aNameWithADotIsFoundLiterally() throws {
     let credential = try Self.json("\"a.b\":\"whole\",\"a\":{\"b\":\"inner\"}", "response: { keep: { a: a.b } }")
     #expect(credential.kept == ["a": "whole"])
   }
@@ -461,7 +461,7 @@ struct TokenResponseTests {
         == expected)
   }
 
-  @Test func aNewRefreshTokenTakesTheOldOnesPlace() throws {
+  @Test func aNewRefreshTokenReplacesTheOldOne() throws {
     let credential = try Self.refresh("{\"access_token\":\"new\",\"refresh_token\":\"refresh-2\"}")
     #expect(credential.refreshToken == Secret("refresh-2"))
     // The new refresh token's lifetime is unknown; that of the old one does not apply.
@@ -477,7 +477,7 @@ struct TokenResponseTests {
     )
   }
 
-  @Test func whatTheRedirectBroughtIsKept() throws {
+  @Test func redirectFieldsAreKept() throws {
     let client = try Fixture.client("response: { keep: [realmId, user] }")
     let request = try client.authorizationRequest(
       .authorizationCode, redirectURI: "http://127.0.0.1:1/", scope: ["a"], random: KnownRandom(), nonce: Fixture.nonce)
