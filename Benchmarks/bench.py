@@ -349,7 +349,7 @@ def tables(result):
            f"({about['processor']}), load {about['load']} at the beginning, {result['rounds']} rounds")
     yield ""
     if about["load"] > 0.5:
-        yield "The machine was shared with other work at that time, which no round was free of."
+        yield "Other work ran on the machine during every round."
         yield ""
     yield "| what | goal | figure | | met |"
     yield "| --- | --- | --- | --- | --- |"
