@@ -150,7 +150,7 @@ extension Command {
   /// A stranger may have written the descriptor, so show what the user trusts it with.
   static func tellAgreement(on provider: String, _ context: Context) throws(CommandError) {
     let places = try manager(context.source.agreedPlaces(of: provider))
-    context.tell("\"\(provider)\" gets access to the following, and to nothing else:")
+    context.tell("adding \"\(provider)\" allows only the following:")
     for (kind, words) in [
       (.secrets, "client secret and tokens go to"), (.tokens, "tokens go to"), (.redirect, "logins return to"),
       (.devicePage, "device codes are entered at"), (.issuer, "answers are issued by"),
