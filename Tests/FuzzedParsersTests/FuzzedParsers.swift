@@ -122,6 +122,16 @@ let fuzzedParsers: [String: FuzzedParser] = [
   "claims": { bytes in
     guard let text = text(bytes) else { return }
     _ = JWTClaims.parse(text)
+  },
+  "import": { bytes in
+    guard let file = try? ImportText(path: "/fuzz", bytes) else { return }
+    for source in ImportSource.all {
+      for entry in (try? source.entries(file)) ?? [] {
+        guard case .cut(let ranges) = entry.removal else { continue }
+        require(ranges.allSatisfy { $0.upperBound <= bytes.count }, "only bytes of the file are cut")
+        require(file.without(ranges).count < bytes.count, "something is cut")
+      }
+    }
   }, "credential": { _ = try? Credential(decoding: Secret(bytes: $0)) },
 ]
 
@@ -147,5 +157,12 @@ let fuzzedSeeds: [String: [String]] = [
     "protocol=https\nhost=example.org:8443\npath=a/b\nusername=ada\nwwwauth[]=Basic realm=\"x\"\ncapability[]=authtype\n\n"
   ], "remote": ["https://ada@example.org:8443/acme/notes.git", "git@example.org:acme/notes.git"],
   "issuer": ["https://id.example.org/tenant"],
+  "import": [
+    "github.com:\n    users:\n        ada:\n            oauth_token: t\n    user: ada\n    oauth_token: t\n",
+    "https://a%2fb:p%3aw@127.0.0.1%3a8443/x\n", "machine a.example login \"x\" # c\n password y\nmacdef z\n\ndefault\n",
+    #"{"auths":{"a.example":{"auth":"YWRhOnB3"}},"credsStore":"x"}"#, "//a.example/:_authToken=\"t\"\n",
+    "[registries.x]\ntoken = \"t\\u0041\" # c\n[pypi]\npassword: p\naws_secret_access_key = k\n",
+    "export GH_TOKEN='t' # c\n",
+  ],
   "claims": ["eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEiLCJleHAiOjE3OTUyNjI0MDB9."],
 ]

@@ -1,0 +1,50 @@
+import CredmgrCryptography
+import CredmgrPlatform
+
+extension ImportSource {
+  /// `.env` in the current directory: variables whose names say that they are secret.
+  static let environmentFile = ImportSource(
+    name: "env", title: ".env",
+    files: { places in [places.directory.map { Path.joining($0, ".env") }].compactMap { $0 } },
+    read: { text throws(ImportFault) in
+      text.lines.compactMap { line in
+        var content = line.trimmed
+        if content.hasPrefix("export ") { content = content.dropFirst("export ".count).trimmed }
+        guard let sign = content.firstIndex(of: "="), !content.hasPrefix("#") else { return nil }
+        let name = String(content[..<sign].trimmed)
+        guard name.utf8.allSatisfy({ $0.isLetterOrDigit || $0 == UInt8(ascii: "_") }), isSecret(name),
+          let value = assigned(content[content.index(after: sign)...].trimmed)
+        else { return nil }
+        var entry = ImportEntry(
+          name, host: hosts[name] ?? "", .token, .api, .value(Secret(value)), .cut([line.range]))
+        entry.variable = name
+        return entry
+      }
+    })
+
+  /// The hosts of variables that tools document and whose names do not contain a provider's name.
+  private static let hosts = [
+    "GH_TOKEN": "github.com", "HF_TOKEN": "huggingface.co", "NPM_TOKEN": "registry.npmjs.org",
+    "CARGO_REGISTRY_TOKEN": "crates.io", "TWINE_PASSWORD": "upload.pypi.org",
+  ]
+
+  private static func isSecret(_ name: String) -> Bool {
+    ["_TOKEN", "_KEY", "_PAT", "_PASSWORD", "_SECRET"].contains { name.hasSuffix($0) && name.count > $0.count }
+  }
+
+  /// Returns a variable's value; `nil` if it is empty, or contains a variable or a command.
+  private static func assigned(_ text: Substring) -> String? {
+    var value = text
+    if let mark = text.first, mark == "'" || mark == "\"" {
+      let rest = text.dropFirst()
+      guard let end = rest.firstIndex(of: mark) else { return nil }
+      let after = rest[rest.index(after: end)...].trimmed
+      guard after.isEmpty || after.hasPrefix("#") else { return nil }
+      value = rest[..<end]
+      if mark == "'" { return value.isEmpty ? nil : String(value) }
+    } else if let comment = text.firstPlace(of: " #") {
+      value = text[..<comment.lowerBound].trimmed
+    }
+    return value.isEmpty || value.contains { "$`\\".contains($0) } ? nil : String(value)
+  }
+}

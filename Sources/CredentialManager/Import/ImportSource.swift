@@ -1,0 +1,154 @@
+import CredmgrCryptography
+import CredmgrPlatform
+
+/// A tool that stores credentials on this machine: where its entries are, and how to read one.
+///
+/// Add a source as one value in a file of its own, and name it in `all`.
+package struct ImportSource: Sendable {
+  package let name: String  // In commands: `gh`.
+  package let title: String  // In sentences: `GitHub CLI`.
+  /// The files that may contain entries, from `HOME` and the tool's own variables.
+  var files: @Sendable (ImportPlaces) -> [String] = { _ in [] }
+  /// Reads the entries of one of the files. Leaves out everything that it does not understand.
+  var read: @Sendable (ImportText) throws(ImportFault) -> [ImportEntry] = { _ in [] }
+  /// Returns the entries that the tool's own program or directory lists.
+  var ask: @Sendable (ImportPlaces) throws(ImportFault) -> [ImportEntry] = { _ in [] }
+  /// Whether to leave out entries without a provider, because most entries of this tool are not for programs.
+  package var needsProvider = false
+
+  package static let all: [ImportSource] = [
+    .gitHubCLI, .gitCredentialStore, .gitCredentialCache, .secretService, .netrc, .docker, .npm, .pypi, .cargo, .pass,
+    .environmentFile, .aws, .gcloud, .oidcAgent,
+  ]
+}
+
+/// A credential in another tool's store.
+package struct ImportEntry: Sendable, Equatable {
+  package enum Kind: String, Sendable { case token, password, unsupported }
+
+  /// The helper that can store the entry as a login if no provider has its host.
+  package enum Use: Sendable { case git, docker, api }
+
+  package enum Held: Sendable, Equatable {
+    case value(Secret)
+    /// A program that prints the secret on its first line. credmgr runs it only to move the entry.
+    case command(ImportCommand)
+  }
+
+  package enum Removal: Sendable, Equatable {
+    case cut([Range<Int>])  // These bytes of the file.
+    case json([[String]])  // The members at these paths of the JSON file.
+    case command(ImportCommand)
+    case none
+  }
+
+  /// The name in `SOURCE:NAME`.
+  package var name: String
+  package var host: String  // In lowercase, with its port; empty if the tool does not say.
+  package var user: String?
+  package var kind: Kind
+  package var use: Use
+  package var held: Held
+  package var removal: Removal
+  package var source = ""
+  package var place = ""  // The file, or words for another place.
+  /// The address as the tool wrote it, if it is more than the host.
+  package var address: String?
+  /// The remedy for an entry that credmgr cannot store.
+  package var advice: ImportAdvice?
+  /// The name of a variable, whose beginning may name the provider.
+  package var variable: String?
+
+  init(
+    _ name: String, host: String, user: String? = nil, _ kind: Kind, _ use: Use, _ held: Held, _ removal: Removal
+  ) {
+    (self.name, self.host, self.user, self.kind) = (name, host.lowercased(), user, kind)
+    (self.use, self.held, self.removal) = (use, held, removal)
+  }
+
+  init(_ name: String, unsupported advice: ImportAdvice, host: String = "", user: String? = nil) {
+    self.init(name, host: host, user: user, .unsupported, .api, .value(Secret("")), .none)
+    self.advice = advice
+  }
+
+  /// Whether this is the other entry, possibly at another position of the file.
+  func isSame(as other: ImportEntry) -> Bool {
+    var moved = self
+    moved.removal = other.removal
+    return moved == other
+  }
+}
+
+/// Why credmgr cannot store an entry, and what to do instead.
+package enum ImportAdvice: Sendable, Equatable {
+  case signsRequests  // AWS: the key signs each request.
+  case belongsToClient(identifier: String?)  // The refresh token works only for the tool's own client.
+  case serviceAccount
+  case encrypted  // The tool encrypts its file with a password.
+  case everyHost  // The entry is for every host.
+  case identityToken  // docker: only the registry's own token server accepts it.
+}
+
+package enum ImportFault: Error, Sendable, Equatable {
+  case file(POSIXError)
+  case malformed(path: String)
+  /// The program of the tool failed; its output may be secret and is not shown.
+  case program(String, status: Int32)
+  case changed(path: String)  // Another program changed the entry meanwhile.
+  case notRemovable(place: String)
+  /// The vault did not return the moved credential, so the old place was restored.
+  case notWorking(place: String)
+}
+
+/// A program of a tool. `input` is not secret.
+package struct ImportCommand: Sendable, Equatable {
+  var program: String
+  var arguments: [String]
+  var input = ""
+  /// The name of the line `name=value` with the secret; `nil` if the secret is the first line.
+  var key: String?
+  /// Whether a part of the output is on standard error.
+  var readsErrors = false
+}
+
+/// The environment in which tools look for their files. Injected for tests.
+package struct ImportPlaces {
+  package typealias Run = (ImportCommand) throws(ImportFault) -> [UInt8]
+
+  let environment: (String) -> String?
+  let home: String?
+  let directory: String?  // The current directory.
+  let run: Run
+  /// The hosts for which git could ask a provider; read only if a source needs them.
+  package var gitHosts: () -> [String] = { [] }
+
+  package init(
+    environment: @escaping (String) -> String?, home: String?, directory: String?, run: @escaping Run = Self.run
+  ) {
+    (self.environment, self.home, self.directory, self.run) = (environment, home, directory, run)
+  }
+
+  func variable(_ name: String) -> String? { Environment.text(name, environment) }
+
+  /// The absolute path in a variable, as the XDG base directories require; `nil` if it is unset or relative.
+  func path(_ name: String) -> String? { variable(name).flatMap { $0.hasPrefix("/") ? $0 : nil } }
+
+  func inHome(_ path: String) -> String? { home.map { Path.joining($0, path) } }
+
+  var configuration: String? { path("XDG_CONFIG_HOME") ?? inHome(".config") }
+
+  /// Runs a tool's program with the user's environment. It may ask for a passphrase in its own window.
+  package static func run(_ command: ImportCommand) throws(ImportFault) -> [UInt8] {
+    var variables = Environment.all()
+    variables["LC_ALL"] = "C"
+    let done: Launcher.Completion
+    do throws(POSIXError) {
+      let program = try Launcher.find(command.program)
+      done = try Launcher.run(
+        program, command.arguments, input: Array(command.input.utf8), environment: variables, timeout: .seconds(60),
+        limit: 1 << 20, errors: command.readsErrors ? .withOutput : .silenced)
+    } catch { throw .file(error) }
+    if done.status != 0 { throw .program(command.program, status: done.status) }
+    return done.output
+  }
+}

@@ -1,0 +1,148 @@
+import CredmgrCryptography
+import CredmgrJSON
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
+
+/// The entries of all tools, and the files that credmgr could not use.
+package struct ImportedEntries: Sendable {
+  package struct Trouble: Sendable, Equatable {
+    package let source: String
+    package let fault: ImportFault
+  }
+
+  package private(set) var entries: [ImportEntry] = []
+  package private(set) var troubles: [Trouble] = []
+
+  package static let limit = 1000  // Of entries, so that a huge file cannot fill the terminal.
+
+  package init(_ sources: [ImportSource], _ places: ImportPlaces) {
+    for source in sources {
+      var seen: [String] = []
+      for path in source.files(places) {
+        // Two variables may name one file.
+        guard let resolved = Path.resolved(path), !seen.contains(resolved) else { continue }
+        seen.append(resolved)
+        note(source) { () throws(ImportFault) in try source.entries(path) }
+      }
+      note(source) { () throws(ImportFault) in try source.ask(places).map { source.labelled($0, $0.place) } }
+    }
+  }
+
+  private mutating func note(_ source: ImportSource, _ read: () throws(ImportFault) -> [ImportEntry]) {
+    do throws(ImportFault) {
+      entries += try read().prefix(Self.limit - entries.count)
+    } catch {
+      troubles.append(Trouble(source: source.name, fault: error))
+    }
+  }
+}
+
+extension ImportSource {
+  package func entries(_ path: String) throws(ImportFault) -> [ImportEntry] {
+    guard let text = try ImportText.load(path) else { return [] }
+    return try entries(text)
+  }
+
+  package func entries(_ text: ImportText) throws(ImportFault) -> [ImportEntry] {
+    try read(text).map { labelled($0, text.path) }
+  }
+
+  fileprivate func labelled(_ entry: ImportEntry, _ place: String) -> ImportEntry {
+    var entry = entry
+    (entry.source, entry.place) = (name, place)
+    return entry
+  }
+}
+
+extension ImportEntry {
+  /// Gets the secret, with the tool's own program if it is not in a file.
+  package func secret(_ places: ImportPlaces) throws(ImportFault) -> Secret {
+    switch held {
+    case .value(let secret): return secret
+    case .command(let command):
+      let output = String(decoding: try places.run(command), as: UTF8.self)
+      let lines = output.split(whereSeparator: \.isNewline)
+      let line: Substring?
+      if command.key == "Secret" {
+        let text = (try? JSONValue.parse(Array(output.utf8)))?["Secret"]?.text
+        line = text.map { $0[...] }
+      } else if let key = command.key {
+        line = lines.first { $0.hasPrefix(key + "=") }?.dropFirst(key.count + 1)
+      } else {
+        line = lines.first
+      }
+      guard let line, !line.isEmpty else { throw .program(command.program, status: 0) }
+      return Secret(String(line))
+    }
+  }
+
+  package var isRemovable: Bool { removal != .none }
+
+  /// Removes the entry from its old place. A copy of the file is next to it until `isWorking` confirms that the vault
+  /// has the credential; without that, the file is restored.
+  package func remove(_ places: ImportPlaces, isWorking: () -> Bool) throws(ImportFault) {
+    switch removal {
+    case .none: throw .notRemovable(place: place)
+    case .command(let command):
+      guard isWorking() else { throw .notWorking(place: place) }
+      _ = try places.run(command)
+    case .cut, .json:
+      guard let source = ImportSource.all.first(where: { $0.name == source }),
+        let path = Path.resolved(place), let text = try ImportText.load(place)
+      else { throw .changed(path: place) }
+      let before = try source.entries(text)
+      // The file may have changed since it was read.
+      guard let entry = before.first(where: isSame) else { throw .changed(path: place) }
+      let rest = try ImportText(path: place, entry.edited(text))
+      let expected = before.filter { !$0.isSame(as: self) }
+      guard let after = try? source.entries(rest), after.count == expected.count,
+        zip(after, expected).allSatisfy({ $0.isSame(as: $1) })
+      else { throw .notRemovable(place: place) }
+      let copy = path + ".credmgr-copy"
+      do throws(POSIXError) {
+        try PrivateFile.replace(copy, text.bytes)
+        try PrivateFile.replace(path, rest.bytes)
+        if isWorking() {
+          try File.remove(copy)
+          return
+        }
+        try PrivateFile.replace(path, text.bytes)
+        try File.remove(copy)
+      } catch { throw .file(error) }
+      throw .notWorking(place: place)
+    }
+  }
+
+  private func edited(_ text: ImportText) throws(ImportFault) -> [UInt8] {
+    switch removal {
+    case .cut(let ranges): return text.without(ranges)
+    case .json(let paths):
+      guard var value = try? JSONValue.parse(text.bytes) else { throw .malformed(path: text.path) }
+      for path in paths { value = value.without(path[...]) }
+      return Array((value.formatted + "\n").utf8)
+    case .command, .none: throw .notRemovable(place: place)
+    }
+  }
+}
+
+extension CredentialSource {
+  /// Returns the account that already has this token.
+  package func account(having token: Secret, of provider: String) throws(CredentialError) -> Account? {
+    try accountsIfAny()?.accounts(of: provider).first { $0.credential.accessToken == token }
+  }
+
+  /// Whether the vault returns this token for the account.
+  package func has(_ token: Secret, for id: AccountID) -> Bool {
+    (try? accountsIfAny()?.account(id))?.credential.accessToken == token
+  }
+}
+
+extension JSONValue {
+  /// Returns the value without the member at a path. Everything else keeps its order.
+  fileprivate func without(_ path: ArraySlice<String>) -> JSONValue {
+    guard let name = path.first, case .object(let members) = self else { return self }
+    if path.count == 1 { return .object(members.filter { $0.name != name }) }
+    return .object(members.map { $0.name == name ? Member(name, $0.value.without(path.dropFirst())) : $0 })
+  }
+}

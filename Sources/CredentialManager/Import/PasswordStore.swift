@@ -1,0 +1,57 @@
+import CredmgrCryptography
+import CredmgrPlatform
+
+extension ImportSource {
+  /// pass (passwordstore.org): one encrypted file for each entry, below a directory that names a host. The first line
+  /// is the secret. Most entries are a person's passwords for web sites, so only those of a provider count.
+  static let pass: ImportSource = {
+    var source = ImportSource(name: "pass", title: "pass")
+    source.needsProvider = true
+    source.ask = { places throws(ImportFault) in
+      guard let folder = places.path("PASSWORD_STORE_DIR") ?? places.inHome(".password-store"),
+        File.exists(folder + "/.gpg-id")
+      else { return [] }
+      do throws(POSIXError) { try PrivateFile.checkOurs(folder) } catch { throw .file(error) }
+      var names: [String] = []
+      collect(in: folder, "", depth: 0, &names)
+      return names.compactMap { entry($0, in: folder) }
+    }
+    return source
+  }()
+
+  private static let mostFiles = 10_000
+
+  private static func collect(in folder: String, _ prefix: String, depth: Int, _ names: inout [String]) {
+    for name in (try? File.names(in: folder)) ?? [] where !name.hasPrefix(".") && names.count < mostFiles {
+      let path = folder + "/" + name
+      // A link could lead in a circle.
+      if File.isLink(path) { continue }
+      if name.hasSuffix(".gpg") {
+        names.append(prefix + name.dropLast(".gpg".count))
+      } else if depth < 8, File.isDirectory(path) {
+        collect(in: path, prefix + name + "/", depth: depth + 1, &names)
+      }
+    }
+  }
+
+  private static func entry(_ name: String, in folder: String) -> ImportEntry? {
+    let parts = name.split(separator: "/").map(String.init)
+    let secret = ImportEntry.Held.command(ImportCommand(program: "pass", arguments: ["show", name]))
+    let removal = ImportEntry.Removal.command(ImportCommand(program: "pass", arguments: ["rm", "--force", name]))
+    // docker-credential-pass encodes the registry's address.
+    if parts.count == 3, parts[0] == "docker-credential-helpers",
+      let address = (Base64.decode(parts[1]) ?? Base64.decodeURL(parts[1])).flatMap({
+        String(validating: $0, as: UTF8.self)
+      }), case let host = importedHost(address), !host.isEmpty
+    {
+      var entry = ImportEntry(name, host: host, user: parts[2], .password, .docker, secret, removal)
+      (entry.address, entry.place) = (address, folder)
+      return entry
+    }
+    guard let index = parts.lastIndex(where: { $0.contains(".") && !importedHost($0).isEmpty }) else { return nil }
+    let user = index + 1 < parts.count ? parts.last : nil
+    var entry = ImportEntry(name, host: importedHost(parts[index]), user: user, .password, .git, secret, removal)
+    entry.place = folder
+    return entry
+  }
+}
