@@ -11,7 +11,9 @@ extension Command {
   package static let groups = [
     Group(
       name: "providers", title: "providers", commands: [.providers, .addProvider, .removeProvider, .check, .simulate]),
-    Group(name: "accounts", title: "accounts", commands: [.login, .status, .use, .refresh, .validate, .logout]),
+    Group(
+      name: "accounts", title: "accounts",
+      commands: [.login, .import, .status, .use, .refresh, .validate, .logout]),
     Group(name: "tokens", title: "using tokens", commands: [.token, .header, .request, .exec]),
     Group(
       name: "helpers", title: "git, docker and kubectl",
@@ -33,6 +35,7 @@ extension Command {
     case "check": .check
     case "simulate": .simulate
     case "login": .login
+    case "import": .import
     case "token": .token
     case "header": .header
     case "request": .request

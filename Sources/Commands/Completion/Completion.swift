@@ -99,6 +99,7 @@ struct Completion {
       case "SOURCE":
         texts = known
         besides = .files
+      case "TOOL": texts = ImportSource.all.map { Candidate($0.name, $0.title) }
       case "ACCOUNT", "NAME": texts = accounts(of: operands.first)
       case "FILE": (texts, besides) = ([], .files)
       case "OPERATION": texts = command.operations.map { Candidate($0.name, $0.help) }

@@ -225,6 +225,9 @@ private struct Login {
     let existing = try accounts.readableAccount(AccountID(provider, wanted))
     // The same name may use other code points.
     let name = existing?.name ?? wanted
+    if isGiven, !options.replaces, let existing, existing.credential.accessToken != credential.accessToken {
+      throw .alreadyThere([RecordIdentifier(.credential, of: existing.id)], files: [])
+    }
     let expected = existing?.credential.ownIdentity
     let other = try accounts.accounts(of: provider).first { other in
       other.name != name && (found.map(other.isPerson) ?? false)
@@ -316,7 +319,7 @@ private struct Login {
         // The token belongs to another user than the provider says, so it may have been swapped.
         if case .oauth(.idToken, _) = error { throw error }
         if case .oauth(.valueOutOfBounds, _) = error { throw error }
-        if error == .interrupted { throw error }
+        if error == .interrupted || isGiven && options.verifies { throw error }
         return (nil, kept, .unidentified(error))
       }
     }

@@ -47,6 +47,10 @@ package struct LoginOptions: Sendable {
   package var timeout = Duration.seconds(300)  // How long the login may take.
   /// Whether any account with a valid token makes the login unnecessary.
   package var unlessAlive = false
+  /// Whether an existing token is stored only after the provider accepted it.
+  package var verifies = false
+  /// Whether an existing token may replace another token of the same account.
+  package var replaces = true
 
   package init() {}
 

@@ -1,0 +1,249 @@
+import CredmgrCredentialManager
+import CredmgrJSON
+import CredmgrMessages
+import CredmgrPlatform
+import CredmgrText
+
+extension Command {
+  static let `import` = Command(
+    name: "import", operands: "[TOOL[:NAME]]…", operandCount: 0...10_000,
+    summary: "Move credentials of other tools into the vault",
+    options: [
+      Option("--list", "list what other tools store, without secrets"),
+      Option("--all", "move all entries that credmgr can store"),
+      Option("--remove", "remove moved entries from their old place"),
+      Option("--replace", "replace other credentials of the same account or login"),
+      Option("--dry-run", "show what would be moved and change nothing"),
+      json,
+    ],
+    notes: [
+      "TOOL is one of " + ImportSource.all.map(\.name).joined(separator: ", ")
+        + ". NAME is a name or host in the list. Without arguments, credmgr lists the entries and asks which to move.",
+      "credmgr sends each token to its own provider and stores it only if the provider accepts it. The account gets "
+        + "its name from the provider. A password for a host without a provider becomes a login for git or docker, "
+        + "without verification.",
+      "credmgr refuses files that other users can change. With \"--remove\", a copy of the file stays next to it until "
+        + "the vault has returned the moved credential.",
+    ],
+    examples: [
+      ("credmgr import", "Choose at the terminal what to move"),
+      ("credmgr import --list", "List what other tools store"),
+      ("credmgr import gh --dry-run", "Show what a move would do"),
+      ("credmgr import gh:github.com --remove", "Move the login of the GitHub CLI"),
+      ("credmgr import --all", "Move everything that credmgr can store"),
+    ], needsNetwork: true, offlineOption: "--list"
+  ) { invocation, context throws(CommandError) in
+    let choosing = ["--list", "--all"].filter(invocation.has) + (invocation.operands.isEmpty ? [] : ["TOOL"])
+    if choosing.count > 1 { throw .exclusive(choosing) }
+    for option in ["--remove", "--replace", "--dry-run"] where invocation.has("--list") && invocation.has(option) {
+      throw .exclusive(["--list", option])
+    }
+    var plan = try ImportPlan(invocation.operands, context)
+    if invocation.has("--list") { return try plan.list(context) }
+    if choosing.isEmpty {
+      guard Terminal.isTerminal(0), Terminal.isTerminal(2), !context.isJSON else {
+        throw .usage(
+          "name the tools whose credentials to move",
+          hints: ["\(credmgr: "import", "--list") to see them", "\(credmgr: "import", "--all") to move everything"])
+      }
+      plan.tellTroubles(context)
+      try plan.choose(context)
+    } else {
+      plan.tellTroubles(context)
+    }
+    try ImportMove(plan, invocation, context).run()
+  }
+}
+
+/// The entries of other tools, each with the place in the vault that would take it.
+struct ImportPlan {
+  enum Target: Equatable {
+    case account(provider: String, isAdded: Bool)
+    case gitLogin
+    case dockerLogin
+    case nothing
+  }
+
+  struct Item {
+    let entry: ImportEntry
+    let target: Target
+
+    var label: String { entry.source + ":" + entry.name }
+    var isMovable: Bool { target != .nothing }
+  }
+
+  private(set) var items: [Item]
+  let isNamed: Bool  // Whether the user named the tools.
+  private let troubles: [ImportedEntries.Trouble]
+  let places: ImportPlaces
+
+  /// Finds the entries that the operands name; all entries without operands.
+  init(_ operands: [String], _ context: Context) throws(CommandError) {
+    var wanted: [(source: ImportSource, name: String?)] = []
+    for operand in operands {
+      let parts = operand.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+      guard let source = ImportSource.all.first(where: { $0.name == parts[0] }) else {
+        let near = nearMiss(parts[0], among: ImportSource.all.map(\.name))
+        throw .usage(
+          "unknown tool \"\(parts[0])\"\(didYouMean(near))",
+          hints: .correcting(parts[0], to: near) + ["\(credmgr: "import", "--list") to see what is found"])
+      }
+      wanted.append((source, parts.count > 1 ? parts[1] : nil))
+    }
+    let providers = try manager(ProvidersOfHosts(context.source))
+    var places = ImportPlaces(
+      environment: context.environment, home: context.home.person, directory: try? Path.currentDirectory())
+    places.gitHosts = { providers.gitHosts }
+    self.places = places
+    let sources = ImportSource.all.filter { source in
+      wanted.isEmpty || wanted.contains { $0.source.name == source.name }
+    }
+    let found = ImportedEntries(sources, places)
+    troubles = found.troubles
+    isNamed = !wanted.isEmpty
+    items = found.entries.compactMap { entry in
+      let match = providers.provider(of: entry)
+      if match == nil, ImportSource.all.first(where: { $0.name == entry.source })?.needsProvider == true { return nil }
+      return Item(entry: entry, target: Self.target(of: entry, match))
+    }
+    guard !wanted.isEmpty else { return }
+    for (source, name) in wanted {
+      let isFound = items.contains { Self.matches($0, source, name) }
+      guard isFound || !troubles.isEmpty else {
+        throw .usage(
+          "no entry of \(source.title)" + (name.map { " has the name \(quoted($0))" } ?? " found"),
+          hint: "\(credmgr: "import", "--list") to see what is found")
+      }
+    }
+    items = items.filter { item in wanted.contains { Self.matches(item, $0.source, $0.name) } }
+  }
+
+  private static func matches(_ item: Item, _ source: ImportSource, _ name: String?) -> Bool {
+    item.entry.source == source.name && (name.map { [item.entry.name, item.entry.host].contains($0) } ?? true)
+  }
+
+  private static func target(of entry: ImportEntry, _ match: ProvidersOfHosts.Match?) -> Target {
+    if entry.kind == .unsupported { return .nothing }
+    if let match { return .account(provider: match.provider, isAdded: match.isAdded) }
+    return switch entry.use {
+    case .git: .gitLogin
+    case .docker: .dockerLogin
+    case .api: .nothing
+    }
+  }
+
+  var hasTroubles: Bool { !troubles.isEmpty }
+
+  /// Reports files that could not be used; the others are not affected.
+  func tellTroubles(_ context: Context) {
+    for trouble in troubles {
+      let message = trouble.fault.message
+      context.tell("skipped a file of \(trouble.source): \(message.text)")
+    }
+  }
+
+  func list(_ context: Context) throws(CommandError) {
+    tellTroubles(context)
+    try context.output(
+      Layout.table(items.map { ($0.label, words($0, context)) }, width: Terminal.outputColumns),
+      orJSON: .array(items.map(Self.json)))
+    if items.isEmpty { return context.tell("no credentials of other tools found") }
+    guard !context.isJSON else { return }
+    tellHints(context)
+    if items.contains(where: \.isMovable) {
+      context.tell(hint: "\(credmgr: "import") to choose what to move")
+    }
+  }
+
+  private func tellHints(_ context: Context) {
+    var told: Set<String> = []
+    for item in items where told.insert(item.entry.host).inserted { tellHint(item, context) }
+  }
+
+  private func tellHint(_ item: Item, _ context: Context) {
+    guard item.target == .nothing, item.entry.kind != .unsupported else { return }
+    let what = item.entry.host.isEmpty ? "this provider" : item.entry.host
+    context.tell(
+      hint: "write a descriptor for \(what) and \(credmgr: "add-provider", "FILE") to move \(argument(item.label))")
+  }
+
+  func tellUnmovable(_ item: Item, _ context: Context) {
+    context.tell("cannot move \(item.label): \(words(item, context))")
+    tellHint(item, context)
+  }
+
+  /// Describes an entry without its secret.
+  func words(_ item: Item, _ context: Context) -> String {
+    let entry = item.entry
+    if let advice = entry.advice { return Message.visible(advice.sentence + "; in " + entry.place) }
+    let target: String
+    switch item.target {
+    case .account(let provider, let isAdded):
+      target = "for " + context.titled(provider) + (isAdded ? "" : ", which is not added yet")
+    case .gitLogin: target = "for git at \(entry.host), without a provider"
+    case .dockerLogin: target = "for docker at \(entry.host), without a provider"
+    case .nothing: target = entry.host.isEmpty ? "without a provider" : "for \(entry.host), without a provider"
+    }
+    return Message.visible("\(entry.kind.rawValue) ******** \(target); in \(entry.place)")
+  }
+
+  static func json(_ item: Item) -> JSONValue {
+    let entry = item.entry
+    var (provider, added, login): (String?, Bool, String?) = (nil, false, nil)
+    switch item.target {
+    case .account(let name, let isAdded): (provider, added) = (name, isAdded)
+    case .gitLogin: login = "git"
+    case .dockerLogin: login = "docker"
+    case .nothing: break
+    }
+    return [
+      "tool": .string(entry.source), "name": .string(entry.name), "kind": .string(entry.kind.rawValue),
+      "host": .optional(entry.host.isEmpty ? nil : entry.host), "user": .optional(entry.user),
+      "place": .string(entry.place), "provider": .optional(provider), "added": .boolean(added),
+      "login": .optional(login), "movable": .boolean(item.isMovable), "removable": .boolean(entry.isRemovable),
+      "advice": .optional(entry.advice?.word),
+    ]
+  }
+
+  /// Lists the entries at the terminal and reads which to move.
+  mutating func choose(_ context: Context) throws(CommandError) {
+    let movable = items.filter(\.isMovable)
+    for item in items where !item.isMovable { tellUnmovable(item, context) }
+    guard !movable.isEmpty else {
+      context.tell("no credentials of other tools to move")
+      throw .ended(.done)
+    }
+    for (index, item) in movable.enumerated() {
+      context.tell("\(index + 1). \(item.label): \(words(item, context))")
+    }
+    Signals.installInterruptFlag()
+    while true {
+      Terminal.writeError(StandardError.prompt("Move which? Numbers, \"all\", or Enter for none:"))
+      let line = try? Terminal.readLine(0)
+      if Signals.isInterrupted {
+        Terminal.writeError("\n")
+        throw CommandError(CredentialError.interrupted)
+      }
+      if let numbers = Self.numbers(in: line ?? "", upTo: movable.count) {
+        items = numbers.map { movable[$0 - 1] }
+        return
+      }
+      context.tell("enter numbers from 1 to \(movable.count), such as \"1 3-4\"")
+    }
+  }
+
+  /// Reads numbers and ranges from 1; `nil` if the text is anything else.
+  static func numbers(in text: String, upTo count: Int) -> [Int]? {
+    let words = text.split { $0 == " " || $0 == "," || $0 == "\t" }
+    if words.map({ $0.lowercased() }) == ["all"] { return Array(1...max(count, 1)) }
+    var numbers: [Int] = []
+    for word in words {
+      let ends = word.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
+      guard (1...2).contains(ends.count), let first = ends[0], let last = ends[ends.count - 1], first >= 1,
+        last <= count, first <= last
+      else { return nil }
+      numbers += (first...last).filter { !numbers.contains($0) }
+    }
+    return numbers
+  }
+}

@@ -1,0 +1,210 @@
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrJSON
+import CredmgrMessages
+import CredmgrPlatform
+import CredmgrText
+
+/// Moves the entries of a plan into the vault, one after the other. One that fails does not stop the others.
+struct ImportMove {
+  private enum Result {
+    case account(Account, isVerified: Bool, wasThere: Bool)
+    case login(origin: String, wasThere: Bool)
+  }
+
+  private let plan: ImportPlan
+  private let context: Context
+  private let removes: Bool
+  private let replaces: Bool
+  private let isDryRun: Bool
+
+  init(_ plan: ImportPlan, _ invocation: Invocation, _ context: Context) {
+    (self.plan, self.context) = (plan, context)
+    removes = invocation.has("--remove")
+    replaces = invocation.has("--replace")
+    isDryRun = invocation.has("--dry-run")
+  }
+
+  func run() throws(CommandError) {
+    var rows: [JSONValue] = []
+    // A file of a tool that the user named could not be read.
+    var failure: ExitStatus? = plan.isNamed && plan.hasTroubles ? .usage : nil
+    var moved: [ImportPlan.Item] = []
+    for item in plan.items {
+      if isDryRun {
+        let what = item.isMovable ? "would move" : "cannot move"
+        if !context.isJSON { context.tell("\(what) \(item.label): \(plan.words(item, context))") }
+        rows.append(row(item, item.isMovable ? "would_move" : "skipped"))
+        continue
+      }
+      guard item.isMovable else {
+        plan.tellUnmovable(item, context)
+        // The user asked for this one.
+        if plan.isNamed { failure = failure ?? .usage }
+        rows.append(row(item, "skipped"))
+        continue
+      }
+      do throws(CommandError) {
+        let (result, secret) = try move(item)
+        let removal = removes ? try remove(item, result, secret) : false
+        tell(item, result)
+        moved.append(item)
+        rows.append(row(item, result, isRemoved: removal))
+      } catch {
+        if case .handOver = error { throw error }
+        guard let message = context.message(error) else { throw error }
+        if message.status == .interrupted { throw error }
+        context.tell("cannot move \(item.label): \(message.text)")
+        for hint in message.hints { context.tell(hint: hint) }
+        failure = failure ?? message.status
+        rows.append(row(item, "failed", error: message.text))
+      }
+    }
+    if context.isJSON { try context.output(.array(rows)) }
+    if plan.items.isEmpty, failure == nil { context.tell("no credentials of other tools found") }
+    if !isDryRun { tellNextSteps(moved) }
+    if let failure { throw .ended(failure) }
+  }
+
+  // MARK: One entry
+
+  private func move(_ item: ImportPlan.Item) throws(CommandError) -> (Result, Secret) {
+    let secret = try imported { () throws(ImportFault) in try item.entry.secret(plan.places) }
+    switch item.target {
+    case .account(let provider, _): return (try account(item.entry, provider, secret), secret)
+    case .gitLogin:
+      let entry = item.entry
+      let parts = (entry.address ?? "https://" + entry.host).pieces(separatedBy: "://")
+      let path = parts[parts.count - 1].drop { $0 != "/" }.dropFirst()
+      var login = HostLogin(username: entry.user, password: secret)
+      login.path = path.isEmpty ? nil : String(path)
+      return (try store(login, "\(parts.count > 1 ? parts[0] : "https")://\(entry.host)"), secret)
+    case .dockerLogin:
+      let address = try RegistryAddress(item.entry.address ?? item.entry.host)
+      guard let user = item.entry.user else { throw .usage("the entry has no user name") }
+      var login = HostLogin(username: user, password: secret)
+      login.path = address.written == address.text ? nil : address.written
+      return (try store(login, address.origin), secret)
+    case .nothing: throw .usage("the entry has no provider")
+    }
+  }
+
+  private func account(_ entry: ImportEntry, _ provider: String, _ secret: Secret) throws(CommandError) -> Result {
+    if let account = try manager(context.source.account(having: secret, of: provider)) {
+      return .account(account, isVerified: account.credential.identity != nil, wasThere: true)
+    }
+    var wish = LoginOptions()
+    wish.verifies = true
+    wish.replaces = replaces
+    let account: Account
+    do throws(CredentialError) { account = try context.source.login(provider, wish, token: secret) } catch {
+      // A provider that does not name its users keeps the name from the tool.
+      guard case .nameNeeded = error, let user = entry.user, Accounts.isName(user) else { throw CommandError(error) }
+      wish.account = user
+      account = try manager(context.source.login(provider, wish, token: secret))
+    }
+    return .account(account, isVerified: isVerifiable(provider), wasThere: false)
+  }
+
+  /// Whether the provider has an endpoint that refuses an invalid token.
+  private func isVerifiable(_ provider: String) -> Bool {
+    (try? context.load(provider).descriptor.endpoints[.identity]) != nil
+  }
+
+  private func store(_ login: HostLogin, _ origin: String) throws(CommandError) -> Result {
+    var pattern = HostLoginPattern(origin: origin, path: login.path, username: login.username)
+    pattern.takesSchemes = true
+    let known = try manager(context.source.hostLogin(pattern))
+    if known == login { return .login(origin: origin, wasThere: true) }
+    if known != nil, !replaces {
+      throw .usage(
+        "the vault has another login for \(quoted(origin)); nothing was changed",
+        hint: "\(add: "--replace") to replace it")
+    }
+    try manager(context.source.store(login, for: origin))
+    return .login(origin: origin, wasThere: false)
+  }
+
+  // MARK: The old place
+
+  /// Removes the entry if the vault returns its secret; returns whether it did.
+  private func remove(_ item: ImportPlan.Item, _ result: Result, _ secret: Secret) throws(CommandError) -> Bool {
+    if case .account(_, isVerified: false, _) = result {
+      context.tell("left \(item.label) in \(item.entry.place): its provider cannot verify the token")
+      return false
+    }
+    guard item.entry.isRemovable else {
+      context.tell("left \(item.label) in \(item.entry.place): remove it with its own tool")
+      return false
+    }
+    try imported { () throws(ImportFault) in
+      try item.entry.remove(plan.places) { isStored(secret, item, result) }
+    }
+    return true
+  }
+
+  private func isStored(_ secret: Secret, _ item: ImportPlan.Item, _ result: Result) -> Bool {
+    switch result {
+    case .account(let account, _, _): return context.source.has(secret, for: account.id)
+    case .login(let origin, _):
+      let pattern = HostLoginPattern(origin: origin, username: item.entry.user)
+      return (try? context.source.hostLogin(pattern))?.password == secret
+    }
+  }
+
+  private func imported<Value>(_ step: () throws(ImportFault) -> Value) throws(CommandError) -> Value {
+    do throws(ImportFault) { return try step() } catch { throw .failed(error.message) }
+  }
+
+  // MARK: Words
+
+  private func tell(_ item: ImportPlan.Item, _ result: Result) {
+    switch result {
+    case .account(let account, let isVerified, let wasThere):
+      let title = context.titled(account.provider)
+      let verb = wasThere ? "the vault already had" : "moved"
+      let doubt = isVerified || wasThere ? "" : "; \(title) cannot verify it"
+      context.tell("\(verb) \(item.label) as \(quoted(account.name)) at \(title)\(doubt)")
+    case .login(let origin, let wasThere):
+      let isDocker = item.target == .dockerLogin
+      let place = isDocker ? String(origin.dropFirst(RegistryAddress.prefix.count)) : origin
+      let verb = wasThere ? "the vault already had" : "moved"
+      context.tell("\(verb) \(item.label) as a login of \(isDocker ? "docker" : "git") for \(quoted(place))")
+    }
+  }
+
+  private func tellNextSteps(_ moved: [ImportPlan.Item]) {
+    if moved.contains(where: { $0.entry.use == .git }) {
+      context.tell(hint: "\(credmgr: "git-setup") to make git ask credmgr")
+    }
+    if moved.contains(where: { $0.entry.use == .docker }) {
+      context.tell(hint: "\(credmgr: "docker-credential", "setup", "--all") to make docker ask credmgr")
+    }
+    if !removes, let first = moved.first, moved.contains(where: \.entry.isRemovable) {
+      let labels = moved.filter(\.entry.isRemovable).map(\.label)
+      context.tell(
+        hint: "\(credmgr: ["import"] + (labels.isEmpty ? [first.label] : labels) + ["--remove"]) to clean the old place"
+      )
+    }
+  }
+
+  private func row(
+    _ item: ImportPlan.Item, _ state: String, account: Account? = nil, isRemoved: Bool = false, error: String? = nil
+  ) -> JSONValue {
+    var provider = account?.provider
+    if case .account(let name, _) = item.target { provider = name }
+    return [
+      "tool": .string(item.entry.source), "name": .string(item.entry.name), "state": .string(state),
+      "provider": .optional(provider), "account": .optional(account?.name), "removed": .boolean(isRemoved),
+      "error": .optional(error),
+    ]
+  }
+
+  private func row(_ item: ImportPlan.Item, _ result: Result, isRemoved: Bool) -> JSONValue {
+    switch result {
+    case .account(let account, let isVerified, _):
+      row(item, isVerified ? "moved" : "moved_unverified", account: account, isRemoved: isRemoved)
+    case .login: row(item, "moved_unverified", isRemoved: isRemoved)
+    }
+  }
+}
