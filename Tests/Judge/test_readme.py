@@ -111,6 +111,16 @@ class Documents(ProgramTest):
         self.log_in()
         self.assertEqual(self.run_commands(text_of("docs/login.md")), 5)
 
+    def test_moving_from_another_tool(self):
+        self.log_in()
+        token = self.credmgr("token", "github").line
+        self.new_home()
+        self.add_github()
+        os.makedirs(os.path.join(self.folder, ".config/gh"))
+        self.file(".config/gh/hosts.yml", f"github.com:\n    user: ada\n    oauth_token: {token}\n")
+        self.assertEqual(self.run_commands(text_of("docs/import.md")), 4)
+        self.assertEqual(text_of(os.path.join(self.folder, ".config/gh/hosts.yml")), "github.com:\n    user: ada\n")
+
     def test_git(self):
         self.log_in("--account", "work")
         self.assertEqual(self.run_commands(text_of("docs/git.md")), 4)

@@ -10,6 +10,8 @@ import time
 import unittest
 
 from program import ADA, BINARY, DONE, LOCKED, USAGE, ProgramTest, brief, text_of
+from session_keyring import SessionKeyring
+
 PASSPHRASE = "correct horse battery staple"
 
 STRACE = "/usr/bin/strace"
@@ -235,41 +237,11 @@ os.execv(sys.argv[1], sys.argv[1:])
 '''
 
 
-@unittest.skipUnless(shutil.which("gnome-keyring-daemon") and shutil.which("dbus-daemon"), "no gnome-keyring-daemon")
-class SecretService(VaultTest):
-    """Uses its own session bus and keyring, without a display."""
-
+@unittest.skipUnless(SessionKeyring.is_possible(), "no gnome-keyring-daemon")
+class SecretService(SessionKeyring, VaultTest):
     def setUp(self):
         super().setUp()
-        folder = os.path.join(self.folder, "session")
-        for name in ("run", "data", "cache"):
-            os.makedirs(os.path.join(folder, name), mode=0o700)
-        self.session = {
-            "XDG_RUNTIME_DIR": os.path.join(folder, "run"), "XDG_DATA_HOME": os.path.join(folder, "data"),
-            "XDG_CACHE_HOME": os.path.join(folder, "cache"), "HOME": folder, "PATH": self.environment["PATH"],
-        }
-        bus = subprocess.Popen(
-            ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1"], stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, env=self.session)
-        self.addCleanup(bus.stdout.close)
-        self.addCleanup(bus.wait)
-        self.addCleanup(bus.kill)
-        self.session["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
-        self.keyring = subprocess.Popen(
-            ["gnome-keyring-daemon", "--foreground", "--unlock", "--components=secrets"], stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, env=self.session)
-        self.addCleanup(self.keyring.wait)
-        self.addCleanup(self.keyring.kill)
-        self.keyring.stdin.write("keyring password")
-        self.keyring.stdin.close()
-        owner = ("org.freedesktop.DBus", "/", "org.freedesktop.DBus.NameHasOwner", "string:org.freedesktop.secrets")
-        self.wait_until(lambda: "boolean true" in self.on_bus(*owner))
-        self.environment.update(self.session, HOME=self.environment["HOME"])
-
-    def on_bus(self, destination, path, *call):
-        return subprocess.run(
-            ["dbus-send", "--session", "--print-reply", f"--dest={destination}", path, *call], env=self.session,
-            capture_output=True, text=True).stdout
+        self.start_keyring()
 
     def protect_by_service(self):
         self.credmgr("vault", "protect", "secret-service")

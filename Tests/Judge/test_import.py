@@ -1,0 +1,281 @@
+"""Moves the credentials that the real tools stored, and lets the tools work with credmgr afterwards."""
+
+import json
+import os
+import shutil
+import subprocess
+import unittest
+
+import oauth2_server
+from git_server import GitServer
+from oauth2_server import OAuth2Server
+from oauth2_store import USER
+from program import ADA, BINARY, DONE, REFUSED, USAGE, ProgramTest, text_of
+from registry_server import RegistryServer
+from service import Refusal, json_response
+from session_keyring import SessionKeyring
+from tls import Authority
+
+GIT = "/usr/bin/git"
+
+
+def with_tool(name):
+    return unittest.skipUnless(shutil.which(name), f"there is no {name}")
+
+
+class Import(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.service = self.serve(OAuth2Server())
+        self.served = os.path.join(self.folder, "served")
+        subprocess.run([GIT, "init", "--quiet", "--bare", os.path.join(self.served, "team/demo.git")], check=True,
+                       env=self.environment)
+        self.git_server = self.enterContext(GitServer(self.served, lambda _, password: self.service.accepts(password)))
+        # Another home gets the token that the tools store.
+        self.token = self.logged_in_elsewhere()
+
+    def logged_in_elsewhere(self):
+        self.add_provider()
+        self.credmgr("login", "import-host", "--account", ADA)
+        token = self.credmgr("token", "import-host").line
+        self.new_home()
+        self.add_provider()
+        return token
+
+    def add_provider(self):
+        self.add("import-host", self.service, oauth2_server.PUBLIC_CLIENT, git_port=self.git_server.port)
+
+    def tool(self, *command, stdin="", status=0, environment=None):
+        outcome = self.run_program(*command[1:], stdin=stdin, binary=shutil.which(command[0]), environment=environment)
+        self.assertEqual(outcome.status, status, outcome.out + outcome.err)
+        # A tool's own messages are not checked for secrets.
+        self.errors.pop()
+        return outcome
+
+    def listed(self, tool):
+        entries = json.loads(self.credmgr("import", "--list", "--json").out)
+        self.assertNotIn(self.token, json.dumps(entries))
+        return [entry for entry in entries if entry["tool"] == tool]
+
+    def move(self, label, *more, removed=True):
+        """Moves an entry and cleans its old place; returns its line of JSON."""
+        rows = json.loads(self.credmgr("import", label, "--remove", "--json", *more).out)
+        self.assertEqual([(row["state"], row["removed"]) for row in rows], [("moved", removed)], rows)
+        self.assertEqual(rows[0]["account"], USER)
+        self.assertEqual(self.credmgr("token", "import-host", "--account", USER).line, self.token)
+        return rows[0]
+
+    def clone(self, name, helper, status=0):
+        self.tool("git", "-c", "credential.helper=", "-c", f"credential.helper={helper}", "clone", "--quiet",
+                  f"{self.git_server.base}/team/demo.git", os.path.join(self.folder, name), status=status)
+
+    def clone_with_credmgr(self):
+        self.clone("with-credmgr", f"!'{BINARY}' git-credential")
+
+    def approve(self, helper, scheme="http"):
+        """Lets git store the token, as after a successful push."""
+        text = f"protocol={scheme}\nhost=127.0.0.1:{self.git_server.port}\nusername=ada\npassword={self.token}\n\n"
+        self.tool("git", "-c", "credential.helper=", "-c", f"credential.helper={helper}", "credential", "approve", stdin=text)
+
+
+class Git(Import):
+    def test_credential_store(self):
+        self.approve("store")
+        self.clone("before", "store")
+        with open(os.path.join(self.folder, ".git-credentials"), "a", encoding="utf-8") as file:
+            file.write("https://grace:another@other.example\n")
+        self.assertEqual([entry["provider"] for entry in self.listed("git-store")], ["import-host", None])
+        self.move(f"git-store:127.0.0.1:{self.git_server.port}")
+        self.assertEqual(text_of(os.path.join(self.folder, ".git-credentials")), "https://grace:another@other.example\n")
+        self.clone("after", "store", status=128)
+        self.clone_with_credmgr()
+
+    def test_a_file_in_git_s_configuration(self):
+        path = os.path.join(self.folder, "own-store")
+        self.tool("git", "config", "--global", "credential.helper", f"store --file={path}")
+        self.approve(f"store --file={path}")
+        self.move("git-store")
+        self.assertEqual(text_of(path), "")
+
+    def test_credential_cache(self):
+        self.approve("cache", "https")
+        self.addCleanup(self.tool, "git", "credential-cache", "exit")
+        self.assertEqual([entry["place"] for entry in self.listed("git-cache")], ["git credential-cache"])
+        self.move("git-cache")
+        self.assertEqual(self.listed("git-cache"), [])
+        self.clone_with_credmgr()
+
+    def test_a_revoked_token_is_not_stored(self):
+        self.approve("store")
+        self.service.tokens[-1].revoked = True
+        before = text_of(os.path.join(self.folder, ".git-credentials"))
+        outcome = self.run_program("import", "git-store", "--remove")
+        self.assertEqual(outcome.status, REFUSED, outcome.err)
+        self.assertIn("rejected the token", outcome.err)
+        self.assertEqual(text_of(os.path.join(self.folder, ".git-credentials")), before)
+        self.assertIn("not logged in", self.credmgr("status", "import-host").err)
+
+    def test_a_person_chooses(self):
+        self.approve("store")
+        self.file(".netrc", "machine other.example login grace password another\n")
+        person = self.terminal("import")
+        person.wait_for("Enter for none: ")
+        self.assertIn("1. git-store:ada@127.0.0.1", person.seen)
+        person.type("7\r")
+        person.wait_for("enter numbers from 1 to 2")
+        person.type("2\r")
+        self.assertEqual(person.end(), DONE, person.seen)
+        self.assertNotIn(self.token, person.seen)
+        self.assertIn("moved netrc:grace@other.example", person.seen)
+        person = self.terminal("import")
+        person.wait_for("Enter for none: ")
+        person.type("\r")
+        self.assertEqual(person.end(), DONE, person.seen)
+
+    @with_tool("curl")
+    def test_netrc(self):
+        self.file(".netrc", f"# mine\nmachine 127.0.0.1:{self.git_server.port} login ada password {self.token}\n")
+        self.move("netrc")
+        self.assertEqual(text_of(os.path.join(self.folder, ".netrc")), "# mine\n")
+        self.clone_with_credmgr()
+
+
+@with_tool("gh")
+class GitHubCLI(Import):
+    def test_hosts_file(self):
+        # The real gh writes the file; a login needs github.com itself.
+        for key, value in (("user", "ada"), ("oauth_token", self.token), ("git_protocol", "https")):
+            self.tool("gh", "config", "set", "--host", "github.com", key, value)
+        self.assertEqual(self.tool("gh", "auth", "token").line, self.token)
+        self.assertEqual([entry["name"] for entry in self.listed("gh")], ["ada@github.com"])
+        self.move("gh:github.com")
+        self.tool("gh", "auth", "token", status=1)
+        self.assertEqual(self.tool("gh", "config", "get", "--host", "github.com", "git_protocol").line, "https")
+        self.assertEqual(self.credmgr("exec", "import-host=GH_TOKEN", "--", "gh", "auth", "token").line, self.token)
+
+
+@unittest.skipUnless(SessionKeyring.is_possible(), "no gnome-keyring-daemon")
+class Keyring(SessionKeyring, Import):
+    def setUp(self):
+        super().setUp()
+        self.start_keyring()
+
+    def keep(self, *attributes):
+        self.tool("secret-tool", "store", "--label", "a label", *attributes, stdin=self.token)
+
+    def test_libsecret(self):
+        host = ["server", "127.0.0.1", "port", str(self.git_server.port)]
+        self.keep("xdg:schema", "org.git.Password", "user", "ada", "object", "", "protocol", "http", *host)
+        self.move("secret-service")
+        self.assertEqual(self.listed("secret-service"), [])
+        self.clone_with_credmgr()
+
+    def test_git_credential_manager(self):
+        self.keep("xdg:schema", "com.microsoft.GitCredentialManager", "service", "git:https://github.com", "account", "ada")
+        self.move("secret-service:ada@github.com")
+
+    def test_github_cli(self):
+        path = os.path.join(self.folder, ".config/gh")
+        os.makedirs(path)
+        self.file(".config/gh/hosts.yml", "github.com:\n    users:\n        ada:\n    git_protocol: https\n    user: ada\n")
+        self.keep("service", "gh:github.com", "username", "ada")
+        self.move("gh")
+        self.tool("secret-tool", "lookup", "service", "gh:github.com", "username", "ada", status=1)
+
+
+@with_tool("docker")
+class Docker(Import):
+    def test_config_and_login(self):
+        registry = self.enterContext(RegistryServer(
+            lambda username, password: (username, password) == ("ada", "the-password"), Authority(self.folder).context()))
+        address = f"127.0.0.1:{registry.port}"
+        engine = {"DOCKER_HOST": f"unix://{self.folder}/no-engine"}
+        self.tool("docker", "login", "--username", "ada", "--password-stdin", address, stdin="the-password", environment=engine)
+        path = os.path.join(self.folder, ".docker/config.json")
+        self.assertIn('"auth"', text_of(path))
+        self.assertEqual([entry["login"] for entry in self.listed("docker")], ["docker"])
+        self.credmgr("import", "docker", "--remove")
+        self.assertEqual(json.loads(text_of(path)), {"auths": {}})
+        programs = os.path.join(self.folder, "bin")
+        os.mkdir(programs)
+        os.symlink(BINARY, os.path.join(programs, "docker-credential-credmgr"))
+        self.environment["PATH"] = programs + ":" + self.environment["PATH"]
+        self.credmgr("docker-credential", "setup", "--all")
+        before = registry.counts["served"]
+        self.run_program("manifest", "inspect", "--insecure", f"{address}/team/demo:latest",
+                         binary=shutil.which("docker"), environment=engine)
+        self.assertGreater(registry.counts["served"], before)
+        self.assert_nowhere_in(self.homes[-1], {"the-password"})
+
+
+class Packages(Import):
+    def setUp(self):
+        super().setUp()
+        self.host = f"127.0.0.1:{self.service.port}"
+
+        def whoami(request):
+            if request.headers.get("Authorization") != f"Bearer {self.token}":
+                raise Refusal(json_response({}, 401))
+            return json_response({"username": "ada"})
+
+        self.service.routes["GET", "/-/whoami"] = whoami
+        self.service.routes["GET", "/index/config.json"] = lambda _: json_response(
+            {"dl": self.service.base, "api": self.service.base})
+
+    @with_tool("npm")
+    def test_npm(self):
+        key = f"//{self.host}/:_authToken"
+        whoami = ("npm", "whoami", "--registry", self.service.base + "/")
+        self.tool("npm", "config", "set", key, self.token)
+        self.assertEqual(self.tool(*whoami).line, "ada")
+        self.move("npm")
+        self.tool(*whoami, status=1)
+        self.tool("npm", "config", "set", key, "${NPM_TOKEN}")
+        self.assertEqual(self.listed("npm"), [])
+        self.assertEqual(self.credmgr("exec", "import-host=NPM_TOKEN", "--", *whoami).line, "ada")
+
+    @with_tool("cargo")
+    def test_cargo(self):
+        user = os.path.expanduser("~")
+        rust = {"RUSTUP_HOME": os.environ.get("RUSTUP_HOME", os.path.join(user, ".rustup")),
+                "CARGO_HOME": os.path.join(self.folder, "cargo")}
+        self.environment.update(rust)
+        os.mkdir(rust["CARGO_HOME"])
+        self.file("cargo/config.toml", f'[registries.own]\nindex = "sparse+{self.service.base}/index/"\n')
+        self.tool("cargo", "login", "--registry", "own", stdin=self.token)
+        self.move("cargo:own")
+        self.assertNotIn(self.token, text_of(os.path.join(self.folder, "cargo/credentials.toml")))
+
+    def test_pypirc(self):
+        self.file(".pypirc", "[distutils]\nindex-servers = own\n\n[own]\n"
+                  f"repository = http://{self.host}/legacy/\nusername = __token__\npassword = {self.token}\n")
+        self.move("pypi:own")
+        self.assertIn("username = __token__", text_of(os.path.join(self.folder, ".pypirc")))
+
+
+@with_tool("pass")
+class Pass(Import):
+    def test_an_entry_of_a_provider(self):
+        self.environment["GNUPGHOME"] = os.path.join(self.folder, "gnupg")
+        os.mkdir(self.environment["GNUPGHOME"], 0o700)
+        self.addCleanup(self.tool, "gpgconf", "--kill", "gpg-agent")
+        self.tool("gpg", "--batch", "--quiet", "--passphrase", "", "--quick-generate-key", "ada@example.org", "default",
+                  "default", "never")
+        self.tool("pass", "init", "ada@example.org")
+        self.tool("pass", "insert", "--multiline", "git/github.com/ada", stdin=f"{self.token}\nlogin: ada\n")
+        self.tool("pass", "insert", "--multiline", "bank.example/ada", stdin="private\n")
+        self.assertEqual([entry["name"] for entry in self.listed("pass")], ["git/github.com/ada"])
+        self.move("pass")
+        self.tool("pass", "show", "git/github.com/ada", status=1)
+        self.assertEqual(self.tool("pass", "show", "bank.example/ada").line, "private")
+
+
+@with_tool("aws")
+class AWS(Import):
+    def test_keys_stay(self):
+        self.environment["PATH"] = os.environ["PATH"]
+        self.tool("aws", "configure", "set", "aws_secret_access_key", "the-aws-key")
+        self.assertEqual([entry["advice"] for entry in self.listed("aws")], ["signs_requests"])
+        outcome = self.run_program("import", "aws", "--remove")
+        self.assertEqual(outcome.status, USAGE, outcome.err)
+        self.assertIn("the-aws-key", text_of(os.path.join(self.folder, ".aws/credentials")))
