@@ -69,7 +69,12 @@ package enum CredentialError: Error, Sendable, Equatable {
   case malformedRegistration(provider: String)
   case malformedRules([Finding])
   case uneditableRules(String)
-  case malformedToken
+  case wrongPaste(provider: String, PasteFault)
+  /// The text is a key of another shipped provider.
+  case foreignKey(provider: String, owner: String)
+  /// The provider neither accepted nor refused the key, and the user did not agree to store it.
+  indirect case unverified(provider: String, CredentialError)
+  case promptNeeded(provider: String, [String])  // The fields that the user must type.
   case tokenRefused(provider: String, words: String?)
   case notValidatable(provider: String)
   case malformedExport

@@ -1,4 +1,5 @@
 import CredmgrCredentialManager
+import CredmgrOAuth
 import CredmgrStore
 import CredmgrText
 
@@ -158,8 +159,15 @@ extension CredentialError {
     case .uneditableRules(let path):
       .usage("cannot edit \(quoted(path)): its rules are not one key per line")
         .hint("edit the file by hand")
-    case .malformedToken:
-      .usage("invalid token: it is empty or contains characters that a header cannot have, such as spaces")
+    case .wrongPaste(let provider, let fault): fault.message(of: titled(provider))
+    case .foreignKey(let provider, let owner):
+      .usage("this is not a key of \(titled(provider)): it looks like a key of \(titled(owner)); it was not stored")
+        .hint("\(credmgr: "login", owner) to store it there")
+    case .unverified(let provider, let error):
+      error.message(titled: titled).adding("; the key was not stored")
+        .with(hints: ["\(add: "--yes") to store the key of \(titled(provider)) without verification"])
+    case .promptNeeded(let provider, let fields):
+      PasteFault.message(withoutTerminal: fields, provider, titled(provider))
     case .tokenRefused(let provider, let words):
       .refused("\(titled(provider)) rejected the token" + (words.map { ": \($0)" } ?? "") + "; it was not stored")
         .hint("\(credmgr: "login", provider, "--with-token") with another token")

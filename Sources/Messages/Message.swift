@@ -31,6 +31,10 @@ package struct Message: Sendable, Equatable {
 
   package func hint(_ remedy: Remedy) -> Message { with(hints: hints + [remedy]) }
 
+  package func adding(_ end: String) -> Message {
+    Message(text + end, hints: hints, findings: findings, status: status)
+  }
+
   package func with(hints: [Remedy]) -> Message {
     var message = self
     message.hints = hints

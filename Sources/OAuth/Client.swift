@@ -35,7 +35,7 @@ package struct Client: Sendable {
   ) throws(ProviderError) {
     self.init(
       descriptor: descriptor, identifier: identifier, secret: secret,
-      values: try Self.values(of: descriptor, given: given))
+      values: try Self.values(of: descriptor, given: given, hasClient: !identifier.isEmpty))
   }
 
   static func check(_ given: [String: String], _ descriptor: Descriptor) throws(ProviderError) {
@@ -59,14 +59,16 @@ package struct Client: Sendable {
     }
   }
 
-  package static func values(
-    of descriptor: Descriptor, given: [String: String]
+  /// Without a client, no browser returns to a redirect, so that needs no value.
+  private static func values(
+    of descriptor: Descriptor, given: [String: String], hasClient: Bool
   ) throws(ProviderError) -> [String: String] {
     try check(given, descriptor)
     var values: [String: String] = [:]
     for variable in descriptor.variables {
       let value = given[variable.name] ?? variable.defaultValue ?? ""
-      if value.isEmpty, !variable.isOptional { throw .missingVariable(variable) }
+      let isNeeded = !variable.isOptional && !variable.isAtLogin && (hasClient || variable.format != .redirect)
+      if value.isEmpty, isNeeded { throw .missingVariable(variable) }
       if !value.isEmpty { values[variable.name] = value }
     }
     return values

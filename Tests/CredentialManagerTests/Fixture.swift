@@ -93,6 +93,20 @@ final class ScriptedUser: User {
   /// The browser's requests, each sent after the previous answer.
   var visits: [Visit] = []
   var isCancelled = false
+  var typed: [String]?  // The answer to a prompt; `nil` if there is no terminal.
+  private(set) var prompts: [[Step.Prompt.Field]] = []
+  var keepsUnverified = false
+  private(set) var questions: [CredentialError] = []
+
+  func texts(for prompt: Step.Prompt) -> [String]? {
+    prompts.append(prompt.fields)
+    return typed
+  }
+
+  func keepsUnverified(_ error: CredentialError) -> Bool {
+    questions.append(error)
+    return keepsUnverified
+  }
 
   func poll() {
     do {

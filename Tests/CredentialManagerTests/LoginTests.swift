@@ -760,8 +760,11 @@ struct LoginTests {
     #expect(try fixture.stored()?.accessToken == Secret("pat-1"))
     #expect(try fixture.stored()?.expiresAt == nil)
     #expect(fixture.http.requests[0].fields["Authorization"] == "Bearer pat-1")
-    for text in ["", "a b", "a\n", "ä"] {
-      #expect(throws: CredentialError.malformedToken) {
+    let faults: [(String, PasteFault)] = [
+      ("", .empty("token")), ("a b", .blank("token")), ("a\nb", .lines("token")), ("ä", .character("token")),
+    ]
+    for (text, fault) in faults {
+      #expect(throws: CredentialError.wrongPaste(provider: "example", fault)) {
         try fixture.source.login("example", LoginOptions(), token: Secret(text))
       }
     }

@@ -26,7 +26,8 @@ struct AgreedValueTests {
     #expect(
       Self.all(.harmless) == [
         "title", "scope", "expiry", "account", "variables.format", "variables.pattern", "variables.choices",
-        "variables.help", "variables.optional", "client.register", "endpoints.token.response.format",
+        "variables.help", "variables.optional", "client.register", "key.page", "key.pattern", "key.lifetime",
+        "endpoints.token.response.format",
         field + "expires_in", field + "expires_at", field + "refresh_token_expires_in",
         field + "refresh_token_expires_at", field + "scope", field + "interval", field + "client_secret_expires_at",
       ])

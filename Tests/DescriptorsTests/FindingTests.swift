@@ -147,7 +147,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       "an unknown grant",
       "provider: sample\ngrant: [client_credentials, ‸password]\nendpoints: {token: https://a.example/t}\n",
       .unknownValue(
-        "password", allowed: ["authorization_code", "implicit", "device_code", "client_credentials", "oauth1"],
+        "password", allowed: Grant.allCases.map(\.rawValue),
         suggestion: nil)),
     FaultyDescriptor(
       "unknown values of an endpoint", leg: "method: ‸get, send: ‸body, authentication: ‸basic, tokens: [‸id_token]",
@@ -336,7 +336,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       ‸expiry: {lifetime: 1h}
       """,
       .unknownValue(
-        "browser", allowed: ["authorization_code", "implicit", "device_code", "client_credentials", "oauth1"],
+        "browser", allowed: Grant.allCases.map(\.rawValue),
         suggestion: nil), .insecureURL("http://a.example/token"), .ownedParameter("code_verifier"),
       .unknownKey("identitiy", suggestion: "identity"), .forbiddenHeader("Host"), .invalidDuration("soon"),
       .yaml(.duplicateKey("expiry", firstLine: 9))),

@@ -70,6 +70,7 @@ enum DescriptorTables {
     Descriptor.keys.description, Endpoint.keys[.token]?.description, ResponseRules.keys.description,
     FieldSource.keys.description, KeptField.keys.description, ErrorRules.keys.description, ActiveField.keys.description,
     HeaderStyle.keys.description, ScopeRules.keys.description, ClientRules.keys.description,
+    TypedKeyRules.keys.description,
     AssertionRules.keys.description, ExpiryRules.keys.description, DeviceRules.keys.description,
     OAuth1Rules.keys.description, GitRules.keys.description, DockerRules.keys.description,
     KubectlRules.keys.description, Variable.keys.description,

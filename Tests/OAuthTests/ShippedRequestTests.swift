@@ -76,7 +76,8 @@ struct ShippedRequestTests {
 
   private static func requests(_ descriptor: Descriptor) throws -> String {
     var given: [String: String] = [:]
-    for variable in descriptor.variables where variable.defaultValue == nil && !variable.isOptional {
+    for variable in descriptor.variables
+    where variable.defaultValue == nil && !variable.isOptional && !variable.isAtLogin {
       let own = ownValues[descriptor.identifier]?[variable.name]
       let value: String = try #require(own ?? values[variable.name], "a value for \(variable.name)")
       given[variable.name] = value
@@ -125,6 +126,9 @@ private struct Recorder {
     credential.sessionHandle = Secret("session-handle")
     credential.requestedScope = scope
     credential.redirectURI = redirectURI
+    for variable in client.descriptor.variables where variable.isAtLogin {
+      credential.variables[variable.name] = "the-" + variable.name
+    }
     for field in client.descriptor.endpoints.values.flatMap(\.response.keep) {
       // Only an address may become part of a URL unchanged.
       let isAddress = field.name.hasSuffix("_url")
@@ -154,6 +158,9 @@ private struct Recorder {
       case .showCode(let device, let poll):
         if let page = device.verificationURIComplete { add("\(grant.rawValue): page \(page)") }
         step = .send(poll)
+      case .prompt(let prompt):
+        let labels = prompt.fields.map { $0.isSecret ? $0.label : $0.label + " (shown)" }.joined(separator: ", ")
+        return add("\(grant.rawValue): prompt for \(labels)")
       case .done: return
       }
     }

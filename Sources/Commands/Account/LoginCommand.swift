@@ -19,7 +19,9 @@ extension Command {
         "set a variable for this account only; NAME=@FILE for a secret variable"),
       Option("--no-browser", "print the address instead of opening a browser"),
       Option("--paste", "read the last address in the browser, or the code on the page, from standard input"),
-      Option("--with-token", "read an existing token from standard input"),
+      Option("--with-token", "read a key or an existing token from standard input"),
+      Option("--expires", value: "DATE", "day on which the key expires, or the time until then, such as 90d"),
+      Option("--yes", "store a key even if the provider cannot verify it"),
       Option("--timeout", value: "DURATION", "time to wait for the login (default: 5m)"),
       Option("--dry-run", "print the requests without secrets and send nothing"),
       json,
@@ -36,6 +38,7 @@ extension Command {
       ("credmgr login gitlab --scope api --scope read_user", "Request other scopes"),
       ("credmgr login github --grant device_code", "Enter a code on another device"),
       ("credmgr login github --with-token <token.txt", "Store an existing token"),
+      ("credmgr login openai", "Store an API key, which credmgr prompts for"),
       ("credmgr login github --dry-run", "Show the requests without sending them"),
     ], needsNetwork: true, offlineOption: "--dry-run"
   ) { invocation, context throws(CommandError) in
@@ -73,17 +76,23 @@ extension Command {
       throw .usage("the timeout must be longer than 0 s", hint: "omit \"--timeout\" to wait 5 min")
     }
     let grant = fitting?.grant ?? offered.first
-    let isAsked = ["--no-browser", "--paste", "--with-token", "--grant"].contains(where: invocation.has)
+    wish.expiresAt = try expiry(invocation, context)
+    let isTyped = grant?.traits.typed != nil
+    if wish.expiresAt != nil, !isTyped, !invocation.has("--with-token") {
+      throw .usage("\"--expires\" requires a key or \"--with-token\": the provider says when its tokens expire")
+    }
+    let isAsked = isTyped || ["--no-browser", "--paste", "--with-token", "--grant"].contains(where: invocation.has)
     if !SessionKind.hasReader(context.environment), grant?.traits.needsPerson == true, !isAsked {
       throw .failed(unread(context.titled(provider), offered, grant))
     }
     let account: Account
-    if invocation.has("--with-token") {
+    if invocation.has("--with-token"), !isTyped {
       let token = try token(provider, context)
       account = try manager(context.source.login(provider, wish, token: token))
     } else {
       let user = TerminalUser(
-        provider: provider, offered: offered, fitting: fitting, context, patience: wish.timeout, needsReader: !isAsked)
+        provider: provider, offered: offered, fitting: fitting, context, patience: wish.timeout, needsReader: !isAsked,
+        typing: (invocation.has("--with-token"), invocation.has("--yes")))
       defer { user.end() }
       do throws(CredentialError) { account = try context.source.login(provider, wish, user: user) } catch {
         if error == .interrupted, user.isUnread { throw .failed(unread(context.titled(provider), offered, grant)) }
@@ -167,6 +176,17 @@ extension Command {
     }
     let remedy: Remedy = "\(reason), so credmgr uses a device code; \(command: page) prints an address instead"
     return (.deviceCode, remedy.sentence(after: context.line) ?? reason)
+  }
+
+  /// Parses `--expires`: a day or a moment, or the time until then.
+  private static func expiry(_ invocation: Invocation, _ context: Context) throws(CommandError) -> Moment? {
+    guard let text = invocation.value("--expires") else { return nil }
+    let now = context.clock.now()
+    guard let moment = Moment(text) ?? Moment(text + "T00:00:00Z") ?? Duration(text).map({ now + $0 }) else {
+      throw .usage("invalid date \"\(text)\"", hint: "use a form like 2027-06-30 or 90d")
+    }
+    guard moment > now else { throw .usage("the date of \"--expires\" is in the past") }
+    return moment
   }
 
   static func validity(_ credential: Credential, _ context: Context) -> String {

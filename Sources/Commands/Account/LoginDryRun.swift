@@ -10,16 +10,23 @@ enum LoginDryRun {
   ) throws(CommandError) {
     let hasToken = invocation.has("--with-token")
     let result = try manager(context.source.plannedLogin(descriptor, wish, hasToken: hasToken))
+    let (fields, page) = result.planned.typed
     if context.isJSON {
+      let prompts = fields.map { field -> JSONValue in
+        ["name": .string(field.name), "label": .string(field.label), "secret": .boolean(field.isSecret)]
+      }
       try context.output([
         "provider": .string(descriptor.identifier), "grant": .string(result.planned.grant.rawValue),
         "client_id": .optional(result.clientIdentifier), "redirect_uri": .optional(result.planned.redirectURI),
-        "requests": .array(result.planned.requests.map(json)),
+        "prompts": .array(prompts), "requests": .array(result.planned.requests.map(json)),
       ])
       return
     }
-    for (index, request) in result.planned.requests.enumerated() {
-      try context.output("\(index + 1). " + lines(request).map { Message.visible($0) + "\n" }.joined(separator: "   "))
+    let typed = fields.map { "type    \($0.label)\($0.isSecret ? " (not shown)" : "")" }
+    let prompt = ["prompt"] + typed + (page.map { ["page    " + $0] } ?? [])
+    let steps = (fields.isEmpty ? [] : [prompt]) + result.planned.requests.map(lines)
+    for (index, lines) in steps.enumerated() {
+      try context.output("\(index + 1). " + lines.map { Message.visible($0) + "\n" }.joined(separator: "   "))
     }
     context.tell("nothing was sent or changed")
   }

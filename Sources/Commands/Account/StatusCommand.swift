@@ -36,7 +36,7 @@ extension Command {
       let rows = zip(accounts, states).map { account, state in
         let isInterrupted = interrupted.contains { $0.provider == account.provider && $0.account == account.name }
         let isDefault = selected[account.provider] == account.name
-        return json(account, state, isDefault: isDefault, isInterrupted: isInterrupted)
+        return json(account, state, isDefault: isDefault, isInterrupted: isInterrupted, at: now)
       }
       try context.output(.array(rows))
       return try context.reportDamagedRecords(provider, without: accounts)
@@ -64,9 +64,9 @@ extension Command {
   private static func details(
     _ credential: Credential, _ state: AccountState, at now: Moment, _ style: Style
   ) -> [(left: String, right: String)] {
-    var rows: [(left: String, right: String)] = [
-      ("grant", credential.isGiven ? "none (existing token)" : credential.grant.rawValue)
-    ]
+    var rows: [(left: String, right: String)] = [credential.kind]
+    let names = credential.variables.keys.sorted()
+    if credential.grant.traits.typed != nil, !names.isEmpty { rows.append(("fields", names.joined(separator: ", "))) }
     if let identity = credential.identity { rows.append(("identity", identity)) }
     if let earlier = credential.earlierIdentity {
       rows.append(("identity", "not verified; it was \(quoted(earlier)) before"))
@@ -76,6 +76,7 @@ extension Command {
     let withheld = credential.withheldScope
     if !withheld.isEmpty { rows.append(("not granted", withheld.joined(separator: " "))) }
     rows.append(("token", expiry(credential.expiresAt, now)))
+    if credential.endsSoon(at: now) { rows.append(("warning", "make a new key, then log in again with it")) }
     if credential.refreshToken != nil {
       let expiry = expiry(credential.refreshTokenExpiresAt, now)
       rows.append(("refresh token", state.isRefreshRefused ? "refused by the provider" : expiry))
@@ -92,13 +93,14 @@ extension Command {
   }
 
   static func json(
-    _ account: Account, _ state: AccountState, isDefault: Bool, isInterrupted: Bool
+    _ account: Account, _ state: AccountState, isDefault: Bool, isInterrupted: Bool, at now: Moment
   ) -> JSONValue {
     let credential = account.credential
     return [
       "provider": .string(account.provider), "account": .string(account.name), "default": .boolean(isDefault),
       "identity": .optional(credential.identity), "earlier_identity": .optional(credential.earlierIdentity),
       "grant": .string(credential.isGiven ? "given" : credential.grant.rawValue),
+      "kind": .string(credential.kindName), "ends_soon": .boolean(credential.endsSoon(at: now)),
       "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
       "withheld_scope": .array(credential.withheldScope.map(JSONValue.string)),
       "obtained_at": .string(credential.obtainedAt.text),
@@ -107,6 +109,25 @@ extension Command {
       "refresh_token_expires_at": .optional(credential.refreshTokenExpiresAt?.text),
       "state": .string(state.names.state), "next": .string(state.names.next), "interrupted": .boolean(isInterrupted),
     ]
+  }
+}
+
+extension Credential {
+  /// What the user has: `oauth` for a token that a provider issued.
+  fileprivate var kindName: String {
+    guard grant.traits.typed != nil else { return isGiven ? "token" : "oauth" }
+    return isGiven ? "personal_access_token" : grant.rawValue
+  }
+
+  fileprivate var kind: (left: String, right: String) {
+    guard grant.traits.typed != nil else { return ("grant", isGiven ? "none (existing token)" : grant.rawValue) }
+    return ("kind", isGiven ? "personal access token" : grant.traits.kind)
+  }
+
+  /// Whether a key of the user expires within 14 days. Only the user can replace it.
+  func endsSoon(at now: Moment) -> Bool {
+    guard isTyped, let expiresAt else { return false }
+    return expiresAt > now && expiresAt - now <= .days(14)
   }
 }
 

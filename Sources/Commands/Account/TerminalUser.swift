@@ -1,6 +1,7 @@
 import CredmgrCredentialManager
 import CredmgrDescriptors
 import CredmgrMessages
+import CredmgrOAuth
 import CredmgrPlatform
 import CredmgrText
 
@@ -27,12 +28,15 @@ final class TerminalUser: User {
   /// Whether the login ends if the browser fails and no user can read the address.
   private let needsReader: Bool
   private(set) var isUnread = false
+  /// Whether the values of a prompt come from standard input, and whether the user agreed to store an unverified key.
+  private let typing: (readsInput: Bool, keepsUnverified: Bool)
 
   init(
     provider: String, offered: [Grant], fitting: Command.FittingGrant?, _ context: Context,
     terminal: ControllingTerminal? = nil, waiting: WaitingPrograms? = nil, patience: Duration? = nil,
-    needsReader: Bool = false
+    needsReader: Bool = false, typing: (readsInput: Bool, keepsUnverified: Bool) = (false, false)
   ) {
+    self.typing = typing
     self.provider = provider
     offersDevice = fitting == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
     reason = fitting?.reason
@@ -179,6 +183,58 @@ final class TerminalUser: User {
       if !line.isEmpty { return line }
     }
     return nil
+  }
+
+  func texts(for prompt: Step.Prompt) throws(CredentialError) -> [String]? {
+    if typing.readsInput { return try lines(for: prompt.fields) }
+    guard ControllingTerminal() != nil, Terminal.isTerminal(2) else { return nil }
+    if let page = prompt.page { say("make one at \(page)") }
+    var texts: [String] = []
+    for field in prompt.fields {
+      do throws(POSIXError) {
+        let question = StandardError.prompt("\(field.label) of \(context.titled(provider)):")
+        texts.append(field.isSecret ? try typed(question) : try shown(question) ?? "")
+      } catch {
+        throw error == .interrupted || error == .endOfInput ? .interrupted : .system(error)
+      }
+    }
+    return texts
+  }
+
+  private func typed(_ question: String) throws(POSIXError) -> String {
+    String(decoding: try Terminal.readPassword(prompt: question, limit: 1 << 16), as: UTF8.self)
+  }
+
+  private func shown(_ question: String) throws(POSIXError) -> String? {
+    Signals.installInterruptFlag()
+    Terminal.writeError(question)
+    return try Terminal.readLine(terminal?.number ?? 0)
+  }
+
+  /// Reads all values from standard input. The only one may not have several lines by mistake.
+  private func lines(for fields: [Step.Prompt.Field]) throws(CredentialError) -> [String] {
+    let bytes: [UInt8]
+    do throws(POSIXError) {
+      if Terminal.isTerminal(0) { return try fields.map { field throws(POSIXError) in try typed(field.label + ": ") } }
+      bytes = try File.readStandardInput(limit: 1 << 21)
+    } catch {
+      throw error == .interrupted ? .interrupted : .system(error)
+    }
+    let text = String(decoding: bytes, as: UTF8.self)
+    if fields.count == 1 { return [text] }
+    var lines = text.linesByScalars.map { $0.hasSuffix("\r") ? String($0.dropLast()) : $0 }
+    while lines.last?.isEmpty == true { lines.removeLast() }
+    guard lines.count == fields.count else {
+      throw .wrongPaste(provider: provider, .count(expected: fields.map(\.label)))
+    }
+    return lines
+  }
+
+  func keepsUnverified(_ error: CredentialError) -> Bool {
+    if typing.keepsUnverified { return true }
+    guard !typing.readsInput, Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
+    say("cannot verify the key: " + error.message(titled: context.titled).text)
+    return (try? Command.agrees("Store it without verification?")) ?? false
   }
 
   var pasteDescriptor: Int32? { terminal?.number ?? (Terminal.isTerminal(0) ? 0 : nil) }

@@ -30,6 +30,12 @@ extension Doctor {
       let text = "the provider refuses to refresh the token of \(refused.names); it still works until it expires"
       note(.accounts, text, hints: refused.logins)
     }
+    for account in accounts where account.credential.endsSoon(at: now) {
+      let left = account.credential.expiresAt.map { duration($0 - now) } ?? ""
+      note(
+        .accounts, "the key of \(quoted(account.name)) at \(context.titled(account.provider)) expires in \(left)",
+        hint: "make a new key, then \(credmgr: "login", account.provider, "--account", account.name)")
+    }
     for exchange in (try? context.source.interruptedExchanges()) ?? [] {
       note(.accounts, exchange.words(now: now, titled: context.titled), hint: exchange.remedy)
     }

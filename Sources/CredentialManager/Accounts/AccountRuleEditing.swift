@@ -104,7 +104,7 @@ extension AccountRules {
 
 extension String {
   /// The lines, split by scalar: CR LF is one character, so splitting by character would miss it.
-  var linesByScalars: [String] {
+  package var linesByScalars: [String] {
     unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
   }
 }

@@ -13,7 +13,7 @@ extension CredentialSource {
     let login = try Login(self, to: provider, options)
     let title = login.client.descriptor.title
     do throws(CredentialError) {
-      let account = try login.run(try grant(login.options, login.client.descriptor.grants), user)
+      let account = try login.run(user)
       login.ending.show(.loggedIn(account, title))
       return account
     } catch {
@@ -23,9 +23,14 @@ extension CredentialSource {
   }
 
   package func login(_ provider: String, _ options: LoginOptions, token: Secret) throws(CredentialError) -> Account {
-    let text = token.reveal()
-    guard !text.isEmpty, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { throw .malformedToken }
-    return try Login(self, to: provider, options).keep(token)
+    let login = try Login(self, to: provider, options, hasToken: true)
+    let descriptor = login.client.descriptor
+    if descriptor.key != nil { try requireOwnKey(token.reveal(), of: login.loaded) }
+    let text: String
+    do throws(PasteFault) { text = try descriptor.givenToken(token.reveal()) } catch {
+      throw .wrongPaste(provider: provider, error)
+    }
+    return try login.keep(Secret(text))
   }
 
   func grant(_ options: LoginOptions, _ offered: [Grant]) throws(CredentialError) -> Grant {
@@ -42,6 +47,9 @@ private struct Login {
   let loaded: DescriptorLibrary.Loaded
   let permit: Permit
   let options: LoginOptions
+  let grant: Grant
+  /// The registration of a shipped provider that this login adds; `nil` if the provider was added before.
+  let registration: Registration?
   let accounts: Accounts
   let id: AccountID
   let ending = LoginEnding()
@@ -50,7 +58,9 @@ private struct Login {
   fileprivate var client: Client { permit.client }
 
   /// Opens everything that a login requires before it contacts the provider. A token that cannot be stored is lost.
-  init(_ source: CredentialSource, to provider: String, _ options: LoginOptions) throws(CredentialError) {
+  init(
+    _ source: CredentialSource, to provider: String, _ options: LoginOptions, hasToken: Bool = false
+  ) throws(CredentialError) {
     if let name = options.account, !Accounts.isName(name) { throw .malformedAccount(name) }
     _ = try source.network()
     self.source = source
@@ -61,7 +71,13 @@ private struct Login {
       options.repeat(there.credential, among: loaded.descriptor.grants)
     }
     self.options = options
-    permit = try source.permit(.login, loaded, variables: options.variables)
+    let offered = loaded.descriptor.grants
+    grant =
+      hasToken
+      ? loaded.descriptor.key != nil ? .apiKey : offered.first(where: \.traits.needsPerson) ?? .authorizationCode
+      : try source.grant(options, offered)
+    (permit, registration) = try source.permitToLogIn(
+      loaded, needsClient: !hasToken && grant.traits.needsClient, variables: options.variables)
     let accounts = try source.accounts(.readWrite)
     let id = AccountID(provider, options.account)
     try inStore(accounts.store.check([RecordIdentifier(.credential, of: id), RecordIdentifier(.pending, of: id)]))
@@ -70,7 +86,7 @@ private struct Login {
 
   // MARK: With the provider
 
-  func run(_ grant: Grant, _ user: any User) throws(CredentialError) -> Account {
+  func run(_ user: any User) throws(CredentialError) -> Account {
     let others = try OtherProviders(source, than: provider, isOwn: !source.ownFiles(of: loaded).isEmpty)
     if grant.traits.needsPerson {
       if let conflict = others.conflict(of: client) { throw conflict }
@@ -112,12 +128,12 @@ private struct Login {
       if client.descriptor.account.isEmpty { try requireName(grant) }
       if let there = try accounts.readableAccount(id) { _ = try source.takeAnswer(of: there, accounts, locked) }
       let note = try accounts.note(id)
-      if let kept = unfinished(note, grant) { return try commit(kept, locked.resume()) }
+      if let kept = unfinished(note, grant) { return try commit(kept, locked.resume(), user) }
       if let note, note.isInterruption { source.notice(.beginsAnew(after: Interruption(id, note))) }
       if !before.isEmpty { user.tell(.alreadyLoggedIn(accounts: before.map(\.name))) }
 
       let session = LoginSession(
-        source: source, permit: permit, grant: grant, options: options, user: user, others: others,
+        source: source, loaded: loaded, permit: permit, grant: grant, options: options, user: user, others: others,
         person: PersonChoice(for: id, among: before), ending: ending,
         deadline: max(deadline, source.clock.monotonic() + .seconds(1)))
       // Without a name, the account is known only after the login.
@@ -131,7 +147,7 @@ private struct Login {
         throw error
       }
       FaultPoint.reach("login.stored")
-      return try commit(credential, pending)
+      return try commit(credential, pending, user)
     }
   }
 
@@ -156,10 +172,10 @@ private struct Login {
   }
 
   private func commit(
-    _ credential: Credential, _ pending: consuming PendingExchange
+    _ credential: Credential, _ pending: consuming PendingExchange, _ user: any User
   ) throws(CredentialError) -> Account {
     let owned: (name: String, credential: Credential, changes: [Change])
-    do throws(CredentialError) { owned = try identified(credential, isGiven: false) } catch {
+    do throws(CredentialError) { owned = try identified(credential, user) } catch {
       // The next login continues after an interruption here.
       if error != .interrupted { discard(credential, error) }
       _ = try? pending.finish(error == .interrupted ? .unfinished : .ended(noting: nil))
@@ -183,6 +199,8 @@ private struct Login {
   /// Google revoke all tokens of the user for this client.
   private func discard(_ credential: Credential, _ error: CredentialError?) {
     if case .identityMismatch(_, _, _, _, other: _?)? = error { return }
+    // The user's own key may be in use elsewhere.
+    if credential.isTyped { return }
     do throws(CredentialError) {
       if case .refused(let error) = try source.revoke(credential, with: permit) { throw error }
     } catch {
@@ -193,11 +211,12 @@ private struct Login {
   // MARK: With a token
 
   func keep(_ token: Secret) throws(CredentialError) -> Account {
+    let now = source.clock.now()
     var credential = Credential(
-      grant: client.descriptor.grants.first(where: \.traits.needsPerson) ?? .authorizationCode, accessToken: token,
-      obtainedAt: source.clock.now(), margin: client.descriptor.expiry.margin)
+      grant: grant, accessToken: token, obtainedAt: now, margin: client.descriptor.expiry.margin)
     credential.isGiven = true
-    let owned = try identified(credential, isGiven: true)
+    credential.expiresAt = client.descriptor.key?.lifetime.map { now + $0 }
+    let owned = try identified(credential, nil)
     do throws(StoreError) {
       let revision = try accounts.store.apply(owned.changes)
       return Account(provider: provider, name: owned.name, credential: owned.credential, revision: revision)
@@ -212,20 +231,20 @@ private struct Login {
 
   private static let standardName = "default"
 
-  /// Returns the account for a credential. `isGiven` means that the user supplied the token, which may be invalid.
+  /// Returns the account for a credential. Asks `user` whether to store a typed key that could not be verified.
   private func identified(
-    _ credential: Credential, isGiven: Bool
+    _ credential: Credential, _ user: (any User)?
   ) throws(CredentialError) -> (name: String, credential: Credential, changes: [Change]) {
     var credential = credential
-    credential.variables = options.variables
+    credential.add(options)
     credential = source.presentable(credential)
-    let (found, kept, fault) = try identity(credential, isGiven: isGiven)
-    if isGiven, found == nil { try requireName(credential.grant) }
+    let (found, kept, fault) = try identity(credential, user)
+    if credential.isTyped, found == nil { try requireName(credential.grant) }
     let wanted = if let name = id.name ?? found { name } else { try freeName(credential.grant) }
     let existing = try accounts.readableAccount(AccountID(provider, wanted))
     // The same name may use other code points.
     let name = existing?.name ?? wanted
-    if isGiven, !options.replaces, let existing, existing.credential.accessToken != credential.accessToken {
+    if credential.isGiven, !options.replaces, let existing, existing.credential.accessToken != credential.accessToken {
       throw .alreadyThere([RecordIdentifier(.credential, of: existing.id)], files: [])
     }
     let expected = existing?.credential.ownIdentity
@@ -248,6 +267,9 @@ private struct Login {
     credential.identity = found
     credential.earlierIdentity = found == nil ? expected : nil
     credential.kept.merge(kept.filter { !source.secrets.reveals($0.value) }) { ofToken, _ in ofToken }
+    if let registration, try accounts.registration(of: provider) == nil {
+      try source.store([provider: registration], with: [source.noting(.addProvider, of: provider)])
+    }
     // Require the provider: if another process removed it, the account could never be refreshed.
     var changes: [Change] = [
       .require(Accounts.registration(provider)),
@@ -300,68 +322,70 @@ private struct Login {
 
   /// Asks the provider who logged in. Failing to learn it does not lose the token.
   private func identity(
-    _ credential: Credential, isGiven: Bool
+    _ credential: Credential, _ user: (any User)?
   ) throws(CredentialError) -> (name: String?, kept: [String: String], fault: IdentityFault?) {
-    let name: String?
+    var name = client.accountName(in: credential)
     var kept: [String: String] = [:]
-    if !client.asksIdentity || !credential.grant.traits.needsPerson {
-      name = client.accountName(in: credential)
-    } else {
+    // A key is verified even if the answer names no user.
+    if client.asksIdentity || user != nil && credential.isTyped && client.canValidate,
+      credential.grant.traits.needsPerson
+    {
       do throws(CredentialError) {
-        let response = try source.send(to: permit, bound: client.binding(of: credential.grant)) {
-          nonce throws(OAuthError) in try client.identityRequest(credential, nonce: nonce)
-        }
-        (name, kept) = try source.core(provider, client.identity(response, of: credential))
+        let (found, fields) = try answer(about: credential)
+        (name, kept) = (found ?? name, fields)
       } catch {
-        if isGiven, case .oauth(.refused(_, let refusal), _) = error, refusal.status == 401 {
-          throw .tokenRefused(provider: provider, words: refusal.words)
+        if credential.isTyped, error.refusesToken { throw .tokenRefused(provider: provider, words: error.refusalWords) }
+        if credential.isTyped, let user, !error.concernsRights, error != .interrupted, !user.keepsUnverified(error) {
+          throw user.isCancelled ? .interrupted : .unverified(provider: provider, error)
         }
         // The token belongs to another user than the provider says, so it may have been swapped.
         if case .oauth(.idToken, _) = error { throw error }
         if case .oauth(.valueOutOfBounds, _) = error { throw error }
-        if error == .interrupted || isGiven && options.verifies { throw error }
-        return (nil, kept, .unidentified(error))
+        if error == .interrupted || credential.isGiven && options.verifies { throw error }
+        return (name, kept, .unidentified(error))
       }
     }
     if let name, source.secrets.reveals(name) { throw .oauth(.secretAccount, provider: provider) }
     guard let name, !Accounts.isName(name) else { return (name, kept, nil) }
     return (nil, kept, .unnameable)
   }
+
+  /// Asks the provider who owns a credential, or else whether it is valid.
+  private func answer(
+    about credential: Credential
+  ) throws(CredentialError) -> (name: String?, kept: [String: String]) {
+    var permit = permit
+    if credential.variables != options.variables {
+      permit = try source.permitToLogIn(loaded, needsClient: false, variables: credential.variables).permit
+    }
+    let client = permit.client
+    let hasIdentity = client.descriptor.endpoints[.identity] != nil
+    let response = try source.send(to: permit, bound: client.binding(of: credential.grant)) {
+      nonce throws(OAuthError) in
+      try hasIdentity
+        ? client.identityRequest(credential, nonce: nonce)
+        : client.validationRequest(credential, nonce: nonce).request
+    }
+    if hasIdentity { return try source.core(provider, client.identity(response, of: credential)) }
+    if try source.core(provider, client.validity(response, .introspection)) == .inactive {
+      throw .tokenRefused(provider: provider, words: nil)
+    }
+    return (nil, [:])
+  }
 }
 
-extension CredentialSource {
-  package func plannedLogin(
-    _ descriptor: Descriptor, _ options: LoginOptions, hasToken: Bool
-  ) throws(CredentialError) -> (planned: LoginRequests, clientIdentifier: String?) {
-    let id = AccountID(descriptor.identifier, options.account)
-    let vault = try accountsIfAny()
-    var options = options
-    if id.name != nil, let there = try vault?.readableAccount(id) {
-      options.repeat(there.credential, among: descriptor.grants)
-    }
-    let grant = try grant(options, descriptor.grants)
-    let registration = try vault?.registration(of: descriptor.identifier)
-    let identifier = registration?.clientIdentifier ?? descriptor.client.identifier
-    let descriptor = registration?.applied(to: descriptor) ?? descriptor
-    let registered = registration?.variables.filter { descriptor.variable($0.key) != nil } ?? [:]
-    let client = try wrapping(
-      CredentialError.provider,
-      Client(
-        showing: descriptor, identifier: identifier,
-        hasSecret: registration.map { $0.clientSecret != nil } ?? descriptor.client.hasSecret,
-        variables: registered.merging(options.variables) { _, new in new }))
-    let scope = options.scope.isEmpty ? descriptor.scope.requested : options.scope
-    let person = PersonChoice(for: id, among: try vault?.accounts(of: descriptor.identifier) ?? [])
-    let planned = try core(
-      descriptor.identifier, LoginRequests(grant, client, scope: scope, choosing: person, hasToken: hasToken))
-    return (planned, identifier)
+extension Credential {
+  /// Adds what the user gave with the login.
+  mutating func add(_ options: LoginOptions) {
+    variables = options.variables.merging(variables) { _, typed in typed }
+    if isTyped, let expiresAt = options.expiresAt { self.expiresAt = expiresAt }
   }
 }
 
 extension PersonChoice {
   /// Returns the user to ask for, because a browser session of another user would consent as that user; `nil` if
   /// there is no other account.
-  fileprivate init?(for id: AccountID, among accounts: [Account]) {
+  init?(for id: AccountID, among accounts: [Account]) {
     guard accounts.contains(where: { $0.name != id.name }) else { return nil }
     self.init(identity: accounts.first { $0.name == id.name }?.credential.ownIdentity)
   }

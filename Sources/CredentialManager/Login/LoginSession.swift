@@ -8,6 +8,7 @@ import CredmgrText
 
 struct LoginSession {
   let source: CredentialSource
+  let loaded: DescriptorLibrary.Loaded
   let permit: Permit
   let grant: Grant
   let options: LoginOptions
@@ -37,6 +38,7 @@ struct LoginSession {
       case .showCode(let device, let poll):
         try show(device)
         step = .send(poll)
+      case .prompt(let prompt): step = try typed(prompt)
       case .done(let credential, let unreadable):
         if !unreadable.isEmpty { source.notice(.unreadable(provider: provider, fields: unreadable)) }
         return credential
@@ -70,7 +72,7 @@ struct LoginSession {
   private func kept(_ step: Step, _ pending: borrowing PendingExchange) -> Step {
     guard case .done(var credential, let unreadable) = step else { return step }
     credential = source.presentable(credential)
-    credential.variables = options.variables
+    credential.add(options)
     Signals.deferring { pending.keep(credential, after: nil) }
     return .done(credential, unreadable: unreadable)
   }
@@ -80,6 +82,18 @@ struct LoginSession {
   func isCancelled() -> Bool {
     user.poll()
     return user.isCancelled
+  }
+
+  private func typed(_ prompt: Step.Prompt) throws(CredentialError) -> Step {
+    guard let texts = prompt.fields.isEmpty ? [] : try user.texts(for: prompt) else {
+      throw .promptNeeded(provider: provider, prompt.fields.map(\.label))
+    }
+    for (field, text) in zip(prompt.fields, texts) where field.content == .key {
+      try source.requireOwnKey(text, of: loaded)
+    }
+    do throws(PasteFault) { return try prompt.read(texts, now) } catch {
+      throw .wrongPaste(provider: provider, error)
+    }
   }
 
   private func show(_ device: DeviceAuthorization) throws(CredentialError) {

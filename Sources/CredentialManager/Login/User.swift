@@ -1,6 +1,7 @@
 import CredmgrHTTP
 import CredmgrOAuth
 import CredmgrDescriptors
+import CredmgrText
 
 package enum LoginStep: Sendable, Equatable {
   case alreadyLoggedIn(accounts: [String])
@@ -28,6 +29,10 @@ package protocol User: AnyObject {
   func open(_ url: String) -> Bool
   /// Returns a pasted line; `nil` if credmgr cannot prompt, or when the time is up.
   func pastedLine(within time: Duration) -> String?
+  /// Returns one text for each field; `nil` if credmgr cannot prompt.
+  func texts(for prompt: Step.Prompt) throws(CredentialError) -> [String]?
+  /// Whether the user wants to store a key that the provider neither accepted nor refused.
+  func keepsUnverified(_ error: CredentialError) -> Bool
   /// A file descriptor for pasted lines while a browser is open; `nil` if there is none.
   var pasteDescriptor: Int32? { get }
   /// Checks on programs opened for the user. Called several times a second during a wait.
@@ -51,6 +56,7 @@ package struct LoginOptions: Sendable {
   package var verifies = false
   /// Whether an existing token may replace another token of the same account.
   package var replaces = true
+  package var expiresAt: Moment?  // When a key that the user brings expires; `nil` if the user does not say.
 
   package init() {}
 

@@ -99,11 +99,14 @@ extension CredentialSource {
       default: throw error
       }
     }
-    if previous != nil, !replaces { throw .alreadyAdded(provider: identifier) }
-    let known = clientIdentifier ?? previous?.clientIdentifier ?? addition.descriptor.client.identifier
+    let needsClient = addition.descriptor.grants.contains(where: \.traits.needsClient)
+    // A login with a token of the user adds a provider without a client.
+    let hasClient = previous?.clientIdentifier.isEmpty == false
+    if previous != nil, !replaces, hasClient || !needsClient { throw .alreadyAdded(provider: identifier) }
+    let agreedClient = hasClient ? previous?.clientIdentifier : nil
+    let known = clientIdentifier ?? agreedClient ?? addition.descriptor.client.identifier
     let canRegister = addition.descriptor.endpoints[.registration] != nil && clientSecret == nil
     var needs = ClientNeeds(addition.descriptor)
-    let needsClient = addition.descriptor.grants.contains(where: \.traits.needsClient)
     if clientIdentifier?.isEmpty == true || known == nil && !canRegister && needsClient {
       needs.needsIdentifier = true
       throw .clientIdentifierMissing(provider: identifier, needs)

@@ -78,7 +78,9 @@ package struct Agreement: Sendable, Equatable {
     places[.deviceHosts] = descriptor.device.hosts.reduce(into: [:]) { $0[$1.text] = filled.texts(of: $1) }
     places[.issuer] = texts(descriptor.issuer)
     places[.audience] = texts(descriptor.foreignAudience)
-    let carriers = (descriptor.extraHeaders + descriptor.headerStyle.parameters).flatMap(\.value.names)
+    let style = descriptor.headerStyle
+    let pair = [style.username, style.password].compactMap(\.self)
+    let carriers = ((descriptor.extraHeaders + style.parameters).map(\.value) + pair).flatMap(\.names)
     let carried = Self.protocolSecrets.union(descriptor.variables.map(\.name)).intersection(carriers)
     places[.carried] = carried.isEmpty ? nil : carried.reduce(into: [:]) { $0[$1] = [$1] }
   }
@@ -221,6 +223,39 @@ extension CredentialSource {
     let wider = agreement.widened(by: own)
     try requireNothingNew(beyond: wider, Agreement(own, ownFiles: wider.ownFiles), loaded, of: registration)
     return Permit(route, client: own, wider)
+  }
+
+  /// Returns permission to log in. The first login to a provider whose files came with the program adds it, if its
+  /// grant needs no client: then the registration to store is returned as well.
+  func permitToLogIn(
+    _ loaded: DescriptorLibrary.Loaded, needsClient: Bool, variables: [String: String]
+  ) throws(CredentialError) -> (permit: Permit, registration: Registration?) {
+    let descriptor = loaded.descriptor
+    let needs = ClientNeeds(descriptor)
+    if let there = try accountsIfAny()?.registration(of: descriptor.identifier) {
+      if needsClient, needs.needsIdentifier, there.clientIdentifier.isEmpty {
+        throw .notAdded(provider: descriptor.identifier, needs)
+      }
+      return (try permit(.login, loaded, variables: variables), nil)
+    }
+    guard ownFiles(of: loaded).isEmpty, !needsClient || !needs.needsIdentifier else {
+      throw .notAdded(provider: descriptor.identifier, needs)
+    }
+    let registered = variables.filter { descriptor.variable($0.key)?.isAtLogin != true }
+    if needsClient, descriptor.client.identifier == nil {
+      // The provider registers the client.
+      try add(
+        addition(shipped: descriptor.identifier, as: nil), clientIdentifier: nil, clientSecret: nil,
+        variables: registered, replaces: false, confirms: { _, _, _ in false })
+      return (try permit(.login, loaded, variables: variables), nil)
+    }
+    var registration = Registration(
+      clientIdentifier: descriptor.client.identifier ?? "", variables: registered,
+      redirect: Descriptor.standardRedirect(of: descriptor.identifier))
+    let client = try client(descriptor, registration)
+    registration.seal(descriptor, client, ownFiles: "")
+    let own = try self.client(descriptor, registration, variables: variables)
+    return (Permit(.login, client: own, Agreement(client).widened(by: own)), registration)
   }
 
   /// Returns an account with a valid token to a caller on this route. If no refresh is needed, checks only the stored

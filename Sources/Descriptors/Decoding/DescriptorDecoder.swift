@@ -38,6 +38,10 @@ struct DescriptorDecoder {
   init(_ root: Node) {
     self.root = root
     variables = root["variables"].flatMap { readVariables($0) } ?? []
+    for grant in Self.elements(of: root["grant"]).compactMap({ $0.text.flatMap(Grant.init(rawValue:)) }) {
+      let own = grant.traits.variables
+      variables += own.filter { variable in !variables.contains { $0.name == variable.name } }
+    }
     for variable in variables { samples[variable.name] = variable.sample }
     kept = KeptName.all(in: root)
     definedNames = Set(variables.map(\.name)).union(kept.map(\.name))
@@ -46,7 +50,7 @@ struct DescriptorDecoder {
   mutating func descriptor() -> Descriptor? {
     let descriptor = Descriptor.keys.read(&self, root)
     for entry in root["variables"]?.entries?.prefix(Self.entryLimit) ?? []
-    where Self.isTemplateName(entry.key) && !usedNames.contains(entry.key) {
+    where Self.isTemplateName(entry.key) && !usedNames.contains(entry.key) && !isOfLogin(entry.key) {
       warn(.unusedVariable(entry.key), at: entry.keyPlace)
     }
     if let descriptor { checkBounds(descriptor) }
@@ -54,6 +58,9 @@ struct DescriptorDecoder {
     if let descriptor, !findings.contains(where: { $0.severity == .error }) { checkEffects(descriptor) }
     return descriptor
   }
+
+  /// Whether the login reads a variable, even if no template does.
+  private func isOfLogin(_ name: String) -> Bool { variables.contains { $0.name == name && $0.isAtLogin } }
 
   /// Checks that the endpoints of the grants exist. Faulty endpoints report their own faults.
   mutating func checkEndpoints() {

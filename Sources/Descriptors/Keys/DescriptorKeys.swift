@@ -19,7 +19,7 @@ extension Descriptor {
       "variables", at: \.variables, as: .variables,
       means: "values that users supply, by name: [Variables](#variables)", for: "`github`, `oclc`, `oauth1`")
     Key(
-      "endpoints", at: \.endpoints, as: .endpoints, isRequired: true,
+      "endpoints", at: \.endpoints, as: .endpoints, isRequired: true, isAlwaysWritten: true,
       means: "the exchanges with the provider: [Legs](#legs)", for: "all")
     Key(
       checked: "response_format", as: Notation<ResponseFormat>.choice(), default: "`json`", from: "RFC 6749, 5.1",
@@ -71,6 +71,10 @@ extension Descriptor {
       means: "the client and its registration: [Client](#client)",
       for: "`linkedin`")
     Key(
+      "key", at: \.key, as: TypedKeyRules.keys.notation,
+      means: "the key or access token that users make at the provider: [Keys that users make](#keys-that-users-make)",
+      for: "`openai`, `github`")
+    Key(
       "assertion", at: \.assertion, as: AssertionRules.keys.notation,
       means: "the JWT that the client signs (RFC 7523): [Assertion](#assertion)", for: "Apple, Okta")
     Key(
@@ -105,6 +109,7 @@ extension Descriptor {
       for: "Keycloak, Dex")
   } finish: { decoder, root, descriptor in
     if descriptor.title.isEmpty { descriptor.title = descriptor.identifier }
+    descriptor.variables = decoder.variables
     // Signed requests have no header that contains only a token.
     if root["header_style"] == nil, descriptor.grants.first == .oauth1 { descriptor.headerStyle.scheme = "none" }
     if let issuer = descriptor.issuer { decoder.refuseKeptVariables(issuer.names) }
@@ -149,6 +154,9 @@ extension Variable {
       means: """
         whether it is secret: set with `--set NAME=@FILE` or typed without echo, and never shown
         """, for: "a password; Absorb: the key of its API")
+    Key(
+      "at_login", at: \.isAtLogin, as: .boolean,
+      means: "whether each login prompts for it, so that it belongs to the account", for: "Datadog: two keys")
   }
 }
 
@@ -168,6 +176,12 @@ extension HeaderStyle {
       "query", at: \.query, as: .text, type: "name",
       change: .compared, means: "the query parameter for the token instead of a header (RFC 6750, 2.3)",
       for: "`l2p`: `accessToken`")
+    Key(
+      "username", at: \.username, as: .template(),
+      means: "the user name of Basic (RFC 7617), whose password is the token", for: "Mailgun: `api`")
+    Key(
+      "password", at: \.password, as: .template(),
+      means: "the password of Basic (RFC 7617), whose user name is the token; `\"\"` for none", for: "Stripe: none")
     Key(
       "parameters", at: \.parameters, as: .headers(), type: "mapping of templates",
       change: .compared,
@@ -216,6 +230,21 @@ extension ClientRules {
     Key(
       "register", at: \.register, as: .page,
       change: .harmless, means: "the page for registering a client; credmgr shows it if no client is set", for: "all")
+  }
+}
+
+extension TypedKeyRules {
+  static let keys = Table("key", TypedKeyRules()) {
+    Key(
+      "page", at: \.page, as: .page, change: .harmless, means: "the page for making one; `login` shows it",
+      for: "`openai`")
+    Key(
+      "pattern", at: \.pattern, as: .pattern, type: "regular expression", change: .harmless,
+      means: "a pattern that every key of the provider matches, so that `login` notices a wrong paste",
+      for: "`openai`: `sk-.*`")
+    Key(
+      "lifetime", at: \.lifetime, as: .duration, default: "until the provider refuses the key", change: .harmless,
+      means: "the time after which each key of the provider expires", for: "–")
   }
 }
 

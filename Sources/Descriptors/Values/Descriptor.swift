@@ -16,6 +16,7 @@ package struct Descriptor: Sendable, Equatable {
   package var issuerResponse = StateRule.optional
   package var sendsNonce = false
   package var client = ClientRules()
+  package var key: TypedKeyRules?
   package var expiry = ExpiryRules()
   package var assertion: AssertionRules?
   package var device = DeviceRules()
@@ -40,6 +41,11 @@ package struct Descriptor: Sendable, Equatable {
   package static let sharedRedirect = "http://127.0.0.1/callback"
 
   package func variable(_ name: String) -> Variable? { variables.first { $0.name == name } }
+
+  /// How requests present a credential of the grant.
+  package func headerStyle(of grant: Grant) -> HeaderStyle {
+    grant.traits.binding == .pair && headerStyle == HeaderStyle() ? .pair : headerStyle
+  }
 }
 
 package struct HeaderStyle: Sendable, Equatable {
@@ -52,6 +58,8 @@ package struct HeaderStyle: Sendable, Equatable {
   var scheme: String?
   var header: String?
   var query: String?
+  package var username: Template?  // The user name of a pair (RFC 7617), whose password is the token.
+  package var password: Template?  // The password of a pair, whose user name is the token.
   /// Further parts of the header as `name="value"`, separated by commas (OCLC), or of the query (WeChat).
   package var parameters: [HeaderTemplate] = []
   var tokenTypes: [String] = []
@@ -65,8 +73,19 @@ package struct HeaderStyle: Sendable, Equatable {
     if let query { return .query(name: query) }
     // A provider's own header contains the bare token unless a scheme is set.
     if let header { return .header(name: header, scheme: scheme ?? "") }
-    return scheme == "none" ? .none : .header(name: "Authorization", scheme: scheme ?? "Bearer")
+    let standard = username == nil && password == nil ? "Bearer" : "Basic"
+    return scheme == "none" ? .none : .header(name: "Authorization", scheme: scheme ?? standard)
   }
+
+  /// Whether the token is one half of a user name and a password.
+  package var isPair: Bool { username != nil || password != nil }
+
+  /// The style of a password and the user name of the login.
+  package static let pair: HeaderStyle = {
+    var style = HeaderStyle()
+    style.username = Template([.place([.name("username")])])
+    return style
+  }()
 }
 
 package struct ScopeRules: Sendable, Equatable {
@@ -94,6 +113,13 @@ package struct ClientRules: Sendable, Equatable {
   package var identifier: String?
   package var register: String?
   package var hasSecret: Bool { authentication != ClientAuthentication.none }
+}
+
+/// A key or an access token that the user makes at the provider and pastes.
+package struct TypedKeyRules: Sendable, Equatable {
+  package var page: String?  // Where to make one.
+  package var pattern: String?  // Must match every key that the provider may issue.
+  package var lifetime: Duration?  // `nil` if a key does not expire, or if its user chooses.
 }
 
 package struct ExpiryRules: Sendable, Equatable {

@@ -5,6 +5,9 @@ package enum Grant: String, Sendable, CaseIterable {
   case deviceCode = "device_code"  // RFC 8628
   case clientCredentials = "client_credentials"  // RFC 6749, 4.4
   case oauth1  // RFC 5849
+  case apiKey = "api_key"  // A key that the user makes at the provider.
+  case basic  // A user name and a password (RFC 7617).
+  case secrets  // Values with names, which the descriptor lists.
 
   package struct Traits: Sendable {
     package var requiredEndpoints: [EndpointKind]
@@ -18,17 +21,23 @@ package enum Grant: String, Sendable, CaseIterable {
     package var registeredName: String?  // RFC 7591, 2, `grant_types`; `nil` if not a grant of OAuth 2.
     package var responseType: String?  // RFC 7591, 2, `response_types`
     package var rulesKey: String?  // The key of the rules that this grant alone reads; `nil` if it has none.
+    /// The words for a credential that the user types; `nil` if the provider issues it during the login.
+    package var typed: String?
+    package var kind = ""  // The words for a typed credential in `status`.
+    package var variables: [Variable] = []  // The variables of each login in addition to the descriptor's.
   }
 
   package enum Binding: Sendable {
     case bearer  // RFC 6750
     case signature  // RFC 5849, 3.4
+    case pair  // RFC 7617, unless the descriptor has a `header_style`.
   }
 
   package enum Renewal: Sendable {
     case refreshToken  // RFC 6749, 6
     case sessionHandle  // OAuth Session 1.0
     case login
+    case none
   }
 
   package var traits: Traits {
@@ -48,6 +57,13 @@ package enum Grant: String, Sendable, CaseIterable {
       Traits(
         requiredEndpoints: [.temporaryCredentials, .authorization, .token], redirects: true, renewal: .sessionHandle,
         binding: .signature, tokenField: .oauthToken, rulesKey: rawValue)
+    case .apiKey: Traits(requiredEndpoints: [], needsClient: false, renewal: .none, typed: "API key", kind: "API key")
+    case .basic:
+      Traits(
+        requiredEndpoints: [], needsClient: false, renewal: .none, binding: .pair, typed: "password",
+        kind: "user name and password",
+        variables: [Variable(name: "username", pattern: "[^:]*", help: "user name", isAtLogin: true)])
+    case .secrets: Traits(requiredEndpoints: [], needsClient: false, renewal: .none, typed: "secrets", kind: "secrets")
     }
   }
 

@@ -16,6 +16,7 @@ package struct Variable: Sendable, Equatable {
   package var help: String?
   package var isOptional = false
   package var isSecret = false  // Never shown, and never read from a command line.
+  package var isAtLogin = false  // Each login asks for it, so it belongs to the account.
 
   /// A value for trying out templates, or `nil` if any text fits.
   var sample: String? {

@@ -1,11 +1,11 @@
+import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrHTTP
 
 /// Puts the token itself in a header or in the query (RFC 6750, or the provider's own way).
 struct BearerBinding: TokenBinding {
   let client: Client
-
-  private var style: HeaderStyle { client.descriptor.headerStyle }
+  let style: HeaderStyle
 
   var isUsableAlone: Bool { true }
   var authenticatesClient: Bool { false }
@@ -41,13 +41,31 @@ struct BearerBinding: TokenBinding {
 
   func header(_ credential: Credential, of request: HTTPRequest?, nonce: RequestNonce) throws(OAuthError) -> String? {
     guard case .header(let name, let scheme) = style.location else { return nil }
-    var value = (scheme.isEmpty ? "" : scheme + " ") + credential.accessToken.reveal()
+    var value = (scheme.isEmpty ? "" : scheme + " ") + (try token(credential, of: request, nonce: nonce))
     for (name, text) in parameters(credential, of: request, nonce: nonce) {
       guard !text.contains("\""), !text.contains("\\") else { throw .malformedHeader(name: name) }
       value += ", " + name + "=\"" + text + "\""
     }
     guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: name) }
     return value
+  }
+
+  /// Returns the token, or the user name and the password of which it is one (RFC 7617, 2).
+  private func token(
+    _ credential: Credential, of request: HTTPRequest?, nonce: RequestNonce
+  ) throws(OAuthError) -> String {
+    let token = credential.accessToken.reveal()
+    guard style.isPair else { return token }
+    let values = client.values(for: credential, of: request)
+    func half(_ template: Template?) -> String? {
+      template.flatMap { try? $0.filled(values, calculate: client.calculator(nonce)) }
+    }
+    let name = style.username == nil ? token : half(style.username)
+    let password = style.username == nil ? half(style.password) : token
+    guard let name, let password, !name.utf8.contains(UInt8(ascii: ":")) else {
+      throw .malformedHeader(name: "Authorization")
+    }
+    return Base64.encode(Array((name + ":" + password).utf8))
   }
 
   private func parameters(

@@ -28,7 +28,7 @@ extension Client {
   package func binding(of grant: Grant) -> any TokenBinding {
     switch (grant.traits.binding, descriptor.headerStyle.location) {
     case (.signature, .none): OAuth1Binding(client: self)
-    default: BearerBinding(client: self)
+    default: BearerBinding(client: self, style: descriptor.headerStyle(of: grant))
     }
   }
 }

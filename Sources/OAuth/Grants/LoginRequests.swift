@@ -28,6 +28,8 @@ package struct LoginRequests: Sendable {
 
   package let grant: Grant
   package private(set) var requests: [Request] = []
+  /// What the user types before the first request, and the page for making it.
+  package private(set) var typed: (fields: [Step.Prompt.Field], page: String?) = ([], nil)
   private let client: Client
   private let scope: [String]
   private let person: PersonChoice?
@@ -90,6 +92,7 @@ extension Client {
     var values: [String: String] = [:]
     for variable in descriptor.variables {
       let value = given[variable.name] ?? variable.defaultValue ?? ""
+      if value.isEmpty, variable.isAtLogin { continue }
       if !value.isEmpty, !variable.isSecret {
         values[variable.name] = value
       } else if !value.isEmpty || !variable.isOptional || Self.isNeeded(variable.name, descriptor) {
@@ -178,7 +181,7 @@ extension LoginRequests {
   private mutating func play(hasToken: Bool) throws(OAuthError) {
     var credential = Credential(grant: grant, accessToken: Secret(""), obtainedAt: 0)
     for field in keptFields { credential.kept[field.name] = client.placeholder(field.name) }
-    if !hasToken {
+    if !hasToken || grant.traits.typed != nil {
       credential = try login()
       credential.kept.merge(keptFields.map { ($0.name, client.placeholder($0.name)) }) { $1 }
     }
@@ -186,9 +189,14 @@ extension LoginRequests {
     credential.refreshToken = Secret(Placeholder.text("refresh_token"))
     if client.asksIdentity, grant.traits.needsPerson {
       add(.identity, try client.identityRequest(credential, nonce: Client.placeholderNonce))
+    } else if grant.traits.typed != nil, client.canValidate {
+      let question = try client.validationRequest(credential, nonce: Client.placeholderNonce)
+      add(question.kind, question.request)
     }
     // The client credentials grant renews its token with the same request.
-    guard !hasToken, client.descriptor.endpoints[.refresh] != nil, grant.traits.needsPerson else { return }
+    guard !hasToken, client.descriptor.endpoints[.refresh] != nil, grant.traits.needsPerson,
+      grant.traits.renewal != .none
+    else { return }
     add(.refresh, try client.refreshRequest(credential, nonce: Client.placeholderNonce), isLater: true)
     if client.exchangesToken(afterRefreshOf: credential) {
       add(.tokenExchange, try client.tokenExchangeRequest(credential, nonce: Client.placeholderNonce), isLater: true)
@@ -213,6 +221,9 @@ extension LoginRequests {
         }
         step = try page.read(parameters, 0)
       case .showCode(_, let poll): step = .send(poll)
+      case .prompt(let prompt):
+        typed = (prompt.fields, prompt.page)
+        step = prompt.read(placeholders: client.placeholder)
       case .done(let credential, _): return credential
       }
     }

@@ -8,6 +8,7 @@ package enum Step {
   case send(Exchange)
   case browse(Page)
   case showCode(DeviceAuthorization, poll: Exchange)
+  case prompt(Prompt)
   case done(Credential, unreadable: [ResponseField])  // `unreadable` lists the fields that could not be read.
 
   package struct Exchange {
@@ -118,6 +119,9 @@ extension Grant {
     case .deviceCode: DeviceCodeGrant.self
     case .clientCredentials: ClientCredentialsGrant.self
     case .oauth1: OAuth1Grant.self
+    case .apiKey: APIKeyGrant.self
+    case .basic: BasicGrant.self
+    case .secrets: SecretsGrant.self
     }
   }
 

@@ -40,7 +40,8 @@ extension Client {
   package func headerFields(
     presenting credential: Credential, on request: HTTPRequest?, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPFields {
-    if case .query = descriptor.headerStyle.location { throw .presentedInQuery }
+    let style = descriptor.headerStyle(of: credential.grant)
+    if case .query = style.location { throw .presentedInQuery }
     if let request {
       let presented = try presenting(credential, on: request, nonce: nonce)
       // Headers cannot carry a signature that belongs in the query or body.
@@ -50,8 +51,8 @@ extension Client {
     let needsRequest = descriptor.extraHeaders.contains { $0.value.names.contains { $0.hasPrefix("request_") } }
     guard binding(of: credential.grant).isUsableAlone, !needsRequest else { throw .signatureNeedsURL }
     var fields = HTTPFields()
-    if case .header(let name, _) = descriptor.headerStyle.location {
-      fields.set(name, try BearerBinding(client: self).header(credential, of: nil, nonce: nonce) ?? "")
+    if case .header(let name, _) = style.location {
+      fields.set(name, try BearerBinding(client: self, style: style).header(credential, of: nil, nonce: nonce) ?? "")
     }
     for field in try filled(descriptor.extraHeaders, values: values(for: credential), calculator(nonce)) {
       fields.set(field.name, field.value)

@@ -38,10 +38,13 @@ package struct Credential: Sendable, Equatable {
   /// The user that a login to the account must be for.
   package var ownIdentity: String? { identity ?? earlierIdentity }
 
+  /// Whether the user typed or pasted it, so that only the user can replace it.
+  package var isTyped: Bool { isGiven || grant.traits.typed != nil }
+
   /// The secret that a refresh sends; `nil` if a refresh consumes none.
   package var refreshedWith: Secret? {
     switch grant.traits.renewal {
-    case .login: nil
+    case .login, .none: nil
     case .sessionHandle: sessionHandle
     case .refreshToken: refreshToken
     }

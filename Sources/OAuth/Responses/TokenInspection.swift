@@ -13,11 +13,18 @@ extension Client {
   package func validationRequest(
     _ credential: Credential, nonce: RequestNonce
   ) throws(OAuthError) -> (kind: EndpointKind, request: HTTPRequest) {
-    if let endpoint = descriptor.endpoints[.introspection] {
+    // An introspection endpoint for access tokens may not know the tokens that users make (GitLab).
+    let isForeign = credential.isTyped && credential.grant == .apiKey && descriptor.endpoints[.identity] != nil
+    if !isForeign, let endpoint = descriptor.endpoints[.introspection] {
       let field = endpoint.tokens.first ?? .accessToken
       return (.introspection, try request(.introspection, for: field, of: credential, nonce: nonce))
     }
     return (.identity, try identityRequest(credential, nonce: nonce))
+  }
+
+  /// Whether the provider has an endpoint that says whether a token is valid.
+  package var canValidate: Bool {
+    descriptor.endpoints[.introspection] != nil || descriptor.endpoints[.identity] != nil
   }
 
   /// Reads the answer to a validation request (RFC 7662, 2.2).
@@ -42,7 +49,10 @@ extension Client {
 
   /// Builds one request for each token to revoke (RFC 7009, 2.1).
   package func revocationRequests(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> [HTTPRequest] {
-    let tokens = descriptor.endpoints[.revocation]?.tokens ?? []
+    let endpoint = descriptor.endpoints[.revocation]
+    // No client issued a key or an access token that the user made.
+    if credential.grant.traits.typed != nil, endpoint?.authentication != .accessToken { return [] }
+    let tokens = endpoint?.tokens ?? []
     return try tokens.filter { $0 != .refreshToken || credential.refreshToken != nil }
       .map { field throws(OAuthError) in try request(.revocation, for: field, of: credential, nonce: nonce) }
   }
@@ -86,10 +96,12 @@ extension Client {
     )
   }
 
-  /// Returns the account's name from the token answer; `nil` if an identity endpoint exists or the name is absent.
+  /// Returns the account's name that the user typed or, without an identity endpoint, from the token answer; `nil` if
+  /// there is none.
   package func accountName(in credential: Credential) -> String? {
-    guard descriptor.endpoints[.identity] == nil else { return nil }
-    return descriptor.account.lazy.compactMap { credential.kept[$0.text] }.first { !credential.holds($0) }
+    let typed = credential.grant.traits.variables.lazy.compactMap { credential.variables[$0.name] }.first
+    guard descriptor.endpoints[.identity] == nil else { return typed }
+    return descriptor.account.lazy.compactMap { credential.kept[$0.text] }.first { !credential.holds($0) } ?? typed
   }
 
   private func request(

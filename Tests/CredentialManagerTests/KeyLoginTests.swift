@@ -1,0 +1,271 @@
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
+import Testing
+
+@testable import CredmgrCredentialManager
+
+/// Logins with a key or a password that the user types, and with a token that the user made.
+struct KeyLoginTests {
+  static let text = """
+    grant: api_key
+    key: { page: https://provider.example/keys, pattern: ex-.* }
+    endpoints: { identity: https://api.provider.example/me }
+    account: login
+    hosts: [api.provider.example]
+    """
+
+  /// Returns a fixture with a shipped provider that nobody has added.
+  static func shipped(_ text: String = KeyLoginTests.text, typed: [String]? = ["ex-1"]) throws -> Fixture {
+    let fixture = try Fixture()
+    try fixture.ship(text)
+    fixture.user.typed = typed
+    return fixture
+  }
+
+  @Test func aLoginAddsAShippedProvider() throws {
+    let fixture = try Self.shipped(typed: [" ex-1\n"])
+    fixture.http.then(.identity("ana"))
+    let account = try fixture.login()
+    #expect(account.name == "ana" && account.credential.identity == "ana")
+    #expect(account.credential.accessToken == Secret("ex-1") && account.credential.grant == .apiKey)
+    #expect(fixture.http.requests.map { $0.fields["Authorization"] } == ["Bearer ex-1"])
+    #expect(fixture.user.prompts.map { $0.map(\.label) } == [["API key"]])
+    let registration = try #require(try fixture.registration())
+    #expect(registration.clientIdentifier.isEmpty && registration.agreement?.origins.isEmpty == false)
+    let other = fixture.another()
+    #expect(try other.handOut(nil, of: "example", by: .token, to: .caller).credential.accessToken == Secret("ex-1"))
+    #expect(try other.headerFields(nil, of: "example", for: nil)["Authorization"] == "Bearer ex-1")
+    #expect(!account.isRefreshable(at: Fixture.now))
+    try fixture.expectNothingLeft()
+  }
+
+  @Test func theUsersOwnDescriptorIsAddedFirst() throws {
+    let fixture = try Fixture()
+    try fixture.edit(Self.text)
+    fixture.user.typed = ["ex-1"]
+    #expect(throws: CredentialError.self) { try fixture.login() }
+    #expect(fixture.user.prompts.isEmpty)
+    #expect(try fixture.another().accountsIfAny()?.registration(of: "example") == nil)
+  }
+
+  @Test(arguments: [401, 200]) func aRefusedKeyIsNotStored(_ status: Int) throws {
+    let errors = "response: { errors: { meanings: { bad_key: invalid_token } } }\n"
+    let fixture = try Self.shipped(errors + Self.text)
+    fixture.http.then(.json(#"{"error":"bad_key","error_description":"no such key"}"#, status: status))
+    fixture.user.keepsUnverified = true
+    #expect(throws: CredentialError.tokenRefused(provider: "example", words: "no such key")) { try fixture.login() }
+    #expect(fixture.user.questions.isEmpty)
+    #expect(try fixture.another().accounts().accounts(of: "example").isEmpty)
+    #expect(try fixture.registration() == nil)
+    try fixture.expectNothingLeft()
+  }
+
+  static let faults: [HTTPResponse] = [
+    HTTPResponse(status: 503), HTTPResponse(status: 404), .json("{}", status: 400), .json("not JSON"),
+    HTTPResponse(status: 200, fields: ["Content-Type": "text/html"], body: Array("<p>Sign in</p>".utf8)),
+  ]
+
+  @Test(arguments: faults.indices, [false, true]) func anUnverifiedKeyNeedsConsent(_ index: Int, _ keeps: Bool) throws {
+    let fixture = try Self.shipped()
+    fixture.http.then(Self.faults[index])
+    fixture.user.keepsUnverified = keeps
+    if keeps {
+      #expect(try fixture.login().name == "default")
+      #expect(try fixture.stored("default")?.accessToken == Secret("ex-1"))
+    } else {
+      let error = #expect(throws: CredentialError.self) { try fixture.login() }
+      guard case .unverified("example", _)? = error else {
+        Issue.record("\(String(describing: error))")
+        return
+      }
+      #expect(try fixture.another().accounts().accounts(of: "example").isEmpty && fixture.registration() == nil)
+    }
+    #expect(fixture.user.questions.count == 1)
+    try fixture.expectNothingLeft()
+  }
+
+  @Test func anUnreachableProvider() throws {
+    let fixture = try Self.shipped()
+    fixture.http.then(HTTPError.unreachable(host: "api.provider.example", reason: .connectionRefused))
+    let error = #expect(throws: CredentialError.self) { try fixture.login() }
+    guard case .unverified("example", .http)? = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+  }
+
+  /// The key is valid, but must not read the profile.
+  @Test func aKeyWithoutTheRightToTellItsUser() throws {
+    let fixture = try Self.shipped()
+    fixture.http.then(.json(#"{"error":"forbidden"}"#, status: 403))
+    #expect(try fixture.login().name == "default")
+    #expect(fixture.user.questions.isEmpty)
+  }
+
+  @Test(arguments: [
+    ("", PasteFault.empty("API key")), ("ex-1\nex-2", .lines("API key")), ("ex 1", .blank("API key")),
+    ("other-1", .pattern("API key")), (String(repeating: "e", count: 1 << 20), .tooLong("API key", bytes: 16384)),
+  ]) func aWrongPasteIsNotSent(_ text: String, _ fault: PasteFault) throws {
+    let fixture = try Self.shipped(typed: [text])
+    #expect(throws: CredentialError.wrongPaste(provider: "example", fault)) { try fixture.login() }
+    #expect(fixture.http.requests.isEmpty)
+    #expect(try fixture.registration() == nil)
+  }
+
+  @Test func aKeyOfAnotherShippedProvider() throws {
+    let fixture = try Self.shipped(Self.text.replacing("ex-.*", with: "sk-.*"), typed: ["sk-ant-1"])
+    try fixture.ship(Self.text.replacing("ex-.*", with: "sk-ant-.*"), "other")
+    try fixture.ship(Self.text.replacing("ex-.*", with: "sk-.*"), "twin")
+    #expect(throws: CredentialError.foreignKey(provider: "example", owner: "other")) { try fixture.login() }
+    #expect(throws: CredentialError.foreignKey(provider: "example", owner: "other")) {
+      try fixture.source.login("example", LoginOptions(), token: Secret("sk-ant-2"))
+    }
+    #expect(fixture.http.requests.isEmpty)
+    // Two providers share a beginning.
+    fixture.user.typed = ["sk-1"]
+    fixture.http.then(.identity("ana"))
+    #expect(try fixture.login().name == "ana")
+    // The other provider takes its own keys.
+    fixture.user.typed = ["sk-ant-1"]
+    fixture.http.then(.identity("ana"))
+    #expect(try fixture.source.login("other", LoginOptions(), user: fixture.user).name == "ana")
+  }
+
+  @Test func withoutATerminal() throws {
+    let fixture = try Self.shipped(typed: nil)
+    #expect(throws: CredentialError.promptNeeded(provider: "example", ["API key"])) { try fixture.login() }
+  }
+
+  @Test func aUserNameAndAPassword() throws {
+    let fixture = try Self.shipped(
+      "grant: basic\nendpoints: { identity: https://api.provider.example/me }\nhosts: [api.provider.example]",
+      typed: ["Ada", "p w"])
+    fixture.http.then(.json("{}"))
+    let account = try fixture.login()
+    #expect(account.name == "Ada" && account.credential.variables == ["username": "Ada"])
+    let header = "Basic " + Base64.encode(Array("Ada:p w".utf8))
+    #expect(fixture.http.requests.map { $0.fields["Authorization"] } == [header])
+    #expect(try fixture.another().headerFields(nil, of: "example", for: nil)["Authorization"] == header)
+  }
+
+  /// A value of the login may be part of a host, which the template of the agreement covers.
+  @Test func severalValues() throws {
+    let fixture = try Self.shipped(
+      """
+      grant: secrets
+      variables: { site: { at_login: true }, id: { at_login: true, secret: true }, key: { at_login: true, secret: true } }
+      endpoints: { identity: "https://{site}.provider.example/me" }
+      extra_headers: { X-Key: "{key}" }
+      hosts: ["{site}.provider.example"]
+      """, typed: ["eu", "id-1", "key-1"])
+    fixture.http.then(.json("{}"))
+    let account = try fixture.login()
+    #expect(fixture.http.requests.map(\.uri.text) == ["https://eu.provider.example/me"])
+    #expect(fixture.http.requests[0].fields["X-Key"] == "key-1")
+    #expect(account.credential.accessToken == Secret("id-1"))
+    fixture.http.then(HTTPResponse(status: 200))
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://eu.provider.example/x"))
+    _ = try fixture.source.send(request, account: nil, of: "example", limits: .tokenEndpoint) { _ in true }
+    let foreign = HTTPRequest(method: "GET", uri: try URI(parsing: "https://us.provider.example/x"))
+    #expect(throws: CredentialError.self) {
+      try fixture.source.send(foreign, account: nil, of: "example", limits: .tokenEndpoint) { _ in true }
+    }
+  }
+
+  // MARK: Expiry
+
+  @Test func theUserSaysWhenAKeyExpires() throws {
+    let fixture = try Self.shipped(Self.text.replacing("pattern: ex-.*", with: "lifetime: 30d"))
+    fixture.http.then(.identity("ana"), .identity("ana"))
+    #expect(try fixture.login().credential.expiresAt == Fixture.now + .days(30))
+    #expect(try fixture.login { $0.expiresAt = Fixture.now + .days(7) }.credential.expiresAt == Fixture.now + .days(7))
+  }
+
+  // MARK: A token for an OAuth provider
+
+  static let oauth = """
+    grant: authorization_code
+    variables: { redirect_uri: { format: redirect } }
+    endpoints:
+      authorization: https://provider.example/authorize
+      token: https://provider.example/token
+      identity: https://api.provider.example/me
+      revocation: https://provider.example/revoke
+    redirect: "{redirect_uri}"
+    key: { page: https://provider.example/tokens, pattern: ex-.* }
+    account: login
+    hosts: [api.provider.example]
+    """
+
+  @Test func aTokenNeedsNoClient() throws {
+    let fixture = try Self.shipped(Self.oauth)
+    fixture.http.then(.identity("ana"))
+    let account = try fixture.source.login("example", LoginOptions(), token: Secret("ex-1"))
+    #expect(account.credential.isGiven && account.credential.grant == .apiKey)
+    // A login in the browser needs one.
+    let error = #expect(throws: CredentialError.self) { try fixture.login() }
+    guard case .notAdded("example", _)? = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    // Adding it keeps the account.
+    try fixture.add(
+      fixture.source.addition(shipped: "example", as: nil), variables: ["redirect_uri": "http://127.0.0.1/callback"])
+    #expect(try fixture.registration()?.clientIdentifier == "client-1")
+    #expect(try fixture.stored()?.accessToken == Secret("ex-1"))
+    // No client can revoke a token that the user made.
+    #expect(try fixture.source.logout(nil, of: "example", keepsRemote: false).revocation == .notAsked)
+  }
+
+  // MARK: Attack and control
+
+  /// A changed descriptor that names another host gets no key; the agreed one does.
+  @Test(arguments: [false, true]) func aChangedDescriptorGetsNoKey(_ isOwn: Bool) throws {
+    let fixture = try Self.shipped()
+    fixture.http.then(.identity("ana"))
+    _ = try fixture.login()
+    let evil = Self.text.replacing("api.provider.example", with: "evil.example")
+    try isOwn ? fixture.edit(evil) : fixture.ship(evil)
+    let source = fixture.another(http: fixture.http)
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://evil.example/x"))
+    let error = #expect(throws: CredentialError.self) {
+      try source.send(request, account: nil, of: "example", limits: .tokenEndpoint) { _ in true }
+    }
+    guard case .descriptorChanged("example", _, _, let places)? = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(places.map(\.name).contains("evil.example"))
+    #expect(throws: CredentialError.self) { try source.login("example", LoginOptions(), user: fixture.user) }
+    #expect(throws: CredentialError.self) { try source.headerFields(nil, of: "example", for: nil) }
+    #expect(fixture.http.requests.count == 1)
+    try fixture.ship(Self.text)
+    if isOwn { _ = try File.remove(fixture.home.userProviders + "/example.yaml") }
+    fixture.http.then(HTTPResponse(status: 200))
+    let agreed = HTTPRequest(method: "GET", uri: try URI(parsing: "https://api.provider.example/x"))
+    _ = try fixture.another(http: fixture.http).send(
+      agreed, account: nil, of: "example", limits: .tokenEndpoint
+    ) { _ in true }
+    #expect(fixture.http.requests[1].fields["Authorization"] == "Bearer ex-1")
+  }
+
+  /// A changed user name of Basic would carry another secret.
+  @Test func anotherPresentationNeedsConsent() throws {
+    let fixture = try Self.shipped()
+    fixture.http.then(.identity("ana"))
+    _ = try fixture.login()
+    try fixture.edit(Self.text + "\nheader_style: { username: api }")
+    let error = #expect(throws: CredentialError.self) {
+      try fixture.another().headerFields(nil, of: "example", for: nil)
+    }
+    guard case .descriptorChanged? = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+  }
+}

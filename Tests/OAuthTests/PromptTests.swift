@@ -1,0 +1,148 @@
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrText
+import Testing
+
+@testable import CredmgrOAuth
+
+/// Keys, passwords and several values that a user types.
+struct PromptTests {
+  typealias Field = Step.Prompt.Field
+
+  static func client(_ text: String, _ variables: [String: String] = [:]) throws -> Client {
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    let descriptor = try library.load(Array(("provider: test\n" + text).utf8), name: "test").descriptor
+    return try Client(descriptor: descriptor, identifier: "", secret: nil, variables: variables)
+  }
+
+  static func prompt(_ client: Client) throws -> Step.Prompt? {
+    let grant = client.descriptor.grants[0]
+    let login = LoginContext(
+      grant, client, scope: [], redirectURI: "", random: KnownRandom(), nonce: Fixture.nonce)
+    guard case .prompt(let prompt) = try login.begin() else { return nil }
+    return prompt
+  }
+
+  static func credential(_ client: Client, _ texts: [String]) throws -> Credential? {
+    guard case .done(let credential, _)? = try prompt(client)?.read(texts, Fixture.now) else { return nil }
+    return credential
+  }
+
+  static func header(_ text: String, _ texts: [String]) throws -> String? {
+    let client = try client(text)
+    let credential = try #require(try credential(client, texts))
+    return try client.headerFields(presenting: credential, on: nil, nonce: Fixture.nonce)["Authorization"]
+  }
+
+  // MARK: What was pasted
+
+  @Test(arguments: [
+    "sk-1", " sk-1 ", "sk-1\n", "\r\n\tsk-1\r\n", "\u{FEFF}sk-1\n",
+  ]) func blanksAroundAKeyAreNoPartOfIt(_ text: String) throws {
+    #expect(try Field(typed: "API key", as: .key, pattern: "sk-.*").value(of: text) == "sk-1")
+  }
+
+  @Test(arguments: [
+    ("", PasteFault.empty("API key")), (" \n", .empty("API key")), ("sk-1\nsk-2", .lines("API key")),
+    ("sk-1\r\nsk-2\r\n", .lines("API key")), ("Bearer sk-1", .blank("API key")), ("sk-\u{1B}[A", .character("API key")),
+    ("sk-ä", .character("API key")), ("sk-\u{A0}1", .character("API key")), ("pk-1", .pattern("API key")),
+    (String(repeating: "s", count: 1 << 20), .tooLong("API key", bytes: 16384)),
+  ]) func aWrongPaste(_ text: String, _ fault: PasteFault) {
+    #expect(throws: fault) { try Field(typed: "API key", as: .key, pattern: "sk-.*").value(of: text) }
+  }
+
+  @Test func aPasswordKeepsItsBlanks() throws {
+    let field = Field(typed: "password", as: .password, pattern: nil)
+    #expect(try field.value(of: " pässword \n") == " pässword ")
+    #expect(throws: PasteFault.character("password")) { try field.value(of: "a\u{7}b") }
+    #expect(throws: PasteFault.empty("password")) { try field.value(of: "\n") }
+  }
+
+  // MARK: How it is presented
+
+  private static let key = "grant: api_key\nendpoints: {}\nhosts: [api.test.example]\n"
+
+  @Test func aKeyIsABearerTokenUnlessTheDescriptorSaysOtherwise() throws {
+    #expect(try Self.header(Self.key, ["key-1"]) == "Bearer key-1")
+    #expect(try Self.header(Self.key + "header_style: Token", ["key-1"]) == "Token key-1")
+    let pair = { (name: String, password: String) in "Basic " + Base64.encode(Array("\(name):\(password)".utf8)) }
+    #expect(try Self.header(Self.key + "header_style: { username: api }", ["key-1"]) == pair("api", "key-1"))
+    #expect(try Self.header(Self.key + "header_style: { password: x }", ["key-1"]) == pair("key-1", "x"))
+    #expect(try Self.header(Self.key + "header_style: { password: '' }", ["key-1"]) == pair("key-1", ""))
+  }
+
+  @Test func aKeyInAHeaderOrAQuery() throws {
+    let client = try Self.client(Self.key + "header_style: { header: X-Key }")
+    let credential = try #require(try Self.credential(client, ["key-1"]))
+    #expect(try client.headerFields(presenting: credential, on: nil, nonce: Fixture.nonce)["X-Key"] == "key-1")
+    let other = try Self.client(Self.key + "header_style: { query: key }")
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://api.test.example/x?a=b"))
+    let sent = try other.presenting(credential, on: request, nonce: Fixture.nonce)
+    #expect(sent.uri.text == "https://api.test.example/x?a=b&key=key-1")
+    let foreign = HTTPRequest(method: "GET", uri: try URI(parsing: "https://evil.example/x"))
+    #expect(throws: OAuthError.foreignHost("evil.example")) {
+      try other.presenting(credential, on: foreign, nonce: Fixture.nonce)
+    }
+  }
+
+  @Test func aUserNameAndAPassword() throws {
+    let text = "grant: basic\nendpoints: {}\nhosts: [api.test.example]"
+    let client = try Self.client(text)
+    let prompt = try #require(try Self.prompt(client))
+    #expect(prompt.fields.map(\.label) == ["user name", "password"])
+    #expect(prompt.fields.map(\.isSecret) == [false, true])
+    let credential = try #require(try Self.credential(client, ["Ada", "p w:ä\n"]))
+    #expect(credential.grant == .basic && credential.isTyped && credential.variables == ["username": "Ada"])
+    #expect(
+      try client.headerFields(presenting: credential, on: nil, nonce: Fixture.nonce)["Authorization"]
+        == "Basic " + Base64.encode(Array("Ada:p w:ä".utf8)))
+    #expect(client.accountName(in: credential) == "Ada")
+    #expect(throws: PasteFault.pattern("user name")) { try Self.credential(client, ["a:b", "x"]) }
+    let given = try Self.client(text, ["username": "Ada"])
+    #expect(try Self.prompt(given)?.fields.map(\.label) == ["password"])
+  }
+
+  @Test func severalValues() throws {
+    let client = try Self.client(
+      """
+      grant: secrets
+      variables:
+        region: { at_login: true, choices: [eu, us] }
+        id: { at_login: true, secret: true, help: access key }
+        secret: { at_login: true, secret: true, optional: true }
+      endpoints: {}
+      header_style: { header: X-Id }
+      extra_headers: { X-Secret: "{secret}", X-Region: "{region}" }
+      hosts: ["{region}.test.example"]
+      """)
+    #expect(try Self.prompt(client)?.fields.map(\.label) == ["region", "access key", "secret"])
+    let credential = try #require(try Self.credential(client, ["eu", "id-1", ""]))
+    #expect(credential.accessToken == Secret("id-1"))
+    #expect(credential.variables == ["region": "eu", "id": "id-1"])
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://eu.test.example/"))
+    let sent = try client.presenting(credential, on: request, nonce: Fixture.nonce)
+    #expect(sent.fields["X-Id"] == "id-1" && sent.fields["X-Region"] == "eu" && sent.fields["X-Secret"] == nil)
+    #expect(throws: PasteFault.pattern("region")) { try Self.credential(client, ["asia", "id-1", ""]) }
+  }
+
+  @Test func aKeyIsNeverRefreshed() throws {
+    let client = try Self.client(Self.key + "key: { lifetime: 30d }")
+    let credential = try #require(try Self.credential(client, ["key-1"]))
+    #expect(credential.expiresAt == Fixture.now + .days(30) && credential.refreshedWith == nil)
+    #expect(throws: OAuthError.notRefreshable) { try client.refreshRequest(credential, nonce: Fixture.nonce) }
+    #expect(try Credential(decoding: credential.encoded) == credential)
+  }
+
+  @Test func aDryRunAsksForTheSameValues() throws {
+    let client = try Self.client(
+      "grant: basic\nendpoints: { identity: https://api.test.example/me }\nkey: { page: https://test.example/keys }")
+    let showing = try Client(showing: client.descriptor, identifier: nil, hasSecret: false, variables: [:])
+    let planned = try LoginRequests(.basic, showing, scope: [], hasToken: false)
+    #expect(planned.typed.fields.map(\.label) == ["user name", "password"])
+    #expect(planned.typed.page == "https://test.example/keys")
+    #expect(planned.requests.map(\.kind) == [.identity])
+    let field = HTTPField(name: "Authorization", value: "Basic base64(<username>:<access_token>)")
+    #expect(planned.requests[0].fields.contains(field))
+  }
+}
