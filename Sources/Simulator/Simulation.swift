@@ -41,6 +41,7 @@ struct Simulation {
         "\(signature.method.rawValue) requires an RSA key for the client",
         hint: "run \"openssl genrsa -out key.pem 2048\", then \(add: "--client-secret-file", "key.pem")")
     }
+    makeKey()
   }
 
   var descriptorText: String {
@@ -70,7 +71,7 @@ struct Simulation {
   /// Returns a lookup for the names in templates. `kept` are the kept fields of the request's account, if known.
   func knowledge(_ kept: [String: String] = [:]) -> (String) -> Knowledge {
     { name in
-      if let value = kept[name] ?? settings.variables[name] { return .known(value) }
+      if let value = kept[name] ?? state.key?.variables[name] ?? settings.variables[name] { return .known(value) }
       if let variable = descriptor.variable(name) { return .open(isOptional: variable.isOptional) }
       switch name {
       case "client_id": return .known(Self.clientIdentifier)

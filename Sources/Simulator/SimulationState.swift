@@ -66,7 +66,15 @@ struct IssuedTemporaryCredentials: Sendable {
   var authorization: (verifier: String, consent: ConsentID)?  // After consent.
 }
 
+/// A key that a user of the provider could have made, and the other values that its login needs.
+struct IssuedKey: Sendable {
+  var token: String
+  var variables: [String: String]
+  var lines: [(label: String, value: String)]  // In the order of the login's prompts.
+}
+
 struct SimulationState: Sendable {
+  var key: IssuedKey?
   var consents: [Consent] = []
   var pages: [String: ConsentSubject] = [:]
   var codes: [String: IssuedCode] = [:]

@@ -74,17 +74,21 @@ extension Simulation {
     return token
   }
 
+  /// How requests present the token, which depends on the grant if the descriptor does not say.
+  private var style: HeaderStyle { descriptor.headerStyle(of: descriptor.grants.first ?? .authorizationCode) }
+
   private func bareToken(_ request: HTTPRequest, _ headers: [HeaderTemplate]) throws(Refusal) -> String {
     let query = request.uri.queryParameters
     let token: String?
     let expected: String
     // RFC 6750, 2: a request may present the token only once.
     var isTwice = false
-    switch descriptor.headerStyle.location {
+    switch style.location {
     case .header(let name, let scheme):
       expected = scheme.isEmpty ? "\(name): TOKEN" : "\(name): \(scheme) TOKEN"
       let values = request.fields.values(name)
-      token = values.first.flatMap { Self.token(in: $0, scheme: scheme) }
+      let bare = values.first.flatMap { Self.token(in: $0, scheme: scheme) }
+      token = style.isPair ? bare.flatMap { self.token(inPair: $0, style) } : bare
       isTwice = values.count > 1 || token.map { token in query.pairs.contains { $0.value == token } } ?? false
     case .query(let name):
       expected = "?\(name)=TOKEN"
@@ -120,8 +124,8 @@ extension Simulation {
 
   /// Checks the parameters after the token: in a query, or in a header as `, name="value"`, in the declared order.
   private func checkTokenParameters(_ request: HTTPRequest, _ knowledge: (String) -> Knowledge) throws(Refusal) {
-    let declared = descriptor.headerStyle.parameters
-    switch descriptor.headerStyle.location {
+    let declared = style.parameters
+    switch style.location {
     case .query:
       for parameter in declared {
         let value = request.uri.queryParameters[first: parameter.name]

@@ -10,6 +10,9 @@ extension Simulation {
       body += "\n<h2>Log in</h2>\n<p>Run these commands in a terminal:</p>\n<pre><code>"
       body += settings.commands.map(\.htmlEscaped).joined(separator: "\n") + "</code></pre>"
     }
+    if let key = state.key {
+      body += "\n<h2>Key</h2>\n" + Self.list(key.lines.map { "\($0.label): \($0.value)" }, orElse: "")
+    }
     let faults = settings.faults.map { "\($0.rawValue): \($0.effect)" }
     let delay =
       settings.delay > .zero ? ["slow: the token endpoint waits \(Int64(settings.delay / .milliseconds(1))) ms"] : []

@@ -28,29 +28,33 @@ package enum SimulateCommand {
     let folder = folder(random)
     let file = Path.joining(folder, descriptor.identifier + ".yaml")
     let secretFile = Path.joining(folder, "client-secret")
+    let keyFile = Path.joining(folder, "key")
+    let isTyped = descriptor.grants.first?.traits.typed != nil
+    let client = ["--client-id", Simulation.clientIdentifier, "--client-secret-file", secretFile]
     settings.commands = [
-      [
-        "credmgr", "add-provider", file, "--as", identifier, "--client-id", Simulation.clientIdentifier,
-        "--client-secret-file", secretFile,
-      ], ["credmgr", "login", identifier],
+      ["credmgr", "add-provider", file, "--as", identifier] + (isTyped ? [] : client),
+      ["credmgr", "login", identifier],
     ].map { $0.map(argument).joined(separator: " ") }
+    if isTyped { settings.commands[1] += " --with-token <" + argument(keyFile) }
     var simulation = try Simulation(
       descriptor, at: origin, settings: settings, clientSecret: secret, clock: clock(), random: random)
+    let key = simulation.state.key
     defer {
-      for file in [file, secretFile] { _ = try? File.remove(file) }
+      for file in [file, secretFile] + (key == nil ? [] : [keyFile]) { _ = try? File.remove(file) }
       File.removeDirectory(folder)
     }
     do throws(POSIXError) {
       try PrivateFile.createDirectory(folder)
       try PrivateFile.create(file, Array(simulation.descriptorText.utf8))
       try PrivateFile.create(secretFile, secret.revealBytes())
+      if let key { try PrivateFile.create(keyFile, Array(key.lines.map { $0.value + "\n" }.joined().utf8)) }
       try Terminal.writeOutput(
         """
         listening on \(address)
         descriptor \(file)
         client-id \(Simulation.clientIdentifier)
         client-secret-file \(secretFile)
-        ready
+        \(key == nil ? "" : "key-file \(keyFile)\n")ready
 
         """)
     } catch { throw CommandError(error) }

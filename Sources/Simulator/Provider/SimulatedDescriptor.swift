@@ -25,6 +25,9 @@ extension Descriptor {
       // The simulator invents values for kept fields.
       for index in endpoint.response.keep.indices { simulated.endpoints[kind]?.response.keep[index].pattern = nil }
     }
+    // The simulator invents the keys, too.
+    simulated.key?.pattern = nil
+    simulated.key?.page = nil
     // Moves the issuer, and the audience of assertions, to `origin`.
     simulated.issuer = issuer.map(moved)
     for index in (assertion?.claims ?? []).indices where assertion?.claims[index].name == "aud" {
@@ -69,7 +72,10 @@ extension Descriptor {
     let needed = Set(endpoints.values.flatMap(\.url.template.names))
     var filled: [Variable] = []
     for var variable in variables {
-      if let value = given[variable.name] {
+      if variable.isAtLogin {
+        // A login prompts for it; its value belongs to the invented key.
+        variable.pattern = nil
+      } else if let value = given[variable.name] {
         variable.defaultValue = value
       } else if variable.defaultValue ?? "" == "", !variable.isOptional || needed.contains(variable.name) {
         guard let value = Self.samples(for: variable).first(where: variable.accepts) else {

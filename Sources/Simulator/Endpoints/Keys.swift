@@ -1,0 +1,34 @@
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+
+extension Simulation {
+  /// Makes a key for the start page, if the provider takes keys that users make. It does not expire.
+  mutating func makeKey() {
+    guard let grant = descriptor.grants.first(where: { $0.traits.typed != nil }) else { return }
+    var key = IssuedKey(token: randomText("key-"), variables: [:], lines: [])
+    let asked = descriptor.variables.filter(\.isAtLogin)
+    let secret = grant == .secrets ? asked.first(where: \.isSecret)?.name : nil
+    for variable in asked {
+      let sample = variable.choices.first ?? (variable.isSecret ? randomText("secret-") : "ada")
+      let value = variable.name == secret ? key.token : settings.variables[variable.name] ?? sample
+      key.variables[variable.name] = value
+      key.lines.append((variable.help ?? variable.name, value))
+    }
+    if grant != .secrets { key.lines.append((grant.traits.typed ?? "", key.token)) }
+    state.tokens[key.token] = IssuedToken(consent: addConsent(account: "ada", scope: []), expiresAt: nil)
+    state.key = key
+  }
+
+  /// Returns the token in a user name and a password (RFC 7617); `nil` if the other half is wrong.
+  func token(inPair value: String, _ style: HeaderStyle) -> String? {
+    guard let bytes = Base64.decode(value), let text = String(validating: bytes, as: UTF8.self) else { return nil }
+    let halves = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    guard halves.count == 2 else { return nil }
+    let isName = style.username != nil
+    guard let template = isName ? style.username : style.password else { return nil }
+    let other = isName ? halves[0] : halves[1]
+    let isRight = template.literal == other || TemplatePattern(template, knowledge()).captures(in: other) != nil
+    return isRight ? isName ? halves[1] : halves[0] : nil
+  }
+}
