@@ -105,7 +105,8 @@ class Goldens(unittest.TestCase):
             for request in requests:
                 with self.subTest(golden=name, request=request.title):
                     scheme, _, value = request.headers.get("Authorization", "").partition(" ")
-                    if scheme == "Basic":
+                    # A user's own name and password go to the API as they are.
+                    if scheme == "Basic" and request.title != "api":
                         user, _, password = base64.b64decode(value, validate=True).decode().partition(":")
                         # RFC 6749, 2.3.1: both are form-encoded first.
                         self.assertEqual(urllib.parse.unquote_plus(user), "client-id")

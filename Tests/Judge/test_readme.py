@@ -25,12 +25,13 @@ class Documents(ProgramTest):
         self.environment["PATH"] = self.folder + ":" + self.environment["PATH"]
         self.passphrase = self.file("passphrase", "correct horse battery staple\n", 0o600)
         self.browser_command = self.environment["BROWSER"]
-        self.said = self.simulate("github")
+        self.said = self.simulate("github", "--git-host", "github.com")
+        self.keys = {}
 
-    def simulate(self, source):
+    def simulate(self, source, *options):
         """Starts a simulated provider; returns its output by name."""
         simulator = subprocess.Popen(
-            [BINARY, "simulate", source, "--port", "0", "--git-host", "github.com"], stdin=subprocess.DEVNULL,
+            [BINARY, "simulate", source, "--port", "0", *options], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, text=True, env=self.environment, cwd=self.folder)
         self.addCleanup(lambda: (simulator.terminate(), simulator.wait(TIMEOUT), simulator.stdout.close()))
         said = {}
@@ -69,6 +70,10 @@ class Documents(ProgramTest):
 
     def filled(self, line):
         """Returns the line with this test's files and a simulated provider filled in."""
+        for name, key in self.keys.items():
+            if line.startswith(f"credmgr login {name}"):
+                # Without a terminal, the key comes from standard input.
+                return f"{line.partition(' --with-token')[0]} --with-token <{key}"
         if "--with-token" in line:
             return line.replace("FILE", self.token)
         if line.startswith("credmgr add-provider "):
@@ -109,7 +114,11 @@ class Documents(ProgramTest):
 
     def test_logging_in(self):
         self.log_in()
-        self.assertEqual(self.run_commands(text_of("docs/login.md")), 5)
+        for name in ("openai", "anthropic"):
+            said = self.simulate(name)
+            self.credmgr("add-provider", said["descriptor"])
+            self.keys[name] = said["key-file"]
+        self.assertEqual(self.run_commands(text_of("docs/login.md")), 9)
 
     def test_moving_from_another_tool(self):
         self.log_in()

@@ -1,0 +1,249 @@
+"""Keys, passwords and secrets that a user types: verified, stored, and sent only to the agreed hosts."""
+
+import base64
+import json
+import os
+import re
+
+from program import DONE, LOGIN_NEEDED, REFUSED, ROOT, UNREACHABLE, USAGE, ProgramTest
+from service import Service, html_response, json_response, text_response
+
+OPENAI, ANTHROPIC = "sk-proj-0123456789abcdefghij", "sk-ant-api03-0123456789abcdefghij"
+
+# What the Python packages of these providers send: openai sends a Bearer token, anthropic the header x-api-key.
+CONSUMER = """
+import os, urllib.request
+request = urllib.request.Request(os.environ["BASE"] + "/v1/chat")
+for name, value in (("Authorization", os.environ.get("OPENAI_API_KEY") and "Bearer " + os.environ["OPENAI_API_KEY"]),
+                    ("x-api-key", os.environ.get("ANTHROPIC_API_KEY")), ("anthropic-version", "2023-06-01")):
+    if value:
+        request.add_header(name, value)
+urllib.request.urlopen(request).read()
+"""
+
+
+class KeyService(Service):
+    """Accepts known keys, and remembers the headers of every request."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.seen = []
+        self.answer = None
+        self.secrets |= {OPENAI, ANTHROPIC}
+
+    def handle(self, request):
+        self.seen.append((request.target, dict(request.headers.items())))
+        if self.answer:
+            return self.answer
+        headers = request.headers
+        if headers.get("Authorization") == f"Bearer {OPENAI}":
+            return json_response({"data": []})
+        if headers.get("x-api-key") == ANTHROPIC and headers.get("anthropic-version"):
+            return json_response({"data": []})
+        pair = base64.b64encode("Ada:p w:ä".encode()).decode()
+        if headers.get("Authorization") == f"Basic {pair}":
+            return json_response({"email": "ada"})
+        if headers.get("X-Id") == "id-0123456789" and headers.get("X-Secret") == "secret-0123456789":
+            return json_response({"email": "ada"})
+        return json_response({"error": {"message": "Incorrect API key provided"}}, 401)
+
+
+class Keys(ProgramTest):
+    shipped = ("openai", "anthropic")
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.serve(KeyService())
+        for name in self.shipped:
+            self.ship(name, self.service.base)
+
+    def ship(self, name, base):
+        """Ships a descriptor with another host."""
+        with open(os.path.join(ROOT, "providers", name + ".yaml"), encoding="utf-8") as file:
+            text = file.read()
+        text = re.sub(rf"https://api\.{name}\.com", base, text)
+        text = text.replace(f"[api.{name}.com]", f'["{base.removeprefix("http://")}"]')
+        folder = os.path.join(os.path.dirname(os.path.dirname(self.binary)), "share/credmgr/providers")
+        with open(os.path.join(folder, name + ".yaml"), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def accounts_of(self, provider):
+        return json.loads(self.credmgr("status", provider, "--json").out)
+
+    def assert_nothing_stored(self):
+        self.assertEqual(self.run_program("status", "--json").out.strip(), "[]")
+        added = json.loads(self.credmgr("providers", "--json").out)
+        self.assertFalse([row["provider"] for row in added if row["added"]])
+
+    def test_a_key_from_its_prompt_to_its_use(self):
+        terminal = self.terminal("login", "openai")
+        terminal.wait_for(r"make one at https://platform\.openai\.com")
+        terminal.wait_for("API key of OpenAI:")
+        terminal.type(OPENAI + "\r")
+        self.assertEqual(terminal.end(), DONE)
+        self.assertNotIn(OPENAI, terminal.seen)
+        self.assertEqual([target for target, _ in self.service.seen], ["/v1/models"])
+        self.assertEqual(self.credmgr("token", "openai").line, OPENAI)
+        self.assertEqual(self.credmgr("header", "openai").line, f"Authorization: Bearer {OPENAI}")
+        self.credmgr("request", "openai", self.service.base + "/v1/chat")
+        self.assertIn("active", self.credmgr("validate", "openai").err + self.credmgr("validate", "openai").out)
+        account, = self.accounts_of("openai")
+        self.assertEqual((account["kind"], account["state"], account["next"]), ("api_key", "usable", "valid"))
+        self.credmgr("token", "openai", "--refresh", status=LOGIN_NEEDED)
+        self.assertIn("API key", self.credmgr("status", "openai").out)
+
+    def test_what_programs_send(self):
+        """The key arrives exactly as the packages of the providers send it."""
+        self.credmgr("login", "openai", "--with-token", stdin=OPENAI + "\n")
+        self.credmgr("login", "anthropic", "--with-token", stdin=f"  {ANTHROPIC}\r\n\n")
+        self.service.seen.clear()
+        for wish in ("openai=OPENAI_API_KEY", "anthropic=ANTHROPIC_API_KEY"):
+            self.credmgr("exec", wish, "--", "python3", "-c", CONSUMER, environment={"BASE": self.service.base})
+        (_, first), (_, second) = self.service.seen
+        self.assertEqual(first["Authorization"], f"Bearer {OPENAI}")
+        self.assertEqual({name.lower(): value for name, value in second.items()}["x-api-key"], ANTHROPIC)
+        self.assertEqual(self.credmgr("header", "anthropic").out,
+                         f"x-api-key: {ANTHROPIC}\nanthropic-version: 2023-06-01\n")
+
+    def test_a_wrong_paste(self):
+        for text, words in {
+            "": "it is empty", " \n": "it is empty", "sk-uno\nsk-due\n": "several lines", "Bearer sk-uno": "a space",
+            "sk-\x1b[31m": "a character", "sk-" + "x" * (1 << 20): "longer than 16 KiB", "pk_live_uno": "another form",
+            "sk-ant-uno": "a key of Anthropic",
+        }.items():
+            with self.subTest(text[:20]):
+                outcome = self.credmgr("login", "openai", "--with-token", stdin=text, status=USAGE)
+                self.assertIn(words, outcome.err)
+                for piece in ("uno", "due", "xxx", "[31m"):
+                    self.assertNotIn(piece, outcome.err)
+        self.assertEqual(self.service.seen, [])
+        self.assert_nothing_stored()
+
+    def test_a_refused_key(self):
+        outcome = self.credmgr("login", "openai", "--with-token", "--yes", stdin="sk-wrong-key-0123\n", status=REFUSED)
+        self.assertIn("rejected the token", outcome.err)
+        self.assertNotIn("sk-wrong", outcome.err)
+        self.assert_nothing_stored()
+
+    def test_a_key_that_cannot_be_verified(self):
+        nonsense = {
+            "an error": (json_response({}, 503), UNREACHABLE), "a page": (html_response("<p>Sign in</p>"), REFUSED),
+            "no JSON": (text_response("nothing"), REFUSED), "not found": (text_response("", 404), REFUSED),
+        }
+        for name, (answer, status) in nonsense.items():
+            with self.subTest(name):
+                self.service.answer = answer
+                outcome = self.credmgr("login", "openai", "--with-token", stdin=OPENAI, status=status)
+                self.assertIn("the key was not stored", outcome.err)
+                self.assert_nothing_stored()
+        self.ship("openai", "http://127.0.0.1:1")
+        outcome = self.credmgr("login", "openai", "--with-token", stdin=OPENAI, status=UNREACHABLE)
+        self.assertRegex(outcome.err, "hint: run \"credmgr login openai --with-token --yes\"")
+        self.assert_nothing_stored()
+        self.credmgr("login", "openai", "--with-token", "--yes", stdin=OPENAI)
+        self.assertEqual(self.credmgr("token", "openai").line, OPENAI)
+
+    def test_the_question_at_a_terminal(self):
+        self.service.answer = json_response({}, 503)
+        for answer, status in (("n", UNREACHABLE), ("y", DONE)):
+            terminal = self.terminal("login", "openai")
+            terminal.wait_for("API key of OpenAI:")
+            terminal.type(OPENAI + "\r")
+            terminal.wait_for(r"Store it without verification\?")
+            terminal.type(answer + "\r")
+            self.assertEqual(terminal.end(), status)
+            self.assertNotIn(OPENAI, terminal.seen)
+        self.assertEqual(len(self.accounts_of("openai")), 1)
+
+    def test_without_a_terminal(self):
+        outcome = self.start("-w", self.binary, "login", "openai", binary="/usr/bin/setsid", stdin=False).end()
+        self.assertEqual(outcome.status, LOGIN_NEEDED)
+        self.assertIn("no terminal", outcome.err)
+
+    def test_a_changed_descriptor_gets_no_key(self):
+        """The attack: a descriptor that names another host. The control: the agreed one."""
+        evil = self.serve(KeyService())
+        self.credmgr("login", "openai", "--with-token", stdin=OPENAI)
+        self.ship("openai", evil.base)
+        for arguments in (("request", "openai", evil.base + "/x"), ("request", "openai", self.service.base + "/x"),
+                          ("validate", "openai"), ("header", "openai"), ("login", "openai", "--with-token")):
+            self.credmgr(*arguments, stdin=OPENAI, status=USAGE)
+        self.assertEqual(evil.seen, [])
+        self.ship("openai", self.service.base)
+        self.credmgr("request", "openai", self.service.base + "/x")
+        self.credmgr("request", "openai", evil.base + "/x", status=USAGE)
+        self.assertEqual(evil.seen, [])
+        self.assertEqual(self.service.seen[-1][1]["Authorization"], f"Bearer {OPENAI}")
+
+    def test_a_file_of_the_user_is_added_first(self):
+        folder = os.path.join(self.homes[-1], "config/providers")
+        os.makedirs(folder, 0o700)
+        with open(os.path.join(folder, "openai.yaml"), "w", encoding="utf-8") as file:
+            file.write(f"provider: openai\ngrant: api_key\nendpoints: {{ identity: {self.service.base}/me }}\n")
+        outcome = self.credmgr("login", "openai", "--with-token", stdin=OPENAI, status=USAGE)
+        self.assertIn("add-provider openai", outcome.err)
+        self.assertEqual(self.service.seen, [])
+
+    def test_a_user_name_and_a_password(self):
+        place = self.service.base.removeprefix("http://")
+        self.file("wiki.yaml", f"provider: wiki\ngrant: basic\nendpoints: {{ identity: {self.service.base}/me }}\n"
+                               f'hosts: ["{place}"]\ngit: {{ hosts: [git.wiki.example], username: "{{account}}" }}\n')
+        self.credmgr("add-provider", "./wiki.yaml")
+        self.credmgr("login", "wiki", "--with-token", stdin="Ada\np w:ä\n")
+        pair = base64.b64encode("Ada:p w:ä".encode()).decode()
+        self.assertEqual(self.credmgr("header", "wiki").line, f"Authorization: Basic {pair}")
+        self.credmgr("request", "wiki", self.service.base + "/x")
+        account, = self.accounts_of("wiki")
+        self.assertEqual((account["account"], account["kind"]), ("Ada", "basic"))
+        answer = self.credmgr("git-credential", "get", stdin="protocol=https\nhost=git.wiki.example\n\n").out
+        self.assertIn("username=Ada\npassword=p w:ä\n", answer)
+        self.credmgr("login", "wiki", "--with-token", stdin="Ada\n", status=USAGE)
+        # Another machine.
+        self.credmgr("vault", "export", "copy", "--plain", "--plain")
+        self.new_home()
+        self.credmgr("vault", "import", "copy", "--plain")
+        self.assertEqual(self.credmgr("header", "wiki").line, f"Authorization: Basic {pair}")
+
+    def test_several_secrets(self):
+        place = self.service.base.removeprefix("http://")
+        self.file("two.yaml", f"""provider: two
+grant: secrets
+variables:
+  id: {{ secret: true, at_login: true }}
+  secret: {{ secret: true, at_login: true }}
+endpoints: {{ identity: {self.service.base}/me }}
+header_style: {{ header: X-Id }}
+extra_headers: {{ X-Secret: "{{secret}}" }}
+hosts: ["{place}"]
+""")
+        self.credmgr("add-provider", "./two.yaml")
+        self.credmgr("login", "two", "--with-token", stdin="id-0123456789\nsecret-0123456789\n")
+        self.assertEqual(self.credmgr("header", "two").out, "X-Id: id-0123456789\nX-Secret: secret-0123456789\n")
+        self.assertEqual(self.credmgr("token", "two").line, "id-0123456789")
+
+    def test_a_key_that_expires(self):
+        self.credmgr("login", "openai", "--with-token", "--expires", "20d", stdin=OPENAI)
+        self.assertFalse(self.accounts_of("openai")[0]["ends_soon"])
+        self.assertNotIn("warning", self.credmgr("status").out)
+        self.credmgr("login", "openai", "--account", "default", "--with-token", "--expires", "13d", stdin=OPENAI)
+        self.assertTrue(self.accounts_of("openai")[0]["ends_soon"])
+        self.assertIn("make a new key", self.credmgr("status").out)
+        self.assertRegex(self.run_program("doctor").out, r'(?m)^note +accounts +the key of "default" at OpenAI expires')
+        for date in ("tomorrow", "2020-01-01", "2027-02-30"):
+            self.credmgr("login", "openai", "--with-token", "--expires", date, stdin=OPENAI, status=USAGE)
+
+    def test_the_simulator_plays_a_provider_of_keys(self):
+        running = self.start("simulate", "openai")
+        said = {}
+        for line in running.process.stdout:
+            word, _, value = line.rstrip("\n").rpartition(" ")
+            said[word] = value
+            if value == "ready":
+                break
+        self.credmgr("add-provider", said["descriptor"], "--as", "practice")
+        with open(said["key-file"], encoding="utf-8") as file:
+            key = file.read()
+        self.credmgr("login", "practice", "--with-token", stdin="wrong-key-0123456789", status=REFUSED)
+        self.credmgr("login", "practice", "--with-token", stdin=key)
+        self.credmgr("request", "practice", said["listening on"] + "/simulator/resource")
+        running.process.terminate()
