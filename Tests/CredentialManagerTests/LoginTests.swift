@@ -747,6 +747,18 @@ struct LoginTests {
     #expect(try fixture.login { $0.account = "robot" }.credential.grant == .clientCredentials)
   }
 
+  /// The scope that the endpoint fixes was granted, and the descriptor's default was never requested.
+  @Test(arguments: ["null", "api"]) func aScopeThatTheEndpointFixes(_ scope: String) throws {
+    let fixture = try Fixture.added(
+      """
+      grant: client_credentials
+      scope: [read]
+      endpoints: { client_credentials: { url: "https://provider.example/token", parameters: { scope: \(scope) } } }
+      """)
+    fixture.http.then(.json("{\"access_token\": \"t\", \"token_type\": \"Bearer\", \"scope\": \"api\"}"))
+    #expect(try fixture.login().credential.withheldScope == [])
+  }
+
   @Test func aNameThatIsNone() throws {
     let fixture = try Fixture.added()
     #expect(throws: CredentialError.malformedAccount("a\nb")) { try fixture.login { $0.account = "a\nb" } }

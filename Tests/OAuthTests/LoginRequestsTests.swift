@@ -179,7 +179,8 @@ struct LoginRequestsTests {
       FormParameters(
         [.init(name: "code", value: "c"), .init(name: "state", value: request.state)]
           + Set(descriptor.endpoints.values.flatMap(\.response.keep).map(\.name)).map { name in
-            .init(name: name, value: descriptor.accepts("k", keptAs: name) ? "k" : ShippedDescriptors.instance)
+            let values = ["k", ShippedDescriptors.instance, "https://us.zoom.us"]
+            return .init(name: name, value: values.first { descriptor.accepts($0, keptAs: name) } ?? "")
           }), to: request)
     let token = try client.tokenRequest(response, nonce: Fixture.nonce)
     let shown = try Client(showing: descriptor, identifier: "client-id", hasSecret: true, variables: [:])

@@ -115,7 +115,7 @@ struct ProviderAnswerTests {
   // MARK: Withings
 
   @Test("Withings: the answer is within `body`, and each refresh brings a new refresh token") func withings() throws {
-    let client = try Self.client("withings")
+    let client = try Self.client("withings", ["redirect_uri": "https://app.example/callback"])
     func answer(_ number: Int) -> String {
       """
       {"status":0,"body":{"userid":"363","access_token":"a-\(number)","refresh_token":"r-\(number)",\
@@ -133,7 +133,7 @@ struct ProviderAnswerTests {
   }
 
   @Test("Withings: any other status than 0 is a no, though HTTP says 200") func withingsRefusal() throws {
-    let client = try Self.client("withings")
+    let client = try Self.client("withings", ["redirect_uri": "https://app.example/callback"])
     do {
       _ = try Self.read(client, "{\"status\":503,\"body\":{},\"error\":\"Invalid Params: invalid code\"}")
       Issue.record("taken")
@@ -336,43 +336,6 @@ struct ProviderAnswerTests {
     let fields = try Self.api(client, credential, "https://api.zotero.org/users/475425/items")
     #expect(fields["Zotero-API-Key"] == "P9NiFoyLeZu2bZNvvuQPDWsd")
     #expect(fields["Authorization"] == nil)
-  }
-
-  // MARK: Fitbit
-
-  @Test("Fitbit: the person's identifier, and scopes with spaces") func fitbit() throws {
-    let client = try Self.client("fitbit")
-    let credential = try Self.read(
-      client,
-      """
-      {"access_token":"a","expires_in":28800,"refresh_token":"r","scope":"profile heartrate","token_type":"Bearer",\
-      "user_id":"GGNJL9"}
-      """)
-    #expect(credential.expiresAt == Fixture.now + .seconds(28800))
-    #expect(credential.grantedScope == ["profile", "heartrate"])
-    #expect(credential.kept == ["user_id": "GGNJL9"])
-  }
-
-  @Test("Fitbit: errors are a list, and the first one counts") func fitbitRefusal() throws {
-    let client = try Self.client("fitbit")
-    let refused = """
-      {"errors":[{"errorType":"invalid_grant","message":"Refresh token invalid"}],"success":false}
-      """
-    #expect(try Self.refusal { try Self.read(client, refused, .refresh, status: 400) } == "invalid_grant")
-  }
-
-  @Test("Fitbit: the token says of itself whether it is good") func fitbitValidity() throws {
-    let client = try Self.client("fitbit")
-    let (leg, request) = try client.validationRequest(Fixture.credential("t"), nonce: Fixture.nonce)
-    #expect(request.uri.text == "https://api.fitbit.com/1.1/oauth2/introspect")
-    #expect(request.fields["Authorization"] == "Bearer t")
-    #expect(request.form == "token=t")
-    let good = """
-      {"active":true,"scope":"{PROFILE=READ_WRITE}","client_id":"client-1","user_id":"GGNJL9",\
-      "token_type":"access_token","exp":1700028800000,"iat":1700000000000}
-      """
-    #expect(try client.validity(.json(good), leg) == .active)
-    #expect(try client.validity(.json("{\"active\":false}"), leg) == .inactive)
   }
 
   // MARK: OCLC

@@ -34,7 +34,7 @@ struct ShippedRequestTests {
     "token_url": "https://api.example.com/oauth/access_token", "api_host": "api.example.com",
     "redirect_uri": "https://app.example/callback", "domain": "tenant.example.com", "realm": "people",
     "server": "https://login.example.com/oauth2/default", "shop": "a-shop",
-    "team_id": "TEAM123456", "key_id": "KEY1234567",
+    "account_id": "ACCOUNT", "subject_id": "123456", "team_id": "TEAM123456", "key_id": "KEY1234567",
   ]
 
   /// Values for individual providers.

@@ -29,7 +29,7 @@ extension Simulation {
     if let issued = state.refreshTokens[token] {
       // 2.1: revoking a refresh token also revokes the access tokens of the same consent.
       state.consents[issued.consent].isRevoked = true
-    } else if let issued = state.tokens.removeValue(forKey: token), isOAuth1 {
+    } else if let issued = state.tokens.removeValue(forKey: token), isOAuth1 || namesUser(parameters) {
       state.consents[issued.consent].isRevoked = true
     }
   }
@@ -54,7 +54,24 @@ extension Simulation {
     if let namedInURL { return namedInURL }
     if let token = try parameters.optional("token", carrying: names, knowledge()) { return token }
     if parameters.isDropped("token"), let token = tokenInHeader(parameters.request, endpoint.headers) { return token }
+    if namesUser(parameters), let token = tokenOfKeptValues(parameters) { return token }
     return try parameters.needed("token")
+  }
+
+  /// Whether the request names the user by kept values, as Stripe's `stripe_user_id`, instead of a token.
+  private func namesUser(_ parameters: EndpointParameters) -> Bool {
+    let kept = Set(descriptor.endpoints.values.flatMap(\.response.keep).map(\.name))
+    return parameters.isDropped("token")
+      && parameters.endpoint.parameters.contains { !kept.isDisjoint(with: $0.value?.names ?? []) }
+  }
+
+  /// Returns a token of the consent whose kept values are in the request.
+  private func tokenOfKeptValues(_ parameters: EndpointParameters) -> String? {
+    state.tokens.sorted { $0.key < $1.key }.first { _, issued in
+      let consent = state.consents[issued.consent]
+      return !consent.isRevoked && !consent.kept.isEmpty
+        && (try? parameters.checkRules(knowledge(consent.kept))) != nil
+    }?.key
   }
 
   /// Returns the consent for an access or refresh token; `nil` if the token is not valid.
