@@ -63,7 +63,7 @@ package enum CommandError: Error {
   }
 
   static func unknownOption(_ word: String, of command: Command, among known: [String]) -> CommandError {
-    var name = String(word.prefix { $0 != "=" })
+    var name = String(word.prefix { $0 != "=" && $0 != ":" })
     let near = nearMiss(name, among: known + ["--help"])
     // The letters after a short option may be its value.
     if !name.hasPrefix("--"), near == nil { name = String(name.prefix(2)) }

@@ -89,6 +89,9 @@ package struct Home: Sendable, Equatable {
     }
   }
 
+  /// The descriptors shipped with the program, and the administrator's.
+  var installedLibrary: DescriptorLibrary { DescriptorLibrary(directories: systemProviders, read: Self.descriptor) }
+
   /// The descriptors shipped with the program, without the administrator's.
   package var shippedLibrary: DescriptorLibrary {
     DescriptorLibrary(directories: Self.shippedProviders(executable), read: Self.descriptor)

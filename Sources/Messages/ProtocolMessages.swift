@@ -280,7 +280,7 @@ extension MetadataError {
     case .invalidURL(let member, let text): .refused(its(member, text) + "is not an endpoint URL")
     case .insecure("issuer", _): .usage("\(name) must use https; http is only for addresses of this machine")
     case .insecure(let member, let text): .refused(its(member, text) + "is not https")
-    case .inwardAddress(let member, let text): .refused(its(member, text) + "is in your own network")
+    case .inwardAddress(let member, let text): .refused(its(member, text) + "is not a public address")
     case .noGrant(let offered):
       .refused("\(name) offers no grant that credmgr supports, only \(listed(offered.prefix(8)))")
     case .noAuthentication(let offered):

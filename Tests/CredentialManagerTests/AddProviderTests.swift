@@ -414,6 +414,27 @@ struct AddProviderTests {
     #expect(try asked == [.setting("pkce")] && fixture.registration() == before)
   }
 
+  /// An account's own variable leads nowhere by the agreed descriptor, but to another host by the new one.
+  @Test func anAccountsVariableInANewPlace() throws {
+    let fixture = try Fixture()
+    let text = "variables: { x: { default: provider.example } }\n" + Fixture.endpoints
+    try fixture.addOwn(text)
+    var credential = Fixture.credential()
+    credential.variables = ["x": "evil.example"]
+    try fixture.store(credential)
+    let after = text.replacing("https://provider.example/token", with: "https://{x}/token")
+    var asked: [String] = []
+    #expect(throws: CredentialError.self) {
+      try fixture.source.add(
+        fixture.file(after), clientIdentifier: "client-1", clientSecret: Secret("mine"), variables: [:], replaces: true,
+        confirms: { _, _, places in
+          asked += places.map(\.name)
+          return false
+        })
+    }
+    #expect(asked == ["evil.example"])
+  }
+
   /// The token of an interrupted login counts like an account's token.
   @Test func anInterruptedLoginIsAskedAbout() throws {
     let fixture = try Fixture()

@@ -127,6 +127,10 @@ struct AgreedSettingsTests {
         token("parameters: { x: \"{k}\" }") + secret.replacing("none", with: "other-default"),
         ["endpoints.token.parameters.x (another secret)"]
       ),
+      (
+        text("").replacing("  revocation:", with: "  token_exchange: https://provider.example/x\n  revocation:"),
+        text(""), ["token_exchange not exchanged"]
+      ),
       (text(""), token("parameters: { x: \"{client_secret}\" }"), ["endpoints.token.parameters.x {client_secret}"]),
       (text(""), text("header_style: { query: t }"), ["header_style query"]),
       (text("header_style: { query: t }"), text(""), []),

@@ -353,7 +353,7 @@ def brings_an_export():
 
     yield Attack("descriptor", "a registration and its descriptor in two exports", control, {
         "after": apart, "commands": (*control.commands[:1], ("vault", "import", "--plain", "--replace", "$W/later.json"),
-                                     control.commands[1])}, says="was added with another descriptor|was changed after")
+                                     control.commands[1])}, says="was added with another descriptor|changed after you added")
 
     def elsewhere(variables):
         """Changes the account's variables in an export, as its sender could."""

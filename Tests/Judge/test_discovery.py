@@ -384,9 +384,9 @@ HOSTILE = {
     "no issuer": (lambda m: m.pop("issuer") and None, "issuer"),
     "an issuer that is a list": (put("issuer", ["x"]), "issuer"),
     "http elsewhere": (put("token_endpoint", "http://tokens.example/"), "not https"),
-    "link-local": (put("token_endpoint", "https://169.254.169.254/latest"), "this machine or its network"),
-    "a private network": (put("registration_endpoint", "https://10.0.0.1/"), "this machine or its network"),
-    "the same as IPv6": (put("token_endpoint", "https://[0:0:0:0:0:ffff:10.0.0.1]/"), "this machine or its network"),
+    "link-local": (put("token_endpoint", "https://169.254.169.254/latest"), "is not a public address"),
+    "a private network": (put("registration_endpoint", "https://10.0.0.1/"), "is not a public address"),
+    "the same as IPv6": (put("token_endpoint", "https://[0:0:0:0:0:ffff:10.0.0.1]/"), "is not a public address"),
     "braces in the host": (put("token_endpoint", "https://{x}.example/"), "endpoint URL"),
     "braces in the path": (put("token_endpoint", "https://a.example/{client_secret}"), "endpoint URL"),
     "a line break": (put("token_endpoint", "https://a.example/\r\nprovider: evil"), "endpoint URL"),
@@ -436,7 +436,7 @@ class Hostile(DiscoveryTest):
     def test_no_server(self):
         service = self.serve(DiscoveryServer(place="/elsewhere"))
         outcome = self.credmgr("add-provider", service.issuer, "--yes", status=REFUSED)
-        self.assertIn("/.well-known/oauth-authorization-server (status 404)", outcome.err)
+        self.assertIn("(status 404)", outcome.err)
         service.stop()
         self.credmgr("add-provider", service.issuer, "--yes", status=UNREACHABLE)
         self.credmgr("add-provider", "http://login.example", "--yes", status=USAGE)

@@ -149,7 +149,7 @@ endpoints: { authorization: "https://sample.example/authorize", token: "https://
     def test_the_user_learns_the_next_step(self):
         """The two shown commands log in unchanged, next to a provider with the same name."""
         person = self.terminal("simulate", self.file("sample.yaml", self.PROVIDER), "--fault", "no-expiry", columns=0)
-        person.wait_for("Ctrl-C stops")
+        person.wait_for("press Ctrl-C to stop")
         commands = re.findall(r"\n  (credmgr [^\r\n]+)", person.seen)
         self.assertEqual(len(commands), 2, person.seen)
         self.credmgr("add-provider", self.file("sample.yaml", self.PROVIDER), "--client-id", "real")

@@ -76,8 +76,7 @@ extension Command {
     }
     // A file of the user or the administrator may have taken the place of a shipped one unnoticed.
     let isForeign =
-      isURL(source) || Context.isDescriptorFile(source)
-      || (context.home.library.path(of: source) ?? "") != context.home.shippedLibrary.path(of: source)
+      isURL(source) || Context.isDescriptorFile(source) || !context.source.isShipped(addition.loaded)
     let secret = try issued(secretFile, "client secret")
     let token = try issued(tokenFile, "initial access token")
     var variables = try context.variables(invocation, of: addition.descriptor, read: read)

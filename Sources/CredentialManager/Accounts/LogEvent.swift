@@ -71,7 +71,8 @@ extension CredentialSource {
   package func noteHandOut(_ provider: String, _ account: String, to receiver: String) {
     guard let store = try? accountsIfAny()?.store else { return }
     do throws(StoreError) {
-      try store.note(event(.handOut, of: provider, account: account, detail: receiver))
+      let name = provider.firstPlace(of: "://") == nil ? account : Self.logged(account)
+      try store.note(event(.handOut, of: provider, account: name, detail: receiver))
     } catch .file(let error) {
       // Other messages report a full or read-only disk. Nothing else would report a planted file.
       switch error {

@@ -104,7 +104,7 @@ extension CredentialSource {
     if removals.isEmpty, try accounts.record(identifier).flatMap({ HostLogin(decoding: $0.payload) }) == login {
       return
     }
-    let note = noting(.store, account: Self.logged(login.username), detail: origin)
+    let note = noting(.store, account: login.username.map(Self.logged), detail: origin)
     try accounts.apply(removals + [.store(login.encoded, as: identifier), note])
   }
 
@@ -113,12 +113,10 @@ extension CredentialSource {
     let accounts = try accounts(.readWrite)
     var changes = try logins(pattern, accounts).map { Change.remove($0.record.identifier, if: .any) }
     guard !changes.isEmpty else { return }
-    changes.append(noting(.erase, account: Self.logged(pattern.username), detail: pattern.origin))
+    changes.append(noting(.erase, account: pattern.username.map(Self.logged), detail: pattern.origin))
     try accounts.apply(changes)
   }
 
   /// Some hosts take a token as the user name, so the log leaves out what is long enough to be one.
-  private static func logged(_ username: String?) -> String? {
-    username.map { $0.count < 20 ? $0 : "…" }
-  }
+  static func logged(_ username: String) -> String { username.count < 20 ? username : "…" }
 }

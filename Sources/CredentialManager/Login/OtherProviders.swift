@@ -77,7 +77,7 @@ struct OtherProviders {
       let client = loaded.flatMap { try? source.client($0.descriptor, registration) }
       added.append(Provider(identifier, client, added: registration))
     }
-    shipped = ShippedDescriptors(isOwn ? source.home : nil)
+    shipped = ShippedDescriptors(isOwn ? source.home : nil, than: own)
   }
 
   /// Returns the added providers and the shipped ones that may use one of these servers.
@@ -259,20 +259,30 @@ struct OtherProviders {
   }
 }
 
-/// The descriptors shipped with the program. Decoding all of them would take longer than the rest of a
-/// login, so it decodes only those whose text contains the host.
+/// The descriptors shipped with the program, and the administrator's. Decoding all of them would take longer than the
+/// rest of a login, so it decodes only those whose text contains the host.
 private final class ShippedDescriptors {
   private let library: DescriptorLibrary?
+  private let shippedLibrary: DescriptorLibrary?
+  private let own: String
   private lazy var files = readFiles()
   private var decoded: [String: OtherProviders.Provider?] = [:]
 
-  init(_ home: Home?) { library = home?.shippedLibrary }
+  init(_ home: Home?, than own: String) {
+    (library, shippedLibrary, self.own) = (home?.installedLibrary, home?.shippedLibrary, own)
+  }
+
+  /// A descriptor of the administrator is not another provider than itself.
+  private func library(with identifier: String) -> DescriptorLibrary? {
+    identifier == own ? shippedLibrary : library
+  }
 
   private func readFiles() -> [(identifier: String, text: FileText)] {
     let names = (library?.directories ?? []).flatMap { (try? File.names(in: $0)) ?? [] }
     return Set(names).sorted().filter { $0.hasSuffix(".yaml") }.compactMap { name in
       let identifier = String(name.dropLast(".yaml".count))
-      guard let path = library?.path(of: identifier), let bytes = try? Home.descriptor(at: path) else { return nil }
+      guard let path = library(with: identifier)?.path(of: identifier), let bytes = try? Home.descriptor(at: path)
+      else { return nil }
       return (identifier, FileText(bytes))
     }
   }
@@ -284,7 +294,7 @@ private final class ShippedDescriptors {
       // A base descriptor may contain the host.
       guard text.mentions("extends:") || domains.contains(where: text.mentions) else { return nil }
       if let known = decoded[identifier] { return known }
-      let descriptor = try? library?.load(identifier).descriptor
+      let descriptor = try? library(with: identifier)?.load(identifier).descriptor
       let provider = descriptor.map { OtherProviders.Provider($0.identifier, Client(unregistered: $0)) }
       decoded[identifier] = .some(provider)
       return provider

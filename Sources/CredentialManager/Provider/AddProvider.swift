@@ -10,7 +10,7 @@ package struct ProviderAddition: Sendable {
   package let descriptor: Descriptor
   package var warnings: [Finding] { loaded.warnings }
   let file: [UInt8]?  // The file to install; `nil` if the descriptor is already in a provider directory.
-  let loaded: DescriptorLibrary.Loaded  // The parsed descriptor. Its places refer to the user's original file.
+  package let loaded: DescriptorLibrary.Loaded  // The parsed descriptor. Its places refer to the user's original file.
 
   package var identifier: String { descriptor.identifier }
 }

@@ -31,6 +31,9 @@ extension Client {
       settings["header_style"] = ["header"]
     }
     settings["assertion"] = assertionRules
+    // Without the exchange, the token with more rights would be handed out.
+    settings["token_exchange"] =
+      descriptor.endpoints[.tokenExchange] == nil ? ["exchanged", "not exchanged"] : ["exchanged"]
     settings.merge(signatureSettings) { own, _ in own }
     for (field, kinds) in secretFields {
       let paths = kinds.compactMap { descriptor.endpoints[$0]?.response }.flatMap { response in
@@ -130,11 +133,11 @@ extension Agreement {
         values.last { !agreed.contains($0) }.map { (key: key, value: $0, before: agreed.last) }
       }
     }
-      .filter { key, value, _ in
-        // The setting of all legs is enough to show.
-        !key.hasPrefix("endpoints.") || !key.hasSuffix(".authentication")
-          || settings["client.authentication"]?.contains(value) == true
-      }
+    .filter { key, value, _ in
+      // The setting of all legs is enough to show.
+      !key.hasPrefix("endpoints.") || !key.hasSuffix(".authentication")
+        || settings["client.authentication"]?.contains(value) == true
+    }
     guard let written, let now = later.written else { return weaker }
     let secrets = (descriptor?.variables ?? []).filter(\.isSecret).compactMap(\.defaultValue).filter { !$0.isEmpty }
     func shown(_ key: String) -> (key: String, value: String, before: String?) {
@@ -177,6 +180,9 @@ extension DescriptorLibrary.Loaded {
 }
 
 extension CredentialSource {
+  /// Whether all files of a descriptor came with the program. A renamed copy counts as its original.
+  package func isShipped(_ loaded: DescriptorLibrary.Loaded) -> Bool { ownFiles(of: loaded).isEmpty }
+
   /// Returns a digest of the user's and the administrator's files that make up a descriptor, including the `file` to
   /// install and the new contents of others; empty if all files came with the program.
   func ownFiles(

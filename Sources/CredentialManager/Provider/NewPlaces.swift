@@ -83,7 +83,7 @@ extension Agreement {
     for text in later.texts(.redirect) where !isHarmless(redirect: text, of: later, variables: variables) {
       add(.redirect, text, before: texts(.redirect), at: key("redirect"))
     }
-    for text in later.texts(.devicePage) where !texts(.devicePage).contains(text) && !isOwnPage(text) {
+    for text in later.texts(.devicePage) where !texts(.devicePage).contains(text) && !isPlainPage(text) {
       add(.devicePage, text, before: texts(.devicePage), at: key("device", "verification_uri_complete"))
     }
     // An earlier version did not record them.
@@ -177,13 +177,13 @@ extension Agreement {
     isOfEarlierVersion && OriginPattern.texts(of: text).allSatisfy { includes($0, of: self, as: [.endpoints]) }
   }
 
-  /// Whether a page for device codes shows the user's code at an endpoint, or is the answer's page, which each login
-  /// checks.
-  private func isOwnPage(_ text: String) -> Bool {
-    if text.hasPrefix("{verification_uri}") { return true }
-    // A fixed code, or another client's consent page, would give somebody else a token (RFC 8628, 5.4).
-    return text.firstPlace(of: "{user_code}") != nil
-      && ["client_id", "redirect_uri"].allSatisfy { text.firstPlace(of: $0) == nil } && isAtEndpoint(text)
+  /// Whether a page at an endpoint shows the user's code and nothing else. A fixed code, or another client's consent
+  /// page, would give somebody else a token (RFC 8628, 5.4).
+  private func isPlainPage(_ text: String) -> Bool {
+    let pieces = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    guard pieces.count == 2, pieces[0] == "{verification_uri}" || isAtEndpoint(text) else { return false }
+    let parameters = pieces[1].split(separator: "=", omittingEmptySubsequences: false)
+    return parameters.count == 2 && parameters[1] == "{user_code}"
   }
 
   private func isAtEndpoint(_ text: String) -> Bool {
@@ -231,13 +231,37 @@ extension CredentialSource {
     let previous = try accountsIfAny()?.registration(of: provider) ?? Registration(clientIdentifier: "")
     // If the current descriptor is unreadable, every place is new.
     let agreed = agreed ?? sealed(previous, of: provider)
-    let places = agreed.newPlaces(
+    var places = agreed.newPlaces(
       in: now.keepingClusters(of: agreed), loaded, variables: previous.variables, for: kept.subject)
+    places += newPlaces(ofAccounts: kept.accounts, client, agreed: agreed, now).filter { place in
+      !places.contains { $0.name == place.name }
+    }
     guard !places.isEmpty else { return }
     let names = kept.accounts.map(\.name)
     if !confirms(provider, names, places) {
       throw .destinationChange(provider: provider, accounts: names, places: places)
     }
+  }
+
+  /// Returns where the accounts' own variables lead by a new descriptor, but not by the agreed one.
+  private func newPlaces(
+    ofAccounts accounts: [Account], _ client: Client, agreed: Agreement, _ now: Agreement
+  ) -> [NewPlace] {
+    var places: [NewPlace] = []
+    for account in accounts where !account.credential.variables.isEmpty {
+      let variables = client.variables.merging(account.credential.variables) { _, own in own }
+        .filter { client.descriptor.variable($0.key) != nil }
+      guard
+        let own = try? Client(
+          descriptor: client.descriptor, identifier: client.identifier, secret: client.secret, variables: variables)
+      else { continue }
+      let (before, after) = (agreed.widened(by: own), now.widened(by: own))
+      let known = before.newPlaces(in: now) + before.newPlaces(in: now.widened(by: client))
+      places += before.newPlaces(in: after).filter { place in
+        !known.contains { $0.name == place.name } && !places.contains { $0.name == place.name }
+      }
+    }
+    return places
   }
 
   /// Returns the places that `add` would ask about if this descriptor replaced the added one. Throws if they are

@@ -15,7 +15,17 @@ extension CredentialSource {
     func add(_ kind: NewPlace.Kind, _ name: String) {
       places.append(NewPlace(kind: kind, name: name, before: [], place: nil))
     }
-    let client = try client(descriptor(provider).descriptor, registration)
+    let descriptor = try descriptor(provider).descriptor
+    let client = try client(descriptor, registration)
+    // The accounts' own variables add places.
+    for account in try accountsIfAny()?.accounts(of: provider) ?? [] where !account.credential.variables.isEmpty {
+      guard let own = try? self.client(descriptor, registration, variables: account.credential.variables) else {
+        continue
+      }
+      places += nothing.newPlaces(in: agreement.widened(by: own)).filter { place in
+        place.kind != .redirect && place.kind != .issuer && !places.contains { $0.name == place.name }
+      }
+    }
     if client.descriptor.grants.contains(where: \.traits.redirects), case .elsewhere(let text)? = try? client.redirect()
     {
       add(.redirect, text)

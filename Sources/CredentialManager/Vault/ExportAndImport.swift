@@ -69,8 +69,8 @@ extension CredentialSource {
 
   /// Stores exported data. Replaces different data only with `replaces`; otherwise throws `.alreadyThere` and changes
   /// nothing. Calls `confirms` if a registration or an account's variables would send secrets to new places, and
-  /// `agrees` for unusual parts of a descriptor, as when adding one. Calls `adds` for each new provider with variables or
-  /// with a descriptor that did not come with the program.
+  /// `agrees` for unusual parts of a descriptor, as when adding one. Calls `adds` for each new provider with variables
+  /// or with a descriptor that did not come with the program.
   package func importVault(
     _ bytes: [UInt8], passphrase: Secret? = nil, acceptsPlain: Bool, replaces: Bool,
     confirms: (_ provider: String, _ places: [NewPlace]) -> Bool = { _, _ in false },
@@ -121,7 +121,7 @@ extension CredentialSource {
         && !there.contains(Accounts.registration(one.provider))
     }
     let replacesShipped = files.filter { !others.contains($0.path) }.compactMap(\.provider)
-      .filter { home.shippedLibrary.path(of: $0) != nil }
+      .filter { home.installedLibrary.path(of: $0) != nil }
     if !changes.isEmpty {
       try accounts.apply(changes + claims + [noting(.import, detail: "\(changes.count) records")])
     }
@@ -256,7 +256,8 @@ extension CredentialSource {
     ofCredential payload: Secret, of provider: String, _ imported: ImportedRegistration?, _ own: Registration?
   ) -> [NewPlace] {
     guard let variables = try? Credential(decoding: payload).variables, !variables.isEmpty else { return [] }
-    let accounts = imported == nil ? (try? accounts().accounts(of: provider)) ?? [] : []
+    let isSame = imported.map { own?.agreement == $0.registration.agreement } ?? true
+    let accounts = isSame ? (try? accounts().accounts(of: provider)) ?? [] : []
     if accounts.contains(where: { $0.credential.variables == variables }) { return [] }
     guard let registration = imported?.registration ?? own,
       let descriptor = imported.map({ $0.made?.loaded.descriptor }) ?? (try? descriptor(provider).descriptor),
