@@ -15,7 +15,7 @@ package struct VaultLocation: Sendable, Equatable {
   package func keepKeyFile() throws(StoreError) -> String? {
     do throws(POSIXError) {
       let bytes = try PrivateFile.read(keyFile, limit: 4096)
-      let path = keptKeyFile(keptKeyFiles.count + 1)
+      let path = keptKeyFile((keptNumbers.max() ?? 0) + 1)
       try PrivateFile.create(path, bytes)
       return path
     } catch .notFound {
@@ -26,8 +26,18 @@ package struct VaultLocation: Sendable, Equatable {
   }
 
   /// The copies that rotations made, newest first.
-  package var keptKeyFiles: [String] {
-    (1...).lazy.map(keptKeyFile).prefix(while: File.exists).reversed()
+  package var keptKeyFiles: [String] { keptNumbers.sorted(by: >).map(keptKeyFile) }
+
+  /// The user may have deleted some of the copies.
+  private var keptNumbers: [Int] {
+    let names = (try? File.names(in: directory)) ?? []
+    return names.compactMap { name in
+      let path = directory + "/" + name
+      guard path.hasPrefix(keyFile + "."), let number = Int(path.dropFirst(keyFile.count + 1)), number > 0 else {
+        return nil
+      }
+      return keptKeyFile(number) == path ? number : nil
+    }
   }
 
   private func keptKeyFile(_ number: Int) -> String { "\(keyFile).\(number)" }

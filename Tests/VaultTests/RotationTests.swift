@@ -19,6 +19,18 @@ import Testing
     for identifier in identifiers { try vault.store(Secret(identifier.account), as: identifier) }
   }
 
+  /// The user deletes a copy together with the last backup that it opens.
+  @Test("copies of key files are found beside a gap") func keptKeyFiles() throws {
+    for number in [1, 2, 3] { #expect(try location.keepKeyFile() == "\(location.keyFile).\(number)") }
+    unsafe unlink(location.keyFile + ".1")
+    TemporaryVault.write(location.keyFile + ".02", [])
+    TemporaryVault.write(location.keyFile + ".old", [])
+    #expect(location.keptKeyFiles == [3, 2].map { "\(location.keyFile).\($0)" })
+    #expect(try location.keepKeyFile() == location.keyFile + ".4")
+    for number in 5...10 { #expect(try location.keepKeyFile() == "\(location.keyFile).\(number)") }
+    #expect(location.keptKeyFiles.first == location.keyFile + ".10")
+  }
+
   private func rotate(_ vault: Vault) throws { try vault.rotate(to: [.keyFile(random: random)], now: 9) }
 
   @Test("every record keeps its revision, and everything is sealed again") func records() throws {
