@@ -16,6 +16,22 @@ package enum ParentProcess {
 
   static func parent(of process: pid_t) -> pid_t? { fields(of: process)?.dropFirst().first.flatMap { pid_t($0) } }
 
+  /// Whether a process has ended or has another parent. A busy system that cannot say so changes nothing.
+  static func hasLost(
+    _ process: pid_t, parent: pid_t, read: (String) throws(POSIXError) -> [UInt8] = status
+  ) -> Bool {
+    do throws(POSIXError) {
+      let found = fields(in: try read("/proc/\(process)/stat"))?.dropFirst().first.flatMap { pid_t($0) }
+      return found.map { $0 != parent } ?? false
+    } catch .notFound, .system(_, _, ESRCH) {
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  private static func status(_ path: String) throws(POSIXError) -> [UInt8] { try File.read(path, limit: 4096) }
+
   /// The first 15 bytes of the parent program's name (proc(5), `comm`), or `nil` if the system does not tell.
   package static var name: String? { name(of: getppid()) }
 
@@ -34,10 +50,12 @@ package enum ParentProcess {
 
   /// The fields of proc(5), `stat`, for a process, beginning with the third.
   private static func fields(of process: pid_t) -> [String]? {
+    (try? status("/proc/\(process)/stat")).flatMap(fields)
+  }
+
+  private static func fields(in status: [UInt8]) -> [String]? {
     // The name in parentheses may contain any character.
-    guard let status = try? File.read("/proc/\(process)/stat", limit: 4096),
-      let end = status.lastIndex(of: UInt8(ascii: ")"))
-    else { return nil }
+    guard let end = status.lastIndex(of: UInt8(ascii: ")")) else { return nil }
     return String(decoding: status[(end + 1)...], as: UTF8.self).split(separator: " ").map(String.init)
   }
 }
@@ -82,6 +100,6 @@ package struct WaitingPrograms: Sendable {
 
   package var haveEnded: Bool {
     getppid() != processes[1]
-      || zip(processes.dropFirst(), processes.dropFirst(2)).contains { ParentProcess.parent(of: $0) != $1 }
+      || zip(processes.dropFirst(), processes.dropFirst(2)).contains { ParentProcess.hasLost($0, parent: $1) }
   }
 }
