@@ -56,6 +56,17 @@ struct HostClaimsTests {
     #expect(try found("code.example") == ["other", "oauth2"])
   }
 
+  /// git asks for `https://host:port`, and SSH may use another port and another name.
+  @Test(arguments: [
+    ("https://git.example:8443/acme", false), ("http://git.example:8443/acme", false), ("git.example/acme", false),
+    ("ssh://git@git.example:22/acme", false), ("git@ssh.git.example:acme", false),
+    ("https://git.example:9999/acme", true), ("https://git.example/acme", true), ("https://other.example", true),
+  ]) func aRuleForAnotherPort(_ remote: String, _ isElsewhere: Bool) throws {
+    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [\"git.example:8443\"] }")
+    let hosts = try fixture.source.hostsElsewhere(RemoteAddress(remote), of: "example")
+    #expect(hosts == (isElsewhere ? ["git.example:8443"] : nil))
+  }
+
   @Test func aRegistrationClaimsForItsOwnProviderAlone() throws {
     try fixture.add()
     try fixture.add(Fixture.endpoints + "\ngit: { hosts: [code.example] }", "other")

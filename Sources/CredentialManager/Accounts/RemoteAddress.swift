@@ -7,6 +7,10 @@ package struct RemoteAddress: Sendable, Equatable {
   package let host: String
   /// The parts of the path in lowercase, because git hosts ignore the case of owners.
   package let path: [String]
+  /// Whether the text names `http` or `https`, so that the port is that of git's requests.
+  let isHTTP: Bool
+
+  package static func == (one: Self, other: Self) -> Bool { one.host == other.host && one.path == other.path }
 
   package func contains(_ other: RemoteAddress) -> Bool { host == other.host && other.path.starts(with: path) }
 }
@@ -56,10 +60,11 @@ extension RemoteAddress {
     var path = tail.split(separator: "/").map { $0.lowercased() }
     if let last = path.last, last.hasSuffix(".git"), last.count > 4 { path[path.count - 1] = String(last.dropLast(4)) }
     self.path = path
+    isHTTP = hasScheme && ["https", "http"].contains(scheme)
   }
 
   package init(_ uri: URI, path: String?) {
     let text = uri.origin + "/" + (path ?? uri.path)
-    self = RemoteAddress(text) ?? RemoteAddress(host: uri.host ?? "", path: [])
+    self = RemoteAddress(text) ?? RemoteAddress(host: uri.host ?? "", path: [], isHTTP: true)
   }
 }

@@ -85,8 +85,8 @@ extension CredentialSource {
     let hosts = try Set(hostClaims().filter { $0.helper == .git && $0.provider == provider }.map(\.host)).sorted()
     // SSH may use another port and another name, such as `ssh.github.com`.
     func name(_ host: String) -> URI? { (try? URI(parsing: "https://" + host))?.replacing(port: nil) }
-    guard let remote = remote.flatMap({ name($0.host) }), !hosts.isEmpty,
-      !hosts.contains(where: { name($0)?.isRelated(to: remote) ?? true })
+    guard let remote, let uri = name(remote.host), !hosts.isEmpty,
+      !hosts.contains(where: { remote.isHTTP ? $0 == remote.host : name($0)?.isRelated(to: uri) ?? true })
     else { return nil }
     return hosts
   }
