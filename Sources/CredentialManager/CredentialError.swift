@@ -65,6 +65,8 @@ package enum CredentialError: Error, Sendable, Equatable {
   case accountsRemain(provider: String, accounts: [String])
   case loginUnderWay(provider: String, account: String?)
   case extended(provider: String, by: [String])
+  /// The account cannot be logged out, because the process logs in to it.
+  case accountInLogin(provider: String, account: String, process: Int32?)
   case nothingToRemove(provider: String)
   case malformedRegistration(provider: String)
   case malformedRules([Finding])

@@ -143,6 +143,11 @@ extension CredentialError {
     case .loginUnderWay(let provider, let account):
       .usage("cannot remove \(titled(provider)): a login\(account.map { " as \(quoted($0))" } ?? "") is in progress")
         .hint("stop the login, then \(credmgr: "remove-provider", provider) again")
+    case .accountInLogin(let provider, let account, let process):
+      .usage(
+        "cannot log out \(quoted(account)) at \(titled(provider)): a login is in progress"
+          + (process.map { " (process \($0))" } ?? "")
+      ).hint(Self.stopping(process) + ", then log out again")
     case .extended(let provider, let dependents):
       .usage("cannot remove \(quoted(provider)): your descriptor is extended by \(some(dependents))")
         .hint("\(credmgr: "remove-provider", dependents.first ?? "ID") first")
@@ -210,6 +215,10 @@ extension CredentialError {
       name, at: provider, known: known,
       "CREDMGR_ACCOUNT names \(quoted(name)), which is not an account at \(titled(provider))",
       hints: [near ?? "\(run: "unset", "CREDMGR_ACCOUNT")"])
+  }
+
+  private static func stopping(_ process: Int32?) -> Remedy {
+    process.map { "\(run: "kill", "\($0)") to stop the login" } ?? "press Ctrl-C in the terminal of the login"
   }
 
   private static func ways(

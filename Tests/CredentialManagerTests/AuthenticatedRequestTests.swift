@@ -173,7 +173,32 @@ struct AuthenticatedRequestTests {
     }
   }
 
+  /// The server refused the token, and the provider refused to refresh it, so neither is offered again.
+  @Test func aTokenThatNobodyTakesIsRejected() throws {
+    let fixture = try Self.fixture()
+    fixture.http.then(.json("\"no\"", status: 401), .json("{\"error\":\"invalid_grant\"}", status: 400))
+    let refused = CredentialError.loginNeeded(provider: "example", account: "ana", .refreshRefused(nil))
+    #expect(throws: refused) { try Self.send(fixture) }
+    #expect(throws: refused) { try fixture.fresh() }
+    let accounts = try fixture.source.accounts()
+    let states = try accounts.states(of: accounts.accounts(of: nil), at: Fixture.now)
+    #expect(states == [.expired(.refreshRefused(nil))])
+  }
+
   // MARK: Logout
+
+  /// A login may wait for its user for minutes.
+  @Test func aLogoutDoesNotWaitForALogin() throws {
+    let fixture = try Self.fixture()
+    var note = ExchangeNote(.login, startedAt: 1)
+    note.process = 4711
+    try fixture.leave(note, nil)
+    let lock = try fixture.lock("ana")
+    let error = CredentialError.accountInLogin(provider: "example", account: "ana", process: 4711)
+    #expect(throws: error) { try fixture.source.logout(nil, of: "example", keepsRemote: false) }
+    _ = consume lock
+    #expect(fixture.clock.monotonic() < .seconds(1))
+  }
 
   @Test func revokesAndForgets() throws {
     let fixture = try Self.fixture()

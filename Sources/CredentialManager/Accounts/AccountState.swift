@@ -113,7 +113,7 @@ extension Accounts {
   }
 
   /// Whether the note is that of a login under way.
-  private func isLogin(_ note: ExchangeNote?, of id: AccountID) -> Bool {
+  func isLogin(_ note: ExchangeNote?, of id: AccountID) -> Bool {
     note?.exchange == .login && store.isLocked(id)
   }
 }

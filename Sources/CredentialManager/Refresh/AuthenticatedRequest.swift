@@ -68,7 +68,13 @@ extension CredentialSource {
         return head
       }
       isRepetition = true
-      account = try refreshed(account, RefreshPolicy(always: true))
+      do throws(CredentialError) { account = try refreshed(account, RefreshPolicy(always: true)) } catch {
+        // The server refused the token, and no other one follows.
+        if case .loginNeeded = error {
+          try? reject(account.credential.accessToken, account: account.name, of: provider)
+        }
+        throw error
+      }
     }
   }
 
@@ -112,7 +118,14 @@ extension CredentialSource {
     let account = try existing.resolve(name, provider: provider)
     let accounts = try accounts(.readWrite)
     // Lock out refreshes, because one could replace the token during revocation, and the new one would stay valid.
-    return try withAccountLock(account.id) { locked throws(CredentialError) in
+    return try withAccountLock(
+      account.id,
+      isDone: { () throws(CredentialError) -> (account: String, revocation: Revocation)? in
+        // A login may take minutes.
+        guard let note = try accounts.note(account.id), accounts.isLogin(note, of: account.id) else { return nil }
+        throw .accountInLogin(provider: provider, account: account.name, process: note.process)
+      }
+    ) { locked throws(CredentialError) in
       guard var current = try accounts.account(account.id) else { return (account.name, .notAsked) }
       // Revoke a newer token that was not yet committed.
       if let kept = accounts.answer(of: current) { current.credential = kept.credential }
