@@ -22,7 +22,7 @@ extension Command {
       names = try manager(context.source.accountsIfAny()?.accounts(of: provider).map(\.name) ?? [])
       if names.isEmpty {
         try context.reportDamagedRecords(provider)
-        throw CommandError(.loginNeeded(provider: provider, account: nil, .noCredential))
+        throw nobody(.loginNeeded(provider: provider, account: nil, .noCredential), at: provider, context)
       }
     }
     let selected = try manager(context.source.accountsIfAny()?.selected(for: provider))
@@ -40,6 +40,7 @@ extension Command {
           let status: Remedy = "\(credmgr: "status", provider) to see the accounts"
           throw .failed(message.with(hints: others.isEmpty ? [status] : others))
         }
+        if case .loginNeeded(_, _, .noCredential) = error { throw nobody(error, at: provider, context) }
         if case .descriptorChanged = error {
           throw .failed(message.with(hints: [forgetting(provider, accountOption(name))]))
         }
@@ -69,6 +70,13 @@ extension Command {
     guard let refusal else { return }
     let text = "deleted the tokens here, but not at the provider: \(refusal.text)"
     throw .failed(text, hint: "revoke the access in your account settings at the provider", status: .refused)
+  }
+
+  /// Returns the error for a missing account. A login or another provider would not help to log out.
+  private static func nobody(_ error: CredentialError, at provider: String, _ context: Context) -> CommandError {
+    if context.unknown(provider) != nil { return CommandError(error) }
+    let status: Remedy = "\(credmgr: "status") to see the accounts"
+    return .failed(error.message(titled: context.titled).with(hints: [status]))
   }
 
   private static func kept(_ message: Message, at provider: String, _ name: String?, isEverybody: Bool) -> Message {
