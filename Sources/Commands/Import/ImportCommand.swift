@@ -43,8 +43,7 @@ extension Command {
     if choosing.isEmpty {
       guard Terminal.isTerminal(0), Terminal.isTerminal(2), !context.isJSON else {
         throw .usage(
-          "name the tools whose credentials to move",
-          hints: ["\(credmgr: "import", "--list") to see them", "\(credmgr: "import", "--all") to move everything"])
+          "name the tools whose credentials to move", hint: "\(credmgr: "import", "--list") to see them")
       }
       plan.tellTroubles(context)
       try plan.choose(context)

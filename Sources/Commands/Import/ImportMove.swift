@@ -55,7 +55,7 @@ struct ImportMove {
         guard let message = context.message(error) else { throw error }
         if message.status == .interrupted { throw error }
         context.tell("cannot move \(item.label): \(message.text)")
-        for hint in message.hints { context.tell(hint: hint) }
+        if let hint = message.hint(after: context.line) { context.tell("hint: " + hint) }
         failure = failure ?? message.status
         rows.append(row(item, "failed", error: message.text))
       }
