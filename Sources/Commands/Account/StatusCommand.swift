@@ -113,7 +113,7 @@ extension Command {
 }
 
 extension Credential {
-  /// What the user has: `oauth` for a token that a provider issued.
+  /// The kind of credential: `oauth` for a token that a provider issued.
   fileprivate var kindName: String {
     guard grant.traits.typed != nil else { return isGiven ? "token" : "oauth" }
     return isGiven ? "personal_access_token" : grant.rawValue

@@ -28,7 +28,7 @@ package struct LoginRequests: Sendable {
 
   package let grant: Grant
   package private(set) var requests: [Request] = []
-  /// What the user types before the first request, and the page for making it.
+  /// The fields that the user types before the first request, and the page for making the key.
   package private(set) var typed: (fields: [Step.Prompt.Field], page: String?) = ([], nil)
   private let client: Client
   private let scope: [String]
