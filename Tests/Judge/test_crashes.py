@@ -294,7 +294,7 @@ class SystemCalls(CrashTest):
             else:
                 strict(re.search(r"(?m)^credmgr: error: \S", err), err)
                 asked = world.service.counts["token:refresh_token"]
-                strict(("a file next to the vault has it" in err) == bool(asked), "the provider was asked", asked, "times:", err)
+                strict(("only in a file next to the vault" in err) == bool(asked), "the provider was asked", asked, "times:", err)
             return after_refresh(world)
 
         # The program tries to save an answer for some seconds.
@@ -372,7 +372,7 @@ class Disks(CrashTest):
         process.send_signal(signal.SIGCONT)
         _, err = process.communicate(timeout=TIMEOUT)
         self.assertEqual(process.returncode, LOCKED, err)
-        self.assertIn("a file next to the vault has it", err)
+        self.assertIn("only in a file next to the vault", err)
         world.assert_whole()
         os.remove(filler)
         newest = world.service.tokens[-1].access_token

@@ -108,7 +108,7 @@ class Keys(ProgramTest):
     def test_a_wrong_paste(self):
         for text, words in {
             "": "it is empty", " \n": "it is empty", "sk-uno\nsk-due\n": "several lines", "Bearer sk-uno": "a space",
-            "sk-\x1b[31m": "a character", "sk-" + "x" * (1 << 20): "longer than 16 KiB", "pk_live_uno": "another form",
+            "sk-\x1b[31m": "a character", "sk-" + "x" * (1 << 20): "longer than 64 KiB", "pk_live_uno": "another form",
             "sk-ant-uno": "a key of Anthropic",
         }.items():
             with self.subTest(text[:20]):

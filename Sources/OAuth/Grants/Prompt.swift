@@ -81,8 +81,8 @@ extension Step.Prompt {
       scalar == "\n" || scalar == "\r" || content != .password && (scalar == " " || scalar == "\t")
     }
 
-    /// No header is longer at common servers.
-    private static let longest = 16_384
+    /// A JSON Web Token with many groups has tens of KiB.
+    private static let longest = 65_536
   }
 }
 
