@@ -109,7 +109,7 @@ struct KeyLoginTests {
 
   @Test(arguments: [
     ("", PasteFault.empty("API key")), ("ex-1\nex-2", .lines("API key")), ("ex 1", .blank("API key")),
-    ("other-1", .pattern("API key")), (String(repeating: "e", count: 1 << 20), .tooLong("API key", bytes: 16384)),
+    ("other-1", .pattern("API key")), (String(repeating: "e", count: 1 << 20), .tooLong("API key", bytes: 65536)),
   ]) func aWrongPasteIsNotSent(_ text: String, _ fault: PasteFault) throws {
     let fixture = try Self.shipped(typed: [text])
     #expect(throws: CredentialError.wrongPaste(provider: "example", fault)) { try fixture.login() }

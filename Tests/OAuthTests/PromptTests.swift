@@ -47,7 +47,7 @@ struct PromptTests {
     ("", PasteFault.empty("API key")), (" \n", .empty("API key")), ("sk-1\nsk-2", .lines("API key")),
     ("sk-1\r\nsk-2\r\n", .lines("API key")), ("Bearer sk-1", .blank("API key")), ("sk-\u{1B}[A", .character("API key")),
     ("sk-ä", .character("API key")), ("sk-\u{A0}1", .character("API key")), ("pk-1", .pattern("API key")),
-    (String(repeating: "s", count: 1 << 20), .tooLong("API key", bytes: 16384)),
+    (String(repeating: "s", count: 1 << 20), .tooLong("API key", bytes: 65536)),
   ]) func aWrongPaste(_ text: String, _ fault: PasteFault) {
     #expect(throws: fault) { try Field(typed: "API key", as: .key, pattern: "sk-.*").value(of: text) }
   }
