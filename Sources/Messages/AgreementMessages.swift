@@ -1,0 +1,121 @@
+import CredmgrCredentialManager
+import CredmgrText
+
+extension [NewPlace] {
+  /// Returns what a new descriptor would do, and where: `would send tokens to "evil.example" (file:1:1)`. `accounts`
+  /// are those with stored tokens; `nil` if unknown.
+  package func words(_ accounts: [String]?, _ send: String) -> String {
+    let use = send.exchanging("send", for: "use")
+    func listed(_ places: [NewPlace]) -> String { places.map(\.named).joined(separator: ", ") }
+    var words: [String] = []
+    let origins = filter { $0.kind == .secrets || $0.kind == .tokens }
+    if !origins.isEmpty {
+      let what = accounts.map { $0.isEmpty ? "the client secret" : "the tokens of \(some($0))" } ?? "tokens"
+      words.append("\(send) \(what) to \(listed(origins))")
+    }
+    for place in self where place.kind != .secrets && place.kind != .tokens {
+      switch place.kind {
+      case .anyIssuer: words.append("\(use) answers from any issuer" + place.source)
+      case .setting(let key), .value(let key):
+        words.append("\(send.exchanging("send", for: "set")) \(quoted(key)) to \(place.named)")
+      case .shownSecret: words.append("\(send.exchanging("send", for: "show")) the secret \(place.named)")
+      default: words.append("\(use) the \(place.noun) \(place.named)")
+      }
+    }
+    return words.joined(separator: ", and ")
+  }
+
+  /// The reasons to ask the user, with one sentence for all places with the same reason.
+  package var peculiarities: [String] {
+    var reasons: [(key: [String], values: [String])] = []
+    for place in self { reasons.note(place.named, of: place.reason) }
+    return reasons.map { $0.key[0] + $0.values.joined(separator: ", ") + $0.key[1] }
+  }
+}
+
+extension Array {
+  /// Adds a value to a key's list unless it is already there.
+  package mutating func note<Key: Equatable, Value: Equatable>(_ value: Value, of key: Key)
+  where Element == (key: Key, values: [Value]) {
+    guard let index = firstIndex(where: { $0.key == key }) else { return append((key, [value])) }
+    if !self[index].values.contains(value) { self[index].values.append(value) }
+  }
+}
+
+extension NewPlace {
+  fileprivate var named: String { quoted(name) + source }
+
+  fileprivate var source: String { place.map { " (\($0.source.name):\($0.line):\($0.column))" } ?? "" }
+
+  fileprivate var noun: String {
+    switch kind {
+    case .secrets, .tokens, .borrower: "origin"
+    case .redirect, .scheme: "redirect"
+    case .devicePage, .othersDevicePage: "device page"
+    case .issuer, .anyIssuer: "issuer"
+    case .audience: "audience of assertions"
+    case .shownSecret: "variable"
+    case .setting(let key), .value(let key): key
+    }
+  }
+
+  private var gets: String {
+    switch kind {
+    case .secrets: "gets the client secret and tokens"
+    case .tokens: "gets tokens"
+    case .redirect: "receives the answers to logins"
+    case .scheme(let owner): "is opened by \(quoted(owner))"
+    case .devicePage, .othersDevicePage: "is opened for entering a device code"
+    case .borrower: "gets tokens of another provider"
+    case .issuer: "may issue answers"
+    case .anyIssuer: "allows answers from any issuer"
+    case .audience: "receives assertions that the client signs"
+    case .shownSecret: "is shown and no longer secret"
+    case .setting(let key):
+      key.hasPrefix("response.") ? "supplies that secret" : "protects less"
+    case .value: "differs from what you agreed to"
+    }
+  }
+
+  /// The texts before and after the name.
+  fileprivate var reason: [String] {
+    switch kind {
+    case .issuer: ["its issuer ", " is on a different server than its endpoints"]
+    case .devicePage: ["its page for device codes ", " is on a different server than its endpoints"]
+    case .othersDevicePage(let owner): ["its page for device codes ", " belongs to \(quoted(owner))"]
+    case .borrower(let owner, let page):
+      ["logins use \(quoted(page)), which belongs to \(quoted(owner)), and their tokens go to ", ""]
+    default: ["its \(noun) ", " \(gets)"]
+    }
+  }
+
+  /// One line with the old place, the new one, and what the new one gets.
+  package var difference: String {
+    let old = before.isEmpty ? "(nothing)" : before.map(quoted).joined(separator: ", ")
+    return "\(noun): \(old) -> \(named), which \(gets)"
+  }
+}
+
+extension MixUp {
+  func sentence(_ provider: String, _ other: String) -> String {
+    switch self {
+    case .issuer(let issuer):
+      "\(quoted(provider)) names the issuer \(quoted(issuer)), which belongs to \(quoted(other))"
+    case .page(let page, let token):
+      "the login page of \(quoted(provider)) is on \(quoted(page)), which belongs to \(quoted(other)), but its codes "
+        + "would go to \(quoted(token))"
+    case .redirect(let redirect): "\(quoted(provider)) and \(quoted(other)) use the same redirect: \(quoted(redirect))"
+    case .devicePage(let host):
+      "the page for the code of \(quoted(provider)) is on \(quoted(host)), which belongs to \(quoted(other))"
+    case .answer(let issuer):
+      "the redirect comes from \(quoted(issuer)), which belongs to \(quoted(other)), instead of \(quoted(provider))"
+    }
+  }
+
+  var isInAnswer: Bool {
+    switch self {
+    case .answer, .devicePage: true
+    case .issuer, .page, .redirect: false
+    }
+  }
+}
