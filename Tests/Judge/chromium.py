@@ -64,6 +64,11 @@ class Chromium:
             time.sleep(0.05)
         raise AssertionError(f"never came to pass: {look}")
 
+    def wait_for(self, condition):
+        """Waits until the page is complete and the JavaScript condition is true. An incomplete page can have an element
+        without what the element contains."""
+        self.until(lambda: self.run(f"document.readyState=='complete'&&!!({condition})"))
+
     def call(self, method, **parameters):
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}

@@ -32,13 +32,13 @@ class Pages(ProgramTest):
         browser = self.enterContext(Chromium(os.path.join(self.folder, f"chromium-{len(self.homes)}-{dark}"), dark))
         browser.open(login.address())
         press = f"document.querySelector('button[value={button}]')"
-        browser.until(lambda: browser.run(f"!!{press}"))
+        browser.wait_for(press)
         browser.run(press + ".click()")
         return browser, login
 
     def expect_good(self, browser, word, heading):
         """Checks that the new page says `heading`, is of that kind, and stores nothing."""
-        browser.until(lambda: browser.run(f"!!document.querySelector('main.{word}')"))
+        browser.wait_for(f"document.querySelector('main.{word}')")
         self.assertEqual(browser.run("document.querySelector('h1').textContent"), heading)
         self.assertEqual(browser.run("document.title"), heading)
         # The consent page may refer to an icon that the judge's server does not have.
@@ -93,7 +93,7 @@ class Pages(ProgramTest):
         for button, word in (("approve", "done"), ("deny", "refused")):
             self.new_home()
             browser, login = self.consent("oauth2-public", button)
-            browser.until(lambda: browser.run(f"!!document.querySelector('main.{word}')"))
+            browser.wait_for(f"document.querySelector('main.{word}')")
             browser.resize(320, 568)
             self.assertLessEqual(browser.run("document.documentElement.scrollWidth"), 320)
             self.assertLessEqual(browser.run("parseFloat(getComputedStyle(document.querySelector('h1')).fontSize)"), 20)
@@ -107,11 +107,11 @@ class Pages(ProgramTest):
         with Chromium(os.path.join(self.folder, "chromium")) as browser:
             # The login ends while the page is open, so no process receives its answer.
             browser.open(redirect)
-            browser.until(lambda: browser.run("!!document.querySelector('main')"))
+            browser.wait_for("document.querySelector('main')")
             login.process.terminate()
             login.end()
             browser.run(browser.run("document.querySelector('script').textContent"))
-            browser.until(lambda: browser.run("document.querySelector('h1').textContent=='The login has ended'"))
+            browser.wait_for("document.querySelector('h1').textContent=='The login has ended'")
             self.assertEqual(browser.run("document.querySelector('main').className"), "refused")
             self.assertNotIn("One moment", browser.run("document.body.innerText"))
 
@@ -131,7 +131,7 @@ class Pages(ProgramTest):
         redirect = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(login.address()).query))["redirect_uri"]
         with Chromium(os.path.join(self.folder, "chromium")) as browser:
             browser.open(f"{redirect}?code=somebody-elses&state=wrong")
-            browser.until(lambda: browser.run("!!document.querySelector('main.ignored')"))
+            browser.wait_for("document.querySelector('main.ignored')")
             self.assertEqual(browser.run("location.search"), "")
             self.keep(browser, "page-ignored")
         login.process.terminate()
@@ -166,7 +166,7 @@ endpoints: { authorization: "https://sample.example/authorize", token: "https://
                 browser.resize(320, 568)
                 for path in ("/", "/simulator/device"):
                     browser.open(address + path)
-                    browser.until(lambda path=path: browser.run(f"location.pathname=={path!r}&&!!document.querySelector('main')"))
+                    browser.wait_for(f"location.pathname=={path!r}&&document.querySelector('main')")
                     self.assertEqual(browser.complaints(), [])
                     self.assertEqual(browser.run("getComputedStyle(document.body).backgroundColor"), "rgb(21, 23, 27)")
                     self.assertLessEqual(browser.run("document.documentElement.scrollWidth"), 320)

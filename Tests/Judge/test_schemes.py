@@ -171,7 +171,7 @@ class Schemes(ProgramTest):
         login = self.start("login", self.provider, environment={"BROWSER": "true"})
         browser.open(login.address())
         press = "document.querySelector('button[value=approve]')"
-        browser.until(lambda: browser.run(f"!!{press}"))
+        browser.wait_for(press)
         browser.run(press + ".click()", gesture=True)
         outcome = login.end()
         self.assertEqual(outcome.status, 0, outcome.err)
