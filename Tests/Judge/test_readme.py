@@ -46,6 +46,12 @@ class Documents(ProgramTest):
         self.credmgr("add-provider", self.said["descriptor"], "--replace", "--client-id", self.said["client-id"],
                      "--client-secret-file", self.said["client-secret-file"])
 
+    def simulate_key(self, name):
+        """Simulates and adds a provider of API keys; `login` gets a key that this provider accepts."""
+        said = self.simulate(name)
+        self.credmgr("add-provider", said["descriptor"])
+        self.keys[name] = said["key-file"]
+
     def log_in(self, *arguments):
         self.add_github()
         self.credmgr("login", "github", *arguments)
@@ -107,7 +113,9 @@ class Documents(ProgramTest):
         session = re.search(r"(?ms)^```console\n(.*?)^```", text).group(1)
         lines = [line.partition(" && ")[0] for line in re.findall(r"(?m)^\$ (credmgr .*)$", session)]
         lines = [re.sub("Ov23li\\w+", "ID", line).replace("secret.txt", "FILE") for line in lines]
-        self.assertEqual(self.run_commands("```sh\n" + "\n".join(lines) + "\n```\n"), 3)
+        self.simulate_key("openai")
+        self.file("chat.py", "import os\nassert os.environ['OPENAI_API_KEY']\n")
+        self.assertEqual(self.run_commands("```sh\n" + "\n".join(lines) + "\n```\n"), 5)
 
     def test_get_started(self):
         self.assertGreater(self.run_commands(text_of("docs/get-started.md")), 20)
@@ -115,9 +123,7 @@ class Documents(ProgramTest):
     def test_logging_in(self):
         self.log_in()
         for name in ("openai", "anthropic"):
-            said = self.simulate(name)
-            self.credmgr("add-provider", said["descriptor"])
-            self.keys[name] = said["key-file"]
+            self.simulate_key(name)
         self.assertEqual(self.run_commands(text_of("docs/login.md")), 9)
 
     def test_moving_from_another_tool(self):
