@@ -3,13 +3,14 @@
 import json
 import os
 import tempfile
+import threading
 import urllib.parse
 
 import yaml
 
 from browser import Browser
 from discovery_server import DiscoveryServer, OpenIDServer
-from program import ADA, LOGIN_NEEDED, REFUSED, UNREACHABLE, USAGE, ProgramTest, text_of
+from program import ADA, LOGIN_NEEDED, REFUSED, TIMEOUT, UNREACHABLE, USAGE, ProgramTest, text_of
 from service import Response, json_response, text_response
 from tls import Authority
 
@@ -195,6 +196,23 @@ hosts: [{service.base.removeprefix("http://")}]
         status, shown = self.at_terminal("y", "add-provider", service.issuer, "--as", "found")
         self.assertEqual(status, 0, shown)
         self.assertEqual(self.descriptor("found")["issuer"], service.issuer)
+
+    def test_what_was_typed_before_the_question_is_no_answer(self):
+        service = self.serve(DiscoveryServer())
+        started = threading.Event()
+
+        def type_first(request):
+            started.wait(TIMEOUT)
+            terminal.type("y\n")
+            return service.serve_metadata(request)
+
+        service.routes[("GET", service.place)] = type_first
+        terminal = self.terminal("add-provider", service.issuer, "--as", "found")
+        started.set()
+        terminal.wait_for(r"\[y/N\]")
+        terminal.type("n\n")
+        self.assertEqual(terminal.end(), USAGE, terminal.seen)
+        self.assert_nothing_kept()
 
     def test_endpoints_elsewhere_are_named(self):
         def elsewhere(metadata):

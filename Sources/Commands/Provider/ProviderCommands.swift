@@ -253,6 +253,7 @@ extension Command {
 
   static func agrees(_ question: String) throws(CommandError) -> Bool {
     Signals.installInterruptFlag()
+    Terminal.discardInput()
     Terminal.writeError(StandardError.prompt(question + " [y/N]"))
     let answer = try? Terminal.readLine(0)
     if Signals.isInterrupted {

@@ -30,6 +30,9 @@ package enum Terminal {
 
   package static func writeError(_ text: String) { try? writeAll(STDERR_FILENO, Array(text.utf8)) }
 
+  /// Discards what was typed before now, so that only an answer to a question that the user has seen counts.
+  package static func discardInput() { tcflush(STDIN_FILENO, TCIFLUSH) }
+
   /// Reads one line byte by byte, so that the rest remains for the next reader.
   ///
   /// - Parameter end: the moment of a monotonic clock at which to stop waiting; `nil` to wait without limit.
@@ -39,11 +42,11 @@ package enum Terminal {
   ) throws(POSIXError) -> String? {
     var line: [UInt8] = []
     while true {
-      if let end { try wait(descriptor, until: end.moment, end.clock) }
+      try wait(descriptor, until: end)
       var byte: UInt8 = 0
       let count = unsafe read(descriptor, &byte, 1)
       if count < 0 {
-        if errno == EINTR, !Signals.isInterrupted { continue }
+        if errno == EINTR { continue }
         throw Descriptor.failure("read", nil)
       }
       if count == 0, line.isEmpty { return nil }
@@ -56,11 +59,13 @@ package enum Terminal {
     return text
   }
 
-  private static func wait(_ descriptor: Int32, until end: Duration, _ clock: any WallClock) throws(POSIXError) {
+  private static func wait(
+    _ descriptor: Int32, until end: (moment: Duration, clock: any WallClock)?
+  ) throws(POSIXError) {
     while true {
       // A signal before the call interrupts nothing, so this checks for signals several times a second.
       if Signals.isInterrupted { throw .interrupted }
-      let rest = end - clock.monotonic()
+      let rest = end.map { $0.moment - $0.clock.monotonic() } ?? .seconds(1)
       var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
       let count = unsafe poll(&waiting, 1, min(max(rest, .zero), .milliseconds(200)).millisecondsRoundedUp)
       if count > 0 { return }
