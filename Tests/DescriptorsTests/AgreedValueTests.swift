@@ -25,7 +25,8 @@ struct AgreedValueTests {
     let field = "endpoints.token.response.fields."
     #expect(
       Self.all(.harmless) == [
-        "title", "scope", "expiry", "account", "variables.format", "variables.pattern", "variables.choices",
+        "title", "verified", "group", "scope", "expiry", "account", "variables.format", "variables.pattern",
+        "variables.choices",
         "variables.help", "variables.optional", "client.register", "key.page", "key.pattern", "key.lifetime",
         "endpoints.token.response.format",
         field + "expires_in", field + "expires_at", field + "refresh_token_expires_in",

@@ -8,7 +8,9 @@ import CredmgrText
 /// Checks the files generated from the table of keys: `docs/descriptor.schema.json`, and the tables of keys in
 /// `docs/descriptors.md`. `CREDMGR_RECORD=1` writes them and fails.
 @Suite struct SchemaTests {
-  @Test func theSchemaMatchesTheKeys() { Self.compare("/docs/descriptor.schema.json", DescriptorSchema().written) }
+  @Test func theSchemaMatchesTheKeys() {
+    GeneratedFile.compare("/docs/descriptor.schema.json", DescriptorSchema().written)
+  }
 
   @Test func theReferenceMatchesTheKeys() throws {
     let path = "/docs/descriptors.md"
@@ -27,7 +29,7 @@ import CredmgrText
       isReplaced = true
     }
     #expect(Set(names) == Set(DescriptorTables.all.map(\.name)))
-    Self.compare(path, written.joined(separator: "\n"))
+    GeneratedFile.compare(path, written.joined(separator: "\n"))
   }
 
   private static func rows(_ table: TableDescription) -> [String] {
@@ -41,7 +43,7 @@ import CredmgrText
     let seen = all.filter { faulty in faulty.problems.contains(where: Self.isSeen) }
     #expect(seen.count > 20)
     let items = seen.map { JSONValue.array([.string($0.testDescription), .string(MarkedText($0.marked).text)]) }
-    Self.compare("/Tests/Judge/descriptors/faulty.json", JSONValue.array(items).written())
+    GeneratedFile.compare("/Tests/Judge/descriptors/faulty.json", JSONValue.array(items).written())
   }
 
   private static func isSeen(_ problem: Finding.Problem) -> Bool {
@@ -49,18 +51,6 @@ import CredmgrText
     case .unknownKey, .missingKey, .wrongType, .unknownValue, .invalidDuration, .ownedParameter, .forbiddenHeader: true
     default: false
     }
-  }
-
-  private static func compare(_ path: String, _ text: String) {
-    let path = PackageFiles.root + path
-    let isThere = PackageFiles.read(path).map { String(decoding: $0, as: UTF8.self) == text } ?? false
-    let records = unsafe getenv("CREDMGR_RECORD") != nil
-    if !isThere, records {
-      guard let file = unsafe fopen(path, "w") else { return }
-      for byte in text.utf8 { unsafe putc(Int32(byte), file) }
-      unsafe fclose(file)
-    }
-    #expect(isThere, "\(path) is not what the decoder knows")
   }
 }
 

@@ -1,6 +1,7 @@
 import Glibc
 import CredmgrDescriptors
 import CredmgrYAML
+import Testing
 
 /// Descriptors that exist only in a test, in directories `0`, `1`, …
 struct MemoryLibrary {
@@ -59,4 +60,19 @@ enum PackageFiles {
   }
 
   static var shippedLibrary: DescriptorLibrary { DescriptorLibrary(directories: [providers]) { read($0) } }
+}
+
+/// Files of this package that tests generate. `CREDMGR_RECORD=1` writes them and fails.
+enum GeneratedFile {
+  static func compare(_ path: String, _ text: String) {
+    let path = PackageFiles.root + path
+    let isThere = PackageFiles.read(path).map { String(decoding: $0, as: UTF8.self) == text } ?? false
+    let records = unsafe getenv("CREDMGR_RECORD") != nil
+    if !isThere, records {
+      guard let file = unsafe fopen(path, "w") else { return }
+      for byte in text.utf8 { unsafe putc(Int32(byte), file) }
+      unsafe fclose(file)
+    }
+    #expect(isThere, "\(path) is out of date: run the tests with CREDMGR_RECORD=1")
+  }
 }

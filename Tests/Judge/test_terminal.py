@@ -245,3 +245,33 @@ class Words(TerminalTest):
                         if line.startswith("credmgr: ") and "broken.yaml:" not in line:
                             self.assertEqual(line.count('"') % 2, 0, seen)
                     self.assertEqual(re.sub(r"\n {2,}(?=[^ ^])", " ", seen), re.sub(r"\n {2,}(?=[^ ^])", " ", piped.stderr))
+
+
+class Lists(TerminalTest):
+    """The list of providers is a table at a terminal, and lines for other programs."""
+
+    def listed(self, columns, *arguments):
+        terminal = self.terminal("providers", *arguments, columns=columns, NO_COLOR="1")
+        self.assertEqual(terminal.end(), 0, terminal.seen)
+        return terminal.seen.replace("\r", "").splitlines()
+
+    def test_the_list_of_providers(self):
+        for columns in (80, 100, 160):
+            with self.subTest(columns=columns):
+                lines = self.listed(columns)
+                self.assertLessEqual(max(map(len, lines)), columns)
+                self.assertRegex(lines[0], r"^    PROVIDER +TITLE +KIND +TO BEGIN +VERIFIED$")
+                self.assertEqual(lines[1], "  ai")
+                self.assertLess(lines.index("  forge"), lines.index("  other"))
+                self.assertTrue([line for line in lines if re.match(
+                    r"^    github +GitHub +OAuth, API key +client or API key +20\d\d-\d\d$", line)], lines)
+
+    def test_a_search(self):
+        lines = self.listed(80, "--search", "CLOUDFLARE")
+        self.assertEqual([line.split() for line in lines[1:]][0], ["cloud"])
+        self.assertIn("    cloudflare ", lines[2])
+
+    def test_lines_for_other_programs(self):
+        lines = self.credmgr("providers").out.splitlines()
+        [github] = [line for line in lines if line.startswith("  github ")]
+        self.assertRegex(github, r"GitHub +OAuth, API key +client or API key +forge +documentation 20\d\d-\d\d$")

@@ -268,7 +268,8 @@ extension Command {
 
   static let check = Command(
     name: "check", operands: "FILE…", operandCount: 1...10_000,
-    summary: "Check descriptors for errors", options: [descriptorFolders],
+    summary: "Check descriptors for errors",
+    options: [descriptorFolders, Option("--strict", "also require the key \"verified\", and fail on warnings")],
     notes: [
       "credmgr prints each error on standard output as FILE:LINE:COLUMN: error: MESSAGE, with the line and a caret. It "
         + "prints nothing for a correct file.",
@@ -278,9 +279,11 @@ extension Command {
     examples: [
       ("credmgr check notes.yaml", "Check a descriptor before sharing it"),
       ("credmgr check --descriptors . *.yaml", "Check files that extend each other"),
+      ("credmgr check --strict notes.yaml", "Check a descriptor before adding it to credmgr"),
     ], asksNobody: true, needsHome: false
   ) { invocation, context throws(CommandError) in
     var status = ExitStatus.done
+    let isStrict = invocation.has("--strict")
     let library = context.home.library.behind(try context.descriptorFolders(invocation))
     for path in invocation.operands {
       let findings: [Finding]
@@ -288,7 +291,9 @@ extension Command {
         let name = Context.descriptorName(path)
         let bytes = try context.descriptor(path)
         let (descriptor, ownFindings) = library.check(bytes, name: name)
-        findings = ownFindings + newHosts(of: descriptor, in: bytes, named: name, context)
+        findings =
+          ownFindings + newHosts(of: descriptor, in: bytes, named: name, context)
+          + (isStrict && descriptor != nil && descriptor?.verified == nil ? [unverified(bytes, named: name)] : [])
       } catch .credential(.provider(.invalid(let found))) {
         findings = found
       } catch .failed(let message) {
@@ -298,7 +303,7 @@ extension Command {
         continue
       }
       for finding in findings { try context.output(finding.report(columns: Terminal.outputColumns)) }
-      if findings.contains(where: { $0.severity == .error }) { status = .usage }
+      if findings.contains(where: { isStrict || $0.severity == .error }) { status = .usage }
     }
     if status != .done { throw .ended(status) }
   }
@@ -309,7 +314,7 @@ extension Command {
     of descriptor: Descriptor?, in bytes: [UInt8], named name: String, _ context: Context
   ) -> [Finding] {
     guard let provider = descriptor?.identifier else { return [] }
-    let start = Place(source: Source(name: name, text: String(decoding: bytes, as: UTF8.self)), line: 1, column: 1)
+    let start = beginning(of: bytes, named: name)
     return ((try? context.source.newPlaces(of: provider, bytes, named: name)) ?? []).map { new in
       let problem: Finding.Problem =
         switch new.kind {
@@ -318,6 +323,14 @@ extension Command {
         }
       return Finding(problem, at: new.place ?? start, severity: .warning)
     }
+  }
+
+  private static func unverified(_ bytes: [UInt8], named name: String) -> Finding {
+    Finding(.missingKey("verified"), at: beginning(of: bytes, named: name))
+  }
+
+  private static func beginning(of bytes: [UInt8], named name: String) -> Place {
+    Place(source: Source(name: name, text: String(decoding: bytes, as: UTF8.self)), line: 1, column: 1)
   }
 
   static let simulate = Command(

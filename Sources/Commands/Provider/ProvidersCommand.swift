@@ -7,33 +7,22 @@ import CredmgrPlatform
 extension Command {
   static let providers = Command(
     name: "providers", operands: "[ID]", operandCount: 0...1, summary: "List the providers or show one",
-    options: [Option("--all", "show every setting of the provider with its file and line"), json],
+    options: [
+      Option("--all", "show every setting of the provider with its file and line"),
+      Option("--search", value: "WORD", "list only providers with WORD in their name, hosts or group"), json,
+    ],
     examples: [
       ("credmgr providers", "List all providers"),
+      ("credmgr providers --search mail", "Find providers by a word"),
       ("credmgr providers gitlab", "Show what a provider requires and where to register a client"),
       ("credmgr providers gitlab --all", "Show every setting and its source"),
     ], needsHome: false
   ) { invocation, context throws(CommandError) in
-    if let identifier = invocation.operands.first { return try show(context.provider(identifier), context) }
-    let added = try manager(Set(context.source.accountsIfAny()?.addedProviders() ?? []))
-    let library = context.home.library
-    var rows: [JSONValue] = []
-    var lines: [(left: String, right: String)] = []
-    for identifier in context.source.knownProviders() {
-      let loaded = try? library.load(identifier)
-      let title = loaded?.descriptor.title ?? "(has errors: run \"credmgr providers \(identifier)\")"
-      rows.append([
-        "provider": .string(identifier), "title": .string(title), "added": .boolean(added.contains(identifier)),
-        "grants": .array(loaded?.descriptor.grants.map { .string($0.rawValue) } ?? []),
-        "file": .optional(library.path(of: identifier)),
-        "unverified": .integer(Int64(loaded?.unverifiedCount ?? 0)),
-      ])
-      let marks = [
-        (added.contains(identifier), "added"), (loaded.map { $0.unverifiedCount > 0 } ?? false, "partly unverified"),
-      ].filter(\.0).map(\.1)
-      lines.append((identifier, title + (marks.isEmpty ? "" : " (\(marks.joined(separator: ", ")))")))
+    if let identifier = invocation.operands.first {
+      guard !invocation.has("--search") else { throw .usage("\"--search\" and a provider exclude each other") }
+      return try show(context.provider(identifier), context)
     }
-    try context.output(table(lines), orJSON: .array(rows))
+    try list(matching: invocation.value("--search"), context)
   }
 
   private static func show(_ identifier: String, _ context: Context) throws(CommandError) {
@@ -69,6 +58,9 @@ extension Command {
       }
       try context.output([
         "provider": .string(identifier), "title": .string(descriptor.title), "file": .string(loaded.path),
+        "group": .optional(descriptor.group?.rawValue), "kinds": .array(descriptor.kinds.map(JSONValue.string)),
+        "needs": .array(descriptor.needs.map(JSONValue.string)),
+        "verified": .string((descriptor.verified ?? .unverified).text),
         "unverified": .integer(Int64(loaded.unverifiedCount)),
         "added": .boolean(registration != nil), "client_id": .optional(registration?.clientIdentifier),
         "grants": .array(descriptor.grants.map { .string($0.rawValue) }), "redirect_uri": .optional(redirect),
@@ -86,7 +78,8 @@ extension Command {
     }
     let anyPort = if case .loopback(let uri)? = try? client?.redirect(), uri.port == nil { ", any port" } else { "" }
     var lines: [(left: String, right: String)] = [
-      ("provider", identifier), ("title", descriptor.title),
+      ("provider", identifier), ("title", descriptor.title), ("group", descriptor.group?.rawValue ?? ""),
+      ("kind", descriptor.kinds.joined(separator: ", ")), ("needs", descriptor.needs.joined(separator: " or ")),
       ("added", registration == nil ? "no" : "yes, client \"\(registration?.clientIdentifier ?? "")\""),
       ("register at", descriptor.client.register ?? ""),
       ("redirect URI", redirect.map { $0 + anyPort } ?? "depends on the variables"),
@@ -101,7 +94,7 @@ extension Command {
     }
     lines.append(("hosts", descriptor.hosts.map(\.text).joined(separator: ", ")))
     for (kind, endpoint) in endpoints { lines.append(("endpoint " + kind.rawValue, endpoint.url.text)) }
-    lines.append(("file", loaded.path))
+    lines += [("file", loaded.path), ("verified", (descriptor.verified ?? .unverified).text)]
     if loaded.unverifiedCount > 0 {
       let settings = loaded.unverifiedCount == 1 ? "one setting is" : "\(loaded.unverifiedCount) settings are"
       lines.append(("unverified", "\(settings) not tried at the provider: \"# unverified\" in the file"))

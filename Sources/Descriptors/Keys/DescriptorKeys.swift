@@ -9,6 +9,12 @@ extension Descriptor {
       "title", at: \.title, as: .shownText, default: "the identifier",
       change: .harmless, means: "the provider's display name", for: "all")
     Key(
+      "verified", at: \.verified, as: .verification, default: "`unverified`", change: .harmless,
+      means: "how and when the facts of the file were last checked: [Verification](#verification)", for: "all")
+    Key(
+      "group", at: \.group, as: .choice(), change: .harmless,
+      means: "what the provider is for, in the list of providers", for: "all")
+    Key(
       checked: "extends", as: .base,
       means: "the descriptor that this one extends: [Extending](#extending)", for: "`github-enterprise`")
     Key(
@@ -18,6 +24,10 @@ extension Descriptor {
     Key(
       "variables", at: \.variables, as: .variables,
       means: "values that users supply, by name: [Variables](#variables)", for: "`github`, `oclc`, `oauth1`")
+    Key(
+      "key", at: \.key, as: TypedKeyRules.keys.notation,
+      means: "the key or access token that users make at the provider: [Keys that users make](#keys-that-users-make)",
+      for: "`openai`, `github`")
     Key(
       "endpoints", at: \.endpoints, as: .endpoints, isRequired: true, isAlwaysWritten: true,
       means: "the exchanges with the provider: [Legs](#legs)", for: "all")
@@ -48,10 +58,6 @@ extension Descriptor {
       "state", at: \.state, as: .choice(), from: "RFC 6749, 10.12",
       change: .compared, means: "whether the answer must contain `state` (RFC 6749, 10.12)", for: "`oclc`: `optional`")
     Key(
-      "pkce", at: \.pkce, as: .choice(), from: "RFC 7636, 4.2",
-      change: .compared, means: "the proof key (RFC 7636, 4.2); `S256-hex` writes the challenge in hexadecimal",
-      for: "`linkedin`: `none`; TikTok: `S256-hex`")
-    Key(
       "issuer", at: \.issuer, as: .template(isShown: true),
       change: .compared, means: "the issuer; an `iss` in the redirect must equal it (RFC 9207)",
       for: "`github`, `google`, `keycloak`, `zoom`")
@@ -60,6 +66,10 @@ extension Descriptor {
       change: .compared, means: "whether the redirect must contain `iss` if `issuer` is known (RFC 9207, 2.4)",
       for: "servers that announce `iss` in their metadata")
     Key(
+      "pkce", at: \.pkce, as: .choice(), from: "RFC 7636, 4.2",
+      change: .compared, means: "the proof key (RFC 7636, 4.2); `S256-hex` writes the challenge in hexadecimal",
+      for: "`linkedin`: `none`; TikTok: `S256-hex`")
+    Key(
       "nonce", at: \.sendsNonce, as: .boolean, from: "OpenID Connect Core 1.0, 3.1.2.1",
       change: .compared,
       means: """
@@ -67,26 +77,22 @@ extension Descriptor {
         (OpenID Connect Core 1.0, 3.1.2.1)
         """, for: "Hubstaff")
     Key(
-      "client", at: \.client, as: ClientRules.keys.notation,
-      means: "the client and its registration: [Client](#client)",
-      for: "`linkedin`")
-    Key(
-      "key", at: \.key, as: TypedKeyRules.keys.notation,
-      means: "the key or access token that users make at the provider: [Keys that users make](#keys-that-users-make)",
-      for: "`openai`, `github`")
-    Key(
-      "assertion", at: \.assertion, as: AssertionRules.keys.notation,
-      means: "the JWT that the client signs (RFC 7523): [Assertion](#assertion)", for: "Apple, Okta")
-    Key(
-      "expiry", at: \.expiry, as: ExpiryRules.keys.notation,
-      change: .harmless, means: "lifetimes missing from answers: [Expiry](#expiry)", for: "Workday")
-    Key(
       "device", at: \.device, as: DeviceRules.keys.notation, change: .compared,
       means: "the device flow (RFC 8628): [Device](#device)",
       for: "`l2p`")
     Key(
       "oauth1", at: \.oauth1, as: OAuth1Rules.keys.notation, means: "OAuth 1.0a (RFC 5849): [OAuth 1.0a](#oauth-10a)",
       for: "`oauth1`")
+    Key(
+      "client", at: \.client, as: ClientRules.keys.notation,
+      means: "the client and its registration: [Client](#client)",
+      for: "`linkedin`")
+    Key(
+      "assertion", at: \.assertion, as: AssertionRules.keys.notation,
+      means: "the JWT that the client signs (RFC 7523): [Assertion](#assertion)", for: "Apple, Okta")
+    Key(
+      "expiry", at: \.expiry, as: ExpiryRules.keys.notation,
+      change: .harmless, means: "lifetimes missing from answers: [Expiry](#expiry)", for: "Workday")
     Key(
       "account", at: \.account, as: .paths, type: "path, or list of paths",
       change: .harmless,

@@ -1,6 +1,8 @@
 package struct Descriptor: Sendable, Equatable {
   package var identifier = ""
   package var title = ""
+  package var verified: Verification?  // `nil` if the file does not say, which counts as unverified.
+  package var group: ProviderGroup?
   package var grants: [Grant] = []  // The preferred one first.
   package var variables: [Variable] = []
   package var endpoints: [EndpointKind: Endpoint] = [:]

@@ -1,0 +1,134 @@
+import CredmgrCredentialManager
+import CredmgrDescriptors
+import CredmgrJSON
+import CredmgrMessages
+import CredmgrPlatform
+import CredmgrText
+
+extension Command {
+  /// Prints the providers whose identifier, title, hosts or group contain the word, or all of them.
+  static func list(matching word: String?, _ context: Context) throws(CommandError) {
+    let added = try manager(Set(context.source.accountsIfAny()?.addedProviders() ?? []))
+    let library = context.home.library
+    var rows: [JSONValue] = []
+    var entries: [ProviderEntry] = []
+    for identifier in context.source.knownProviders() {
+      let loaded = try? library.load(identifier)
+      let entry = ProviderEntry(identifier, loaded, isAdded: added.contains(identifier))
+      guard word.map(entry.contains) ?? true else { continue }
+      entries.append(entry)
+      let descriptor = loaded?.descriptor
+      rows.append([
+        "provider": .string(identifier), "title": .string(entry.title), "added": .boolean(entry.isAdded),
+        "group": .optional(descriptor?.group?.rawValue),
+        "kinds": .array(descriptor?.kinds.map(JSONValue.string) ?? []),
+        "needs": .array(descriptor?.needs.map(JSONValue.string) ?? []),
+        "grants": .array(descriptor?.grants.map { .string($0.rawValue) } ?? []),
+        "file": .optional(library.path(of: identifier)), "verified": .string(entry.verification.text),
+        "unverified": .integer(Int64(entry.unverifiedCount)),
+      ])
+    }
+    let columns = Terminal.outputColumns
+    try context.output(
+      columns.map { ProviderEntry.table(entries, columns: $0, Style(1)) } ?? ProviderEntry.lines(entries),
+      orJSON: .array(rows))
+    if let word, entries.isEmpty { context.tell("no provider matches \(quoted(word))") }
+  }
+}
+
+/// One line of the list of providers.
+private struct ProviderEntry {
+  let identifier: String
+  let title: String
+  let isAdded: Bool
+  let descriptor: Descriptor?
+  let unverifiedCount: Int
+
+  init(_ identifier: String, _ loaded: DescriptorLibrary.Loaded?, isAdded: Bool) {
+    self.identifier = identifier
+    self.isAdded = isAdded
+    descriptor = loaded?.descriptor
+    title = loaded?.descriptor.title ?? "(has errors: run \"credmgr providers \(identifier)\")"
+    unverifiedCount = loaded?.unverifiedCount ?? 0
+  }
+
+  var verification: Verification { descriptor?.verified ?? .unverified }
+
+  func contains(_ word: String) -> Bool {
+    var texts = [identifier, title, descriptor?.group?.rawValue ?? ""]
+    texts += descriptor?.hosts.map(\.text) ?? []
+    texts += descriptor?.endpoints.values.map(\.url.text) ?? []
+    texts += descriptor?.variables.compactMap(\.defaultValue) ?? []
+    let word = word.lowercased()
+    return texts.contains { $0.lowercased().firstPlace(of: word) != nil }
+  }
+
+  private var name: String { Message.visible(title + (isAdded ? " (added)" : "")) }
+  private var kinds: String { descriptor?.kinds.joined(separator: ", ") ?? "" }
+  private var needs: String { descriptor?.needs.joined(separator: " or ") ?? "" }
+  private var group: String { descriptor?.group?.rawValue ?? ProviderGroup.other.rawValue }
+
+  /// The verification in one word, for narrow tables.
+  private var shortVerification: String {
+    if descriptor == nil { return "" }
+    if unverifiedCount > 0 { return "partly" }
+    switch verification {
+    case .documentation(let date), .live(let date): return date
+    case .unverified: return "no"
+    }
+  }
+
+  /// Formats one line per provider for other programs.
+  static func lines(_ entries: [ProviderEntry]) -> String {
+    grid(
+      entries.map { entry in
+        let facts = entry.unverifiedCount
+        let partly = facts == 0 ? "" : ", \(facts) \(facts == 1 ? "fact" : "facts") unverified"
+        let verified = entry.descriptor == nil ? "" : entry.verification.text + partly
+        return [entry.identifier, entry.name, entry.kinds, entry.needs, entry.descriptor == nil ? "" : entry.group]
+          + [verified]
+      }
+    ).map { "  " + $0 + "\n" }.joined()
+  }
+
+  /// Formats a table with a heading for each group, as wide as the terminal.
+  static func table(_ entries: [ProviderEntry], columns: Int, _ style: Style) -> String {
+    guard !entries.isEmpty else { return "" }
+    let order = ProviderGroup.allCases.map(\.rawValue)
+    let sorted = order.flatMap { group in entries.filter { $0.group == group } }
+    let head = ["PROVIDER", "TITLE", "KIND", "TO BEGIN", "VERIFIED"]
+    let rows = [head] + sorted.map { [$0.identifier, $0.name, $0.kinds, $0.needs, $0.shortVerification] }
+    let lines = grid(rows, width: columns - 4)
+    var text = "    " + lines[0] + "\n"
+    var group = ""
+    for (entry, line) in zip(sorted, lines.dropFirst()) {
+      if entry.group != group {
+        group = entry.group
+        text += "  " + style.bold(group) + "\n"
+      }
+      text += "    " + line + "\n"
+    }
+    return text
+  }
+
+  private static let shortestTitle = 8
+
+  /// Aligns the cells of each column. Within a width, it shortens the titles, which are the second column.
+  private static func grid(_ rows: [[String]], width: Int? = nil) -> [String] {
+    guard let count = rows.first?.count else { return [] }
+    var widths = (0..<count).map { column in rows.map { $0[column].count }.max() ?? 0 }
+    let total = widths.reduce(0, +) + 2 * (count - 1)
+    if let width, total > width { widths[1] = max(widths[1] - (total - width), min(widths[1], shortestTitle)) }
+    return rows.map { row in
+      var line = ""
+      var isFirst = true
+      for (cell, width) in zip(row, widths) {
+        let text = cell.count > width ? cell.prefix(width - 1) + "…" : Substring(cell)
+        line += (isFirst ? "" : "  ") + text + String(repeating: " ", count: width - text.count)
+        isFirst = false
+      }
+      while line.hasSuffix(" ") { line.removeLast() }
+      return line
+    }
+  }
+}
