@@ -269,9 +269,9 @@ class Bench:
             if name in slow_times:
                 self.ratio_row(f"`{name}` to `token`", name, "token", slow_times, limit, at_least=True)
         for name in ("token", "git-credential get"):
-            self.ratio_row(f"`{name}` with many accounts and descriptors to few", f"{name}, many", name, times, 1.1)
+            self.ratio_row(f"`{name}`: many accounts and descriptors vs. few", f"{name}, many", name, times, 1.1)
             if kept:
-                self.ratio_row(f"`{name}`, key in the kernel's keyring to key file", f"{name}, kernel keyring", name,
+                self.ratio_row(f"`{name}`: key in the kernel's keyring vs. key file", f"{name}, kernel keyring", name,
                                times, 1.2)
         status = many.command("status")
         count = many.accounts
