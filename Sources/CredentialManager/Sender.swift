@@ -33,7 +33,7 @@ extension CredentialSource {
   /// `body` replaces the request's own, and is sent from its start.
   func stream(
     to permit: Permit, body: (any HTTPBodySource)? = nil, limits: HTTPLimits, bound binding: (any TokenBinding)?,
-    _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest, receive: (HTTPPart) -> Bool
+    _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest, receive: @escaping (HTTPPart) -> Bool
   ) throws(CredentialError) -> HTTPResponse {
     try exchange(with: permit.provider, permit: permit, for: .presentation, bound: binding, making: make) {
       network, request, isRefused throws(HTTPError) in
@@ -48,7 +48,7 @@ extension CredentialSource {
   private func exchange(
     with provider: String, permit: Permit?, for use: Permit.Use = .exchange, bound binding: (any TokenBinding)?,
     making make: (RequestNonce) throws(OAuthError) -> HTTPRequest,
-    transmit: (any HTTPExchange, HTTPRequest, (HTTPResponse) -> Bool) throws(HTTPError) -> HTTPResponse
+    transmit: (any HTTPExchange, HTTPRequest, @escaping (HTTPResponse) -> Bool) throws(HTTPError) -> HTTPResponse
   ) throws(CredentialError) -> HTTPResponse {
     let network = try network()
     var nonce = nonce

@@ -100,7 +100,8 @@ struct TransportExchange: HTTPExchange {
   }
 
   func stream(
-    _ request: HTTPRequest, body source: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
+    _ request: HTTPRequest, body source: (any HTTPBodySource)?, limits: HTTPLimits,
+    receive: @escaping (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
     var request = request
     if let source { request.body = try source.readAll() }

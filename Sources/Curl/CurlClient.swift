@@ -43,7 +43,7 @@ package final class CurlClient: HTTPExchange {
   }
 
   package func stream(
-    _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
+    _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: @escaping (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
     try traced(request) { () throws(HTTPError) -> HTTPResponse in
       try perform(request, body: body, limits: limits, receive: receive)
@@ -61,21 +61,15 @@ package final class CurlClient: HTTPExchange {
   }
 
   private func perform(
-    _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
+    _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: @escaping (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
     if isCancelled() { throw .interrupted }
     guard ["http", "https"].contains(request.uri.scheme) else { throw .unsupported(scheme: request.uri.scheme) }
     let lines = try CurlFields.lines(of: request)
     if session == nil { session = try CurlSession(userAgent: userAgent, trust: trust) }
-    var outcome: Result<HTTPResponse, HTTPError> = .failure(.interrupted)
-    withoutActuallyEscaping(receive) { receive in
-      let transfer = CurlTransfer(limit: limits.bodyBytes, body: body, isCancelled: isCancelled, receive: receive)
-      outcome = Result { () throws(HTTPError) -> HTTPResponse in
-        guard let session else { throw .interrupted }
-        return try session.perform(request, lines: lines, limits: limits, transfer: transfer)
-      }
-    }
-    return try outcome.get()
+    guard let session else { throw .interrupted }
+    let transfer = CurlTransfer(limit: limits.bodyBytes, body: body, isCancelled: isCancelled, receive: receive)
+    return try session.perform(request, lines: lines, limits: limits, transfer: transfer)
   }
 }
 

@@ -46,6 +46,6 @@ package protocol HTTPExchange {
   /// Passes the response to `receive` piece by piece and returns its head, even if `receive` ends the exchange by
   /// returning `false`. `body` replaces the request's body, and is sent from its current position.
   func stream(
-    _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
+    _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: @escaping (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse
 }

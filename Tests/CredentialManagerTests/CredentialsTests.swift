@@ -103,7 +103,7 @@ struct CredentialsTests {
     }
 
     func stream(
-      _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
+      _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: @escaping (HTTPPart) -> Bool
     ) throws(HTTPError) -> HTTPResponse { try send(request, limits: limits) }
   }
 

@@ -46,7 +46,8 @@ final class KnownRandom: RandomSource {
 extension HTTPExchange {
   /// Reads the complete body and returns the complete answer.
   func stream(
-    _ request: HTTPRequest, body source: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
+    _ request: HTTPRequest, body source: (any HTTPBodySource)?, limits: HTTPLimits,
+    receive: @escaping (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
     var request = request
     if let source { request.body = try source.readAll() }

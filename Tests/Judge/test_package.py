@@ -6,7 +6,9 @@ skipped. The bare system needs root, debootstrap and a Debian mirror, and takes 
 """
 
 import glob
+import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -38,6 +40,22 @@ def bare_tree(folder):
     run("tar", "--extract", "--numeric-owner", "--preserve-permissions", "--file", BARE, "--directory", folder)
     # Temporary directories are accessible only to their owner.
     os.chmod(folder, 0o755)
+
+
+def contents(package):
+    """Returns the digest of the package and of each file in it."""
+    with tempfile.TemporaryDirectory(prefix="credmgr-contents-") as folder:
+        if package.endswith(".deb"):
+            run("dpkg-deb", "--raw-extract", package, folder)
+        else:
+            run("tar", "--extract", "--file", package, "--directory", folder)
+        paths = [path for path in glob.glob(folder + "/**", recursive=True) if os.path.isfile(path)]
+        return {os.path.relpath(path, folder): digest(path) for path in paths} | {"the package itself": digest(package)}
+
+
+def digest(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @unittest.skipUnless(PACKAGES, "only script/package --test and script/siege test the packages")
@@ -84,10 +102,25 @@ class Files(unittest.TestCase):
         # This path is longer than the original one.
         sources = os.path.join(self.folder, "the-same-sources-in-another-directory")
         run("git", "clone", "--quiet", ROOT, sources)
-        run(os.path.join(sources, "script/package"), "--output", os.path.join(self.folder, "packages"))
+        others = os.path.join(self.folder, "packages")
+        temporary = os.path.join(self.folder, "temporary-files-of-the-second-build")
+        os.mkdir(temporary)
+        run(os.path.join(sources, "script/package"), "--output", others, env={**os.environ, "TMPDIR": temporary})
         for name in sorted(os.listdir(PACKAGES)):
-            with open(os.path.join(PACKAGES, name), "rb") as one, open(os.path.join(self.folder, "packages", name), "rb") as other:
-                self.assertTrue(one.read() == other.read(), name)
+            one, other = contents(os.path.join(PACKAGES, name)), contents(os.path.join(others, name))
+            # Names the differing files inside the package.
+            self.assertEqual([path for path in one.keys() | other.keys() if one.get(path) != other.get(path)], [], name)
+
+
+class Sources(unittest.TestCase):
+    """Checks without a build."""
+
+    def test_no_path_of_the_sources_is_part_of_a_program(self):
+        sources = glob.glob(os.path.join(ROOT, "Sources/**/*.swift"), recursive=True)
+        self.assertTrue(sources)
+        # For `withoutActuallyEscaping` an optimized program has the length of the file's path.
+        paths = re.compile(r"#file\b|#filePath\b|\bwithoutActuallyEscaping\b")
+        self.assertEqual([path for path in sources if paths.search(text_of(path))], [])
 
 
 @unittest.skipUnless(PACKAGES, "only script/package --test tests the packages")

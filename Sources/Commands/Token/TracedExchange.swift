@@ -34,7 +34,7 @@ final class TracedExchange: HTTPExchange {
   }
 
   func stream(
-    _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
+    _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: @escaping (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
     show(request)
     if let body { show("> (\(body.length) bytes)") }

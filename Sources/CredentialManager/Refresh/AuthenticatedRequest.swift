@@ -22,7 +22,7 @@ extension CredentialSource {
   /// its start each time, and into memory only for a signature.
   package func send(
     _ request: HTTPRequest, body: (any HTTPBodySource)? = nil, account name: String?, of provider: String,
-    by route: Route = .request, limits: HTTPLimits, receive: (HTTPPart) -> Bool
+    by route: Route = .request, limits: HTTPLimits, receive: @escaping (HTTPPart) -> Bool
   ) throws(CredentialError) -> HTTPResponse {
     _ = try network()
     var account = try freshAccount(name, of: provider)
