@@ -27,6 +27,15 @@ enum SecretOption {
       || parts.contains { joined.firstPlace(of: $0) != nil }
   }
 
+  /// Returns the option's name without what may be a secret typed directly after it: `--tokenVALUE` becomes `--token…`.
+  static func shown(_ option: String) -> String {
+    let name = option.lowercased()
+    guard let part = parts.first(where: { name.hasPrefix("--" + $0) && name.count > $0.count + 4 }),
+      !option.dropFirst(2 + part.count).hasPrefix("-")
+    else { return option }
+    return "--\(part)…"
+  }
+
   /// Whether an argument clearly contains a secret: a password or a secret parameter in a URL.
   static func isIn(_ argument: String) -> Bool {
     if withoutPasswords(argument) != argument { return true }
@@ -60,6 +69,6 @@ extension CommandError {
       } else {
         ""
       }
-    return .usage("unknown option \"\(option)\": credmgr takes no secrets from the command line", hint: again + end)
+    return .usage("unknown option \"\(SecretOption.shown(option))\": credmgr takes no secrets from the command line", hint: again + end)
   }
 }

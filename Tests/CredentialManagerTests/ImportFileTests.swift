@@ -79,6 +79,15 @@ import Testing
     #expect(throws: ImportFault.changed(path: path)) { try entries[1].remove(places) { true } }
   }
 
+  @Test func anotherFileWithTheNameOfTheCopyStays() throws {
+    let path = try write(".netrc", Array("machine a.example login x password y\n".utf8))
+    let other = try write(".netrc.credmgr-copy", Array("mine\n".utf8))
+    let entry = try #require(try ImportSource.netrc.entries(path).first)
+    try entry.remove(places) { File.exists(other + ".2") }
+    #expect(String(decoding: try File.read(other, limit: 1000), as: UTF8.self) == "mine\n")
+    #expect(!File.exists(other + ".2"))
+  }
+
   @Test func aFileIsRestoredIfTheVaultDoesNotWork() throws {
     let path = try write(".netrc", Array("machine a.example login x password y\n".utf8))
     let entry = try #require(try ImportSource.netrc.entries(path).first)

@@ -440,6 +440,10 @@ def borrows_from_another():
     google = google.replace("http://storage", "https://storage")
     yield Attack("descriptor", "a bucket at the hosts of a shipped provider", Scene(code(), edit=code()), {
         "descriptor": google}, hides=(*SECRETS, "accounts.google.com/o"), says="requires your consent")
+    keys = """provider: notes\ngrant: api_key\nkey: { page: "%s" }\nendpoints: { identity: "http://$H/me" }\naccount: name\n"""
+    ask = Scene(keys % "http://$H/keys", options=(), login=("providers", "notes"))
+    yield Attack("descriptor", "the page of a shipped provider's keys", ask, {
+        "descriptor": keys % "https://platform.openai.com/api-keys"}, says='requires your consent: .*belongs to "openai"')
     yield Attack("descriptor", "the page of another provider that was added", beside, {
         "after": other("$E"), "commands": ((*add, "--yes"), login)}, says="its codes would go to")
     own = replace(beside, after=other(more="redirect: http://127.0.0.1/callback/other\n", page="http://$E/authorize", token="$E"),

@@ -10,7 +10,7 @@ import oauth2_server
 from git_server import GitServer
 from oauth2_server import OAuth2Server
 from oauth2_store import USER
-from program import ADA, BINARY, DONE, REFUSED, USAGE, ProgramTest, text_of
+from program import ADA, BINARY, DESCRIPTORS, DONE, REFUSED, USAGE, ProgramTest, text_of
 from registry_server import RegistryServer
 from service import Refusal, json_response
 from session_keyring import SessionKeyring
@@ -58,8 +58,9 @@ class Import(ProgramTest):
         return [entry for entry in entries if entry["tool"] == tool]
 
     def move(self, label, *more, removed=True):
-        """Moves an entry and cleans its old place; returns its line of JSON."""
-        rows = json.loads(self.credmgr("import", label, "--remove", "--json", *more).out)
+        """Moves an entry and cleans its old place; returns its line of JSON. The descriptor's servers have other ports than
+        the git host, so only the user knows that they belong together."""
+        rows = json.loads(self.credmgr("import", label, "--remove", "--json", "--yes", *more).out)
         self.assertEqual([(row["state"], row["removed"]) for row in rows], [("moved", removed)], rows)
         self.assertEqual(rows[0]["account"], USER)
         self.assertEqual(self.credmgr("token", "import-host", "--account", USER).line, self.token)
@@ -109,7 +110,7 @@ class Git(Import):
         self.approve("store")
         self.service.tokens[-1].revoked = True
         before = text_of(os.path.join(self.folder, ".git-credentials"))
-        outcome = self.run_program("import", "git-store", "--remove")
+        outcome = self.run_program("import", "git-store", "--remove", "--yes")
         self.assertEqual(outcome.status, REFUSED, outcome.err)
         self.assertIn("rejected the token", outcome.err)
         self.assertEqual(text_of(os.path.join(self.folder, ".git-credentials")), before)
@@ -140,17 +141,67 @@ class Git(Import):
         self.clone_with_credmgr()
 
 
+class Owners(Import):
+    """A credential goes to a provider's servers only if it belongs to them."""
+
+    def test_servers_that_only_the_users_own_descriptor_names(self):
+        self.approve("store")
+        before = len(self.service.exchanges)
+        outcome = self.run_program("import", "git-store")
+        self.assertEqual(outcome.status, USAGE, outcome.err)
+        self.assertIn(f"at 127.0.0.1:{self.service.port}", outcome.err)
+        self.assertIn("--yes", outcome.err)
+        for answer, status in (("n", USAGE), ("y", DONE)):
+            self.assertEqual(len(self.service.exchanges), before)
+            person = self.terminal("import", "git-store", columns=200)
+            person.wait_for(r"Does it belong there\? \[y/N\]")
+            person.type(answer + "\n")
+            self.assertEqual(person.end(), status, person.seen)
+        self.assertGreater(len(self.service.exchanges), before)
+
+    def test_two_providers_for_a_host(self):
+        self.approve("store")
+        descriptor = text_of(os.path.join(DESCRIPTORS, "import-host.yaml")).replace("import-host", "another")
+        self.credmgr("add-provider", self.file("another.yaml", descriptor), "--client-id", "x",
+                     "--set", f"port={self.service.port}", "--set", f"git_port={self.git_server.port}")
+        entry, = self.listed("git-store")
+        self.assertEqual((entry["provider"], entry["login"], entry["movable"]), (None, None, False))
+        self.assertIn("for one of another, import-host", self.credmgr("import", "--list").out)
+
+    def test_a_host_that_the_added_provider_does_not_have(self):
+        self.credmgr("add-provider", "github", "--client-id", "Iv1.0123456789abcdef", "--set", "host=acme.ghe.com",
+                     "--client-secret-file", self.file("secret", "a-client-secret\n"))
+        self.file(".netrc", "machine github.com login ada password one\nmachine acme.ghe.com login ada password two\n")
+        self.assertEqual([(entry["host"], entry["provider"]) for entry in self.listed("netrc")],
+                         [("github.com", None), ("acme.ghe.com", "github")])
+
+    def test_the_name_of_a_variable(self):
+        self.file(".env", f"IMPORT_HOST_TOKEN={self.token}\nIMPORT_HOST_ENTERPRISE_TOKEN=x\nAWS_SECRET_ACCESS_KEY=x\n")
+        self.assertEqual([entry["provider"] for entry in self.listed("env")], ["import-host", None, None])
+        before = len(self.service.exchanges)
+        outcome = self.run_program("import", "env:IMPORT_HOST_TOKEN")
+        self.assertEqual((outcome.status, len(self.service.exchanges)), (USAGE, before), outcome.err)
+        self.move("env:IMPORT_HOST_TOKEN")
+
+    def test_a_token_as_the_user_name(self):
+        self.file(".git-credentials", f"http://{self.token}:x-oauth-basic@127.0.0.1:{self.git_server.port}\n")
+        entry, = self.listed("git-store")
+        self.assertEqual((entry["kind"], entry["user"]), ("token", None))
+        self.assertNotIn(self.token, self.run_program("import", "git-store").err)
+        self.move("git-store")
+
+
 @with_tool("gh")
 class GitHubCLI(Import):
     def test_hosts_file(self):
-        # The real gh writes the file; a login needs github.com itself.
+        # The real gh writes the file; a login needs the host itself.
         for key, value in (("user", "ada"), ("oauth_token", self.token), ("git_protocol", "https")):
-            self.tool("gh", "config", "set", "--host", "github.com", key, value)
-        self.assertEqual(self.tool("gh", "auth", "token").line, self.token)
-        self.assertEqual([entry["name"] for entry in self.listed("gh")], ["ada@github.com"])
-        self.move("gh:github.com")
-        self.tool("gh", "auth", "token", status=1)
-        self.assertEqual(self.tool("gh", "config", "get", "--host", "github.com", "git_protocol").line, "https")
+            self.tool("gh", "config", "set", "--host", "forge.example", key, value)
+        self.assertEqual(self.tool("gh", "auth", "token", "--hostname", "forge.example").line, self.token)
+        self.assertEqual([entry["name"] for entry in self.listed("gh")], ["ada@forge.example"])
+        self.move("gh:forge.example")
+        self.tool("gh", "auth", "token", "--hostname", "forge.example", status=1)
+        self.assertEqual(self.tool("gh", "config", "get", "--host", "forge.example", "git_protocol").line, "https")
         self.assertEqual(self.credmgr("exec", "import-host=GH_TOKEN", "--", "gh", "auth", "token").line, self.token)
 
 
@@ -171,16 +222,16 @@ class Keyring(SessionKeyring, Import):
         self.clone_with_credmgr()
 
     def test_git_credential_manager(self):
-        self.keep("xdg:schema", "com.microsoft.GitCredentialManager", "service", "git:https://github.com", "account", "ada")
-        self.move("secret-service:ada@github.com")
+        self.keep("xdg:schema", "com.microsoft.GitCredentialManager", "service", "git:https://forge.example", "account", "ada")
+        self.move("secret-service:ada@forge.example")
 
     def test_github_cli(self):
         path = os.path.join(self.folder, ".config/gh")
         os.makedirs(path)
-        self.file(".config/gh/hosts.yml", "github.com:\n    users:\n        ada:\n    git_protocol: https\n    user: ada\n")
-        self.keep("service", "gh:github.com", "username", "ada")
+        self.file(".config/gh/hosts.yml", "forge.example:\n    users:\n        ada:\n    git_protocol: https\n    user: ada\n")
+        self.keep("service", "gh:forge.example", "username", "ada")
         self.move("gh")
-        self.tool("secret-tool", "lookup", "service", "gh:github.com", "username", "ada", status=1)
+        self.tool("secret-tool", "lookup", "service", "gh:forge.example", "username", "ada", status=1)
 
 
 @with_tool("docker")
@@ -262,11 +313,11 @@ class Pass(Import):
         self.tool("gpg", "--batch", "--quiet", "--passphrase", "", "--quick-generate-key", "ada@example.org", "default",
                   "default", "never")
         self.tool("pass", "init", "ada@example.org")
-        self.tool("pass", "insert", "--multiline", "git/github.com/ada", stdin=f"{self.token}\nlogin: ada\n")
+        self.tool("pass", "insert", "--multiline", "git/forge.example/ada", stdin=f"{self.token}\nlogin: ada\n")
         self.tool("pass", "insert", "--multiline", "bank.example/ada", stdin="private\n")
-        self.assertEqual([entry["name"] for entry in self.listed("pass")], ["git/github.com/ada"])
+        self.assertEqual([entry["name"] for entry in self.listed("pass")], ["git/forge.example/ada"])
         self.move("pass")
-        self.tool("pass", "show", "git/github.com/ada", status=1)
+        self.tool("pass", "show", "git/forge.example/ada", status=1)
         self.assertEqual(self.tool("pass", "show", "bank.example/ada").line, "private")
 
 

@@ -80,6 +80,9 @@ class Documents(ProgramTest):
             if line.startswith(f"credmgr login {name}"):
                 # Without a terminal, the key comes from standard input.
                 return f"{line.partition(' --with-token')[0]} --with-token <{key}"
+        if line.startswith("credmgr import gh"):
+            # The simulated provider is not GitHub.
+            return line + " --yes"
         if "--with-token" in line:
             return line.replace("FILE", self.token)
         if line.startswith("credmgr add-provider "):

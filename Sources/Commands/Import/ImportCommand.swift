@@ -13,6 +13,7 @@ extension Command {
       Option("--all", "move all entries that credmgr can store"),
       Option("--remove", "remove moved entries from their old place"),
       Option("--replace", "replace other credentials of the same account or login"),
+      Option("--yes", "send a credential to a provider's servers even if only its name says whose it is"),
       Option("--dry-run", "show what would be moved and change nothing"),
       json,
     ],
@@ -35,7 +36,7 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     let choosing = ["--list", "--all"].filter(invocation.has) + (invocation.operands.isEmpty ? [] : ["TOOL"])
     if choosing.count > 1 { throw .exclusive(choosing) }
-    for option in ["--remove", "--replace", "--dry-run"] where invocation.has("--list") && invocation.has(option) {
+    for option in ["--remove", "--replace", "--yes", "--dry-run"] where invocation.has("--list") && invocation.has(option) {
       throw .exclusive(["--list", option])
     }
     var plan = try ImportPlan(invocation.operands, context)
@@ -66,6 +67,8 @@ struct ImportPlan {
   struct Item {
     let entry: ImportEntry
     let target: Target
+    var servers: [String] = []  // Those that get the credential only if the user agrees.
+    var rivals: [String] = []  // The providers that all name the entry's host.
 
     var label: String { entry.source + ":" + entry.name }
     var isMovable: Bool { target != .nothing }
@@ -103,7 +106,10 @@ struct ImportPlan {
     items = found.entries.compactMap { entry in
       let match = providers.provider(of: entry)
       if match == nil, ImportSource.all.first(where: { $0.name == entry.source })?.needsProvider == true { return nil }
-      return Item(entry: entry, target: Self.target(of: entry, match))
+      var item = Item(entry: entry, target: Self.target(of: entry, match))
+      if case .one(_, _, let servers)? = match { item.servers = servers }
+      if case .several(let rivals)? = match { item.rivals = rivals }
+      return item
     }
     guard !wanted.isEmpty else { return }
     for (source, name) in wanted {
@@ -123,11 +129,12 @@ struct ImportPlan {
 
   private static func target(of entry: ImportEntry, _ match: ProvidersOfHosts.Match?) -> Target {
     if entry.kind == .unsupported { return .nothing }
-    if let match { return .account(provider: match.provider, isAdded: match.isAdded) }
-    return switch entry.use {
-    case .git: .gitLogin
-    case .docker: .dockerLogin
-    case .api: .nothing
+    return switch (match, entry.use) {
+    case (.one(let provider, let isAdded, _)?, _): .account(provider: provider, isAdded: isAdded)
+    case (.several?, _): .nothing
+    case (nil, .git): .gitLogin
+    case (nil, .docker): .dockerLogin
+    case (nil, .api): .nothing
     }
   }
 
@@ -161,6 +168,9 @@ struct ImportPlan {
 
   private func tellHint(_ item: Item, _ context: Context) {
     guard item.target == .nothing, item.entry.kind != .unsupported else { return }
+    if let rival = item.rivals.first {
+      return context.tell(hint: "\(credmgr: "login", rival, "--with-token") to store it for \(context.titled(rival))")
+    }
     let what = item.entry.host.isEmpty ? "this provider" : item.entry.host
     context.tell(
       hint: "write a descriptor for \(what) and \(credmgr: "add-provider", "FILE") to move \(argument(item.label))")
@@ -178,9 +188,11 @@ struct ImportPlan {
     let target: String
     switch item.target {
     case .account(let provider, let isAdded):
-      target = "for " + context.titled(provider) + (isAdded ? "" : ", which is not added yet")
+      let servers = item.servers.isEmpty ? "" : " at " + item.servers.joined(separator: ", ")
+      target = "for " + context.titled(provider) + servers + (isAdded ? "" : ", which is not added yet")
     case .gitLogin: target = "for git at \(entry.host), without a provider"
     case .dockerLogin: target = "for docker at \(entry.host), without a provider"
+    case .nothing where !item.rivals.isEmpty: target = "for one of \(item.rivals.joined(separator: ", "))"
     case .nothing: target = entry.host.isEmpty ? "without a provider" : "for \(entry.host), without a provider"
     }
     return Message.visible("\(entry.kind.rawValue) ******** \(target); in \(entry.place)")
@@ -197,7 +209,7 @@ struct ImportPlan {
     }
     return [
       "tool": .string(entry.source), "name": .string(entry.name), "kind": .string(entry.kind.rawValue),
-      "host": .optional(entry.host.isEmpty ? nil : entry.host), "user": .optional(entry.user),
+      "host": .optional(entry.host.isEmpty ? nil : entry.host), "user": .optional(entry.shownUser),
       "place": .string(entry.place), "provider": .optional(provider), "added": .boolean(added),
       "login": .optional(login), "movable": .boolean(item.isMovable), "removable": .boolean(entry.isRemovable),
       "advice": .optional(entry.advice?.word),
@@ -224,7 +236,8 @@ struct ImportPlan {
         throw CommandError(CredentialError.interrupted)
       }
       if let numbers = Self.numbers(in: line ?? "", upTo: movable.count) {
-        items = numbers.map { movable[$0 - 1] }
+        // The list named the servers.
+        items = numbers.map { Item(entry: movable[$0 - 1].entry, target: movable[$0 - 1].target) }
         return
       }
       context.tell("enter numbers from 1 to \(movable.count), such as \"1 3-4\"")

@@ -17,12 +17,14 @@ struct ImportMove {
   private let removes: Bool
   private let replaces: Bool
   private let isDryRun: Bool
+  private let agrees: Bool
 
   init(_ plan: ImportPlan, _ invocation: Invocation, _ context: Context) {
     (self.plan, self.context) = (plan, context)
     removes = invocation.has("--remove")
     replaces = invocation.has("--replace")
     isDryRun = invocation.has("--dry-run")
+    agrees = invocation.has("--yes")
   }
 
   func run() throws(CommandError) {
@@ -71,7 +73,7 @@ struct ImportMove {
   private func move(_ item: ImportPlan.Item) throws(CommandError) -> (Result, Secret) {
     let secret = try imported { () throws(ImportFault) in try item.entry.secret(plan.places) }
     switch item.target {
-    case .account(let provider, _): return (try account(item.entry, provider, secret), secret)
+    case .account(let provider, _): return (try account(item, provider, secret), secret)
     case .gitLogin:
       let entry = item.entry
       let parts = (entry.address ?? "https://" + entry.host).pieces(separatedBy: "://")
@@ -89,17 +91,29 @@ struct ImportMove {
     }
   }
 
-  private func account(_ entry: ImportEntry, _ provider: String, _ secret: Secret) throws(CommandError) -> Result {
+  private func askWhether(_ item: ImportPlan.Item, belongsTo provider: String) throws(CommandError) {
+    let title = context.titled(provider)
+    context.tell("\(item.label) would go to \(title) at \(item.servers.joined(separator: ", "))")
+    guard Terminal.isTerminal(0), Terminal.isTerminal(2), !context.isJSON else {
+      throw .usage("credmgr cannot know that it belongs to \(title)", hint: "\(add: "--yes") to send it there")
+    }
+    guard try Command.agrees("Does it belong there?") else { throw .usage("nothing was sent") }
+  }
+
+  private func account(
+    _ item: ImportPlan.Item, _ provider: String, _ secret: Secret
+  ) throws(CommandError) -> Result {
     if let account = try manager(context.source.account(having: secret, of: provider)) {
       return .account(account, isVerified: account.credential.identity != nil, wasThere: true)
     }
+    if !item.servers.isEmpty, !agrees { try askWhether(item, belongsTo: provider) }
     var wish = LoginOptions()
     wish.verifies = true
     wish.replaces = replaces
     let account: Account
     do throws(CredentialError) { account = try context.source.login(provider, wish, token: secret) } catch {
       // A provider that does not name its users keeps the name from the tool.
-      guard case .nameNeeded = error, let user = entry.user, Accounts.isName(user) else { throw CommandError(error) }
+      guard case .nameNeeded = error, let user = item.entry.user, Accounts.isName(user) else { throw CommandError(error) }
       wish.account = user
       account = try manager(context.source.login(provider, wish, token: secret))
     }

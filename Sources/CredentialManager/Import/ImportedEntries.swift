@@ -51,6 +51,14 @@ extension ImportSource {
   fileprivate func labelled(_ entry: ImportEntry, _ place: String) -> ImportEntry {
     var entry = entry
     (entry.source, entry.place) = (name, place)
+    guard let user = entry.user else { return entry }
+    // GitHub and others take a token as the user name, with one of these passwords.
+    if entry.kind != .unsupported, case .value(let secret) = entry.held,
+      ["x-oauth-basic", ""].contains(where: { Secret($0) == secret })
+    {
+      (entry.held, entry.user, entry.kind) = (.value(Secret(user)), nil, .token)
+    }
+    if entry.shownUser != user { entry.name = entry.host }
     return entry
   }
 }
@@ -79,6 +87,9 @@ extension ImportEntry {
 
   package var isRemovable: Bool { removal != .none }
 
+  /// The user name, unless it may be a token.
+  package var shownUser: String? { user.map { $0.contains("@") ? $0 : CredentialSource.logged($0) } }
+
   /// Removes the entry from its old place. A copy of the file is next to it until `isWorking` confirms that the vault
   /// has the credential; without that, the file is restored.
   package func remove(_ places: ImportPlaces, isWorking: () -> Bool) throws(ImportFault) {
@@ -99,7 +110,9 @@ extension ImportEntry {
       guard let after = try? source.entries(rest), after.count == expected.count,
         zip(after, expected).allSatisfy({ $0.isSame(as: $1) })
       else { throw .notRemovable(place: place) }
-      let copy = path + ".credmgr-copy"
+      // A file of this name may be the user's, or the copy of an interrupted move.
+      let names = (1...100).map { path + ".credmgr-copy" + ($0 == 1 ? "" : ".\($0)") }
+      guard let copy = names.first(where: { !File.exists($0) }) else { throw .notRemovable(place: place) }
       do throws(POSIXError) {
         try PrivateFile.replace(copy, text.bytes)
         try PrivateFile.replace(path, rest.bytes)

@@ -4,74 +4,94 @@ import CredmgrOAuth
 import CredmgrPlatform
 import CredmgrText
 
-/// Finds the provider of a host that another tool names: an added one, or else a descriptor whose defaults name it.
+/// Finds the provider of a credential that another tool stores: an added one, or else one whose descriptor's defaults
+/// name the host.
 package final class ProvidersOfHosts {
-  package struct Match: Sendable, Equatable {
-    package let provider: String
-    package let isAdded: Bool
+  package enum Match: Sendable, Equatable {
+    /// `servers` lists who else would get the credential, if nothing but the user's own descriptor, or the name of a
+    /// variable, says that it belongs to this provider.
+    case one(String, isAdded: Bool, servers: [String])
+    case several([String])  // The credential belongs to one of them, and its tool does not say to which.
+  }
+
+  private struct Candidate {
+    let provider: String
+    let isAdded: Bool
+    let isShipped: Bool  // Whether no file of the user or the administrator is part of the descriptor.
+    let agreement: Agreement
   }
 
   private let source: CredentialSource
-  private let added: [(provider: String, agreement: Agreement)]
+  private let added: [Candidate]
   private lazy var files = readFiles()
   private var found: [String: Match?] = [:]
 
   package init(_ source: CredentialSource) throws(CredentialError) {
     self.source = source
-    var added: [(provider: String, agreement: Agreement)] = []
+    var added: [Candidate] = []
     let accounts = try source.accountsIfAny()
     for provider in try accounts?.addedProviders() ?? [] {
       // A damaged registration must not hide the others.
       guard let agreement = (try? accounts?.registration(of: provider))?.agreement else { continue }
-      added.append((provider, agreement))
+      added.append(
+        Candidate(provider: provider, isAdded: true, isShipped: agreement.ownFiles == "", agreement: agreement))
     }
     self.added = added.sorted { $0.provider < $1.provider }
   }
 
   package func provider(of entry: ImportEntry) -> Match? {
-    if !entry.host.isEmpty { return provider(ofHost: entry.host) }
-    guard let variable = entry.variable else { return nil }
-    // `HUGGING_FACE_TOKEN` belongs to `hugging-face`.
-    let names = Set(added.map(\.provider)).union(source.knownProviders()).filter { provider in
-      let start = String(provider.map { $0.isLetter || $0.isNumber ? $0 : "_" }).uppercased() + "_"
-      return variable.hasPrefix(start)
-    }
-    return names.max { $0.count < $1.count }.map(match)
+    if entry.host.isEmpty { return entry.variable.flatMap(provider(ofVariable:)) }
+    if let known = found[entry.host] { return known }
+    let result = provider(ofHost: entry.host)
+    found[entry.host] = .some(result)
+    return result
   }
 
   /// The hosts for which git gets the tokens of an added or a shipped provider.
   package var gitHosts: [String] {
     let own = added.flatMap { $0.agreement.claims ?? [] }
-    let shipped = files.filter { $0.text.mentions("git:") }.compactMap { client($0.identifier) }
-    return Set((own + shipped.flatMap { Agreement($0).claims ?? [] }).filter { $0.helper == .git }.map(\.host)).sorted()
+    let shipped = files.filter { $0.text.mentions("git:") }.compactMap { candidate($0.identifier) }
+    return Set((own + shipped.flatMap { $0.agreement.claims ?? [] }).filter { $0.helper == .git }.map(\.host)).sorted()
   }
 
-  private func match(_ provider: String) -> Match {
-    Match(provider: provider, isAdded: added.contains { $0.provider == provider })
+  /// `HUGGING_FACE_TOKEN` belongs to `hugging-face`. The name of a variable does not say for which server it is.
+  private func provider(ofVariable variable: String) -> Match? {
+    let names = Set(added.map(\.provider)).union(source.knownProviders()).filter { provider in
+      let start = String(provider.map { $0.isLetter || $0.isNumber ? $0 : "_" }).uppercased() + "_"
+      return variable.hasPrefix(start) && Self.endings.contains(String(variable.dropFirst(start.count)))
+    }
+    guard let name = names.first, names.count == 1 else { return names.isEmpty ? nil : .several(names.sorted()) }
+    guard let candidate = added.first(where: { $0.provider == name }) ?? candidate(name) else { return nil }
+    return .one(name, isAdded: candidate.isAdded, servers: candidate.agreement.servers(otherThan: nil))
   }
+
+  private static let endings: Set = [
+    "TOKEN", "KEY", "PAT", "PASSWORD", "SECRET", "API_KEY", "API_TOKEN", "ACCESS_TOKEN", "SECRET_KEY",
+  ]
 
   private func provider(ofHost host: String) -> Match? {
-    if let known = found[host] { return known }
-    let result = search(host)
-    found[host] = .some(result)
-    return result
-  }
-
-  private func search(_ host: String) -> Match? {
-    let isNamed = { (agreement: Agreement) in
-      agreement.claims?.contains { $0.host == host } == true
-        || [.presented, .endpoints].contains { agreement.texts($0).contains("https://" + host) }
-        || host.hasPrefix("127.0.0.1:") && agreement.texts(.presented).contains("http://" + host)
-    }
-    if let own = added.first(where: { isNamed($0.agreement) }) { return match(own.provider) }
     let domain = host.split(separator: ".").suffix(2).joined(separator: ".")
-    return files.first { identifier, text in
-      text.mentions(domain) && client(identifier).map { isNamed(Agreement($0)) } == true
-    }.map { match($0.identifier) }
+    // An added provider has the variables that the user gave, so its defaults say nothing.
+    let others = files.filter { file in !added.contains { $0.provider == file.identifier } }
+    let candidates =
+      added.filter { $0.agreement.names(host) }
+      + others.filter { $0.text.mentions(domain) }.compactMap { candidate($0.identifier) }
+      .filter { $0.agreement.names(host) }
+    let shipped = candidates.filter(\.isShipped).flatMap { $0.agreement.servers(otherThan: host) }
+    // A token of the host reaches these servers: its own, and those that a shipped descriptor names beside it.
+    let certain = candidates.first { $0.isShipped || $0.agreement.servers(otherThan: host).allSatisfy(shipped.contains) }
+    if let certain { return .one(certain.provider, isAdded: certain.isAdded, servers: []) }
+    guard let only = candidates.first, candidates.count == 1 else {
+      return candidates.isEmpty ? nil : .several(candidates.map(\.provider))
+    }
+    return .one(only.provider, isAdded: only.isAdded, servers: only.agreement.servers(otherThan: host))
   }
 
-  private func client(_ provider: String) -> Client? {
-    (try? source.home.library.load(provider)).map { Client(unregistered: $0.descriptor) }
+  private func candidate(_ provider: String) -> Candidate? {
+    guard let loaded = try? source.home.library.load(provider) else { return nil }
+    return Candidate(
+      provider: provider, isAdded: false, isShipped: source.ownFiles(of: loaded).isEmpty,
+      agreement: Agreement(Client(unregistered: loaded.descriptor)))
   }
 
   private func readFiles() -> [(identifier: String, text: FileText)] {
@@ -81,5 +101,21 @@ package final class ProvidersOfHosts {
       }
       return (identifier, FileText(bytes))
     }
+  }
+}
+
+extension Agreement {
+  /// Whether helpers return tokens for the host, or tokens may be sent to it.
+  fileprivate func names(_ host: String) -> Bool {
+    claims?.contains { $0.host == host } == true
+      || [.presented, .endpoints].contains { texts($0).contains("https://" + host) }
+      || host.hasPrefix("127.0.0.1:") && texts(.presented).contains("http://" + host)
+  }
+
+  /// The servers that may get a token, without the host and its subdomains.
+  fileprivate func servers(otherThan host: String?) -> [String] {
+    let own = host.flatMap { try? URI(parsing: "https://" + $0) }
+    let origins = Set(texts(.endpoints) + texts(.presented)).filter { own?.isRelated(toPattern: $0) != true }
+    return Set(origins.map(Self.withoutScheme)).subtracting([host ?? ""]).sorted()
   }
 }

@@ -47,7 +47,7 @@ struct OtherProviders {
 
     /// Whether a page belongs to this provider, including parent domains and subdomains.
     func owns(_ page: URI) -> Bool {
-      servers.contains(where: page.isRelated) || tenants.contains { $0.matches(page, names) }
+      (servers + [client?.keyPage].compactMap(\.self)).contains(where: page.isRelated) || tenants.contains { $0.matches(page, names) }
     }
   }
 
@@ -135,7 +135,7 @@ struct OtherProviders {
   ) -> [NewPlace] {
     var places: [NewPlace] = []
     let own = Agreement(client)
-    for page in Self.ways.compactMap({ client.server($0.page) }) {
+    for page in (Self.ways.map { client.server($0.page) } + [client.keyPage]).compactMap(\.self) {
       let owners = providers(near: [page]).filter { $0.owns(page) }.compactMap { owner in
         owner.agreement.map { (owner, $0) }
       }
@@ -315,6 +315,9 @@ extension Client {
 
   fileprivate var deviceHosts: [String] { descriptor.device.hosts.compactMap { try? $0.filled(values()) } }
 
+  /// The page at which the user makes a key.
+  fileprivate var keyPage: URI? { descriptor.key?.page.flatMap { try? URI(parsing: $0) } }
+
   fileprivate func server(_ kind: EndpointKind) -> URI? { try? descriptor.endpoints[kind]?.url.filled(values()) }
 
   /// Returns the variables in an origin if the user, not the descriptor, set their values; otherwise `nil`.
@@ -345,7 +348,7 @@ extension URI {
   }
 
   /// Whether an origin in an agreement belongs to this server. A wildcard belongs if its parent host does.
-  fileprivate func isRelated(toPattern origin: String) -> Bool {
+  func isRelated(toPattern origin: String) -> Bool {
     let name = Agreement.withoutScheme(origin)
     guard name.hasPrefix("*.") else { return (try? URI(parsing: origin)).map(isRelated) == true }
     let upper = try? URI(parsing: String(origin.prefix(origin.count - name.count) + name.dropFirst(2)))
