@@ -27,7 +27,7 @@ enum SecretOption {
       || parts.contains { joined.firstPlace(of: $0) != nil }
   }
 
-  /// Returns the option's name without what may be a secret typed directly after it: `--tokenVALUE` becomes `--token…`.
+  /// Returns the option's name without what may be a secret typed directly after it: `--token…` for `--tokenVALUE`.
   static func shown(_ option: String) -> String {
     let name = option.lowercased()
     guard let part = parts.first(where: { name.hasPrefix("--" + $0) && name.count > $0.count + 4 }),
@@ -69,6 +69,7 @@ extension CommandError {
       } else {
         ""
       }
-    return .usage("unknown option \"\(SecretOption.shown(option))\": credmgr takes no secrets from the command line", hint: again + end)
+    let shown = SecretOption.shown(option)
+    return .usage("unknown option \"\(shown)\": credmgr takes no secrets from the command line", hint: again + end)
   }
 }

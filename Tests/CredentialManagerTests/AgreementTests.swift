@@ -353,4 +353,14 @@ struct AgreementTests {
     let secrets = Descriptor.secretNamesOfEngine.subtracting(["access_token", "state", "user_code", "verification_uri"])
     #expect(secrets.isSubset(of: Agreement.protocolSecrets))
   }
+
+  /// A server that gets the client's secret must not appear as one that gets only tokens.
+  @Test func aListDoesNotUnderstate() {
+    func place(_ kind: NewPlace.Kind, _ name: String = "e.example") -> NewPlace {
+      NewPlace(kind: kind, name: name, before: [], place: nil)
+    }
+    var places = [place(.tokens)]
+    places.add([place(.secrets), place(.tokens), place(.tokens, "f.example")])
+    #expect(places == [place(.secrets), place(.tokens, "f.example")])
+  }
 }

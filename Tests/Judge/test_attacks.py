@@ -444,6 +444,9 @@ def borrows_from_another():
     ask = Scene(keys % "http://$H/keys", options=(), login=("providers", "notes"))
     yield Attack("descriptor", "the page of a shipped provider's keys", ask, {
         "descriptor": keys % "https://platform.openai.com/api-keys"}, says='requires your consent: .*belongs to "openai"')
+    yield Attack("descriptor", "the git host of a shipped provider", ask, {
+        "descriptor": (keys % "http://$H/keys").replace("http://$H/me", "https://evil.example/me")
+        + "git: { hosts: [github.com], username: x }\n"}, says="requires your consent: .*github")
     yield Attack("descriptor", "the page of another provider that was added", beside, {
         "after": other("$E"), "commands": ((*add, "--yes"), login)}, says="its codes would go to")
     own = replace(beside, after=other(more="redirect: http://127.0.0.1/callback/other\n", page="http://$E/authorize", token="$E"),

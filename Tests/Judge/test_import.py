@@ -183,6 +183,22 @@ class Owners(Import):
         self.assertEqual((outcome.status, len(self.service.exchanges)), (USAGE, before), outcome.err)
         self.move("env:IMPORT_HOST_TOKEN")
 
+    def test_a_key_that_its_provider_refuses(self):
+        """The descriptor names no field with the account's name, so the answer counts only as a verification."""
+        self.service.routes["GET", "/keys"] = lambda _: json_response({"error": "invalid key"}, 401)
+        self.credmgr("add-provider", self.file(
+            "keys.yaml", f"provider: keys\ngrant: api_key\nendpoints: {{ identity: {self.service.base}/keys }}\n"))
+        path = self.file(".env", "KEYS_API_KEY=not-a-key\n")
+        outcome = self.run_program("import", "env", "--remove", "--yes")
+        self.assertEqual(outcome.status, REFUSED, outcome.err)
+        self.assertEqual(text_of(path), "KEYS_API_KEY=not-a-key\n")
+
+    def test_all_does_not_include_the_file_of_a_repository(self):
+        self.file(".env", f"IMPORT_HOST_TOKEN={self.token}\n")
+        outcome = self.credmgr("import", "--all", "--yes")
+        self.assertIn("left out .env", outcome.err)
+        self.assertIn("not logged in", self.credmgr("status", "import-host").err)
+
     def test_a_token_as_the_user_name(self):
         self.file(".git-credentials", f"http://{self.token}:x-oauth-basic@127.0.0.1:{self.git_server.port}\n")
         entry, = self.listed("git-store")

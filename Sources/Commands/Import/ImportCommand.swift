@@ -10,10 +10,10 @@ extension Command {
     summary: "Move credentials of other tools into the vault",
     options: [
       Option("--list", "list what other tools store, without secrets"),
-      Option("--all", "move all entries that credmgr can store"),
+      Option("--all", "move all entries that credmgr can store, except those of .env"),
       Option("--remove", "remove moved entries from their old place"),
       Option("--replace", "replace other credentials of the same account or login"),
-      Option("--yes", "send a credential to a provider's servers even if only its name says whose it is"),
+      Option("--yes", "also send credentials that only a name ties to a provider"),
       Option("--dry-run", "show what would be moved and change nothing"),
       json,
     ],
@@ -36,8 +36,8 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     let choosing = ["--list", "--all"].filter(invocation.has) + (invocation.operands.isEmpty ? [] : ["TOOL"])
     if choosing.count > 1 { throw .exclusive(choosing) }
-    for option in ["--remove", "--replace", "--yes", "--dry-run"] where invocation.has("--list") && invocation.has(option) {
-      throw .exclusive(["--list", option])
+    for option in ["--remove", "--replace", "--yes", "--dry-run"] where invocation.has(option) {
+      if invocation.has("--list") { throw .exclusive(["--list", option]) }
     }
     var plan = try ImportPlan(invocation.operands, context)
     if invocation.has("--list") { return try plan.list(context) }
@@ -50,6 +50,7 @@ extension Command {
       try plan.choose(context)
     } else {
       plan.tellTroubles(context)
+      if invocation.has("--all") { plan.leaveOutWhatMayBeOthers(context) }
     }
     try ImportMove(plan, invocation, context).run()
   }
@@ -151,7 +152,7 @@ struct ImportPlan {
   func list(_ context: Context) throws(CommandError) {
     tellTroubles(context)
     try context.output(
-      Layout.table(items.map { ($0.label, words($0, context)) }, width: Terminal.outputColumns),
+      Layout.table(items.map { (Message.visible($0.label), words($0, context)) }, width: Terminal.outputColumns),
       orJSON: .array(items.map(Self.json)))
     if items.isEmpty { return context.tell("no credentials of other tools found") }
     guard !context.isJSON else { return }
@@ -214,6 +215,15 @@ struct ImportPlan {
       "login": .optional(login), "movable": .boolean(item.isMovable), "removable": .boolean(entry.isRemovable),
       "advice": .optional(entry.advice?.word),
     ]
+  }
+
+  /// Leaves out `.env`, which may come with a stranger's repository, so its token could become the default account.
+  mutating func leaveOutWhatMayBeOthers(_ context: Context) {
+    let name = ImportSource.environmentFile.name
+    guard items.contains(where: { $0.entry.source == name && $0.isMovable }) else { return }
+    items.removeAll { $0.entry.source == name }
+    context.tell("left out .env, which may belong to others")
+    context.tell(hint: "\(credmgr: "import", name) to move its entries")
   }
 
   /// Lists the entries at the terminal and reads which to move.

@@ -95,7 +95,8 @@ struct ImportMove {
     let title = context.titled(provider)
     context.tell("\(item.label) would go to \(title) at \(item.servers.joined(separator: ", "))")
     guard Terminal.isTerminal(0), Terminal.isTerminal(2), !context.isJSON else {
-      throw .usage("credmgr cannot know that it belongs to \(title)", hint: "\(add: "--yes") to send it there")
+      throw .usage(
+        "credmgr cannot know that it belongs to \(title)", hint: "\(add: "--yes") to send it there")
     }
     guard try Command.agrees("Does it belong there?") else { throw .usage("nothing was sent") }
   }
@@ -113,7 +114,9 @@ struct ImportMove {
     let account: Account
     do throws(CredentialError) { account = try context.source.login(provider, wish, token: secret) } catch {
       // A provider that does not name its users keeps the name from the tool.
-      guard case .nameNeeded = error, let user = item.entry.user, Accounts.isName(user) else { throw CommandError(error) }
+      guard case .nameNeeded = error, let user = item.entry.user, Accounts.isName(user) else {
+        throw CommandError(error)
+      }
       wish.account = user
       account = try manager(context.source.login(provider, wish, token: secret))
     }

@@ -3,7 +3,7 @@ import CredmgrPlatform
 
 extension ImportSource {
   /// `.env` in the current directory: variables whose names say that they are secret.
-  static let environmentFile = ImportSource(
+  package static let environmentFile = ImportSource(
     name: "env", title: ".env",
     files: { places in [places.directory.map { Path.joining($0, ".env") }].compactMap { $0 } },
     read: { text throws(ImportFault) in

@@ -79,7 +79,9 @@ package final class ProvidersOfHosts {
       .filter { $0.agreement.names(host) }
     let shipped = candidates.filter(\.isShipped).flatMap { $0.agreement.servers(otherThan: host) }
     // A token of the host reaches these servers: its own, and those that a shipped descriptor names beside it.
-    let certain = candidates.first { $0.isShipped || $0.agreement.servers(otherThan: host).allSatisfy(shipped.contains) }
+    let certain = candidates.first { candidate in
+      candidate.isShipped || candidate.agreement.servers(otherThan: host).allSatisfy(shipped.contains)
+    }
     if let certain { return .one(certain.provider, isAdded: certain.isAdded, servers: []) }
     guard let only = candidates.first, candidates.count == 1 else {
       return candidates.isEmpty ? nil : .several(candidates.map(\.provider))

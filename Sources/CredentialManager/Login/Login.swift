@@ -327,7 +327,7 @@ private struct Login {
     var name = client.accountName(in: credential)
     var kept: [String: String] = [:]
     // A key is verified even if the answer names no user.
-    if client.asksIdentity || user != nil && credential.isTyped && client.canValidate,
+    if client.asksIdentity || (user != nil && credential.isTyped || options.verifies) && client.canValidate,
       credential.grant.traits.needsPerson
     {
       do throws(CredentialError) {
@@ -341,7 +341,8 @@ private struct Login {
         // The token belongs to another user than the provider says, so it may have been swapped.
         if case .oauth(.idToken, _) = error { throw error }
         if case .oauth(.valueOutOfBounds, _) = error { throw error }
-        if error == .interrupted || credential.isGiven && options.verifies { throw error }
+        if error == .interrupted { throw error }
+        if credential.isGiven, options.verifies, !error.concernsRights { throw error }
         return (name, kept, .unidentified(error))
       }
     }

@@ -40,6 +40,12 @@ struct OtherProviders {
       names = open.flatMap(\.names).reduce(into: [:]) { $0[$1] = "" }
     }
 
+    /// Whether git or docker asks for this provider's tokens at the host.
+    func serves(_ host: URI) -> Bool {
+      let authority = HostPattern.authority(host)
+      return agreement?.claims?.contains { $0.host == authority } == true
+    }
+
     var agreement: Agreement? { client.map(Agreement.init) ?? sealed }
     var deviceHosts: [String] { client?.deviceHosts ?? [] }
 
@@ -47,7 +53,8 @@ struct OtherProviders {
 
     /// Whether a page belongs to this provider, including parent domains and subdomains.
     func owns(_ page: URI) -> Bool {
-      (servers + [client?.keyPage].compactMap(\.self)).contains(where: page.isRelated) || tenants.contains { $0.matches(page, names) }
+      (servers + [client?.keyPage].compactMap(\.self)).contains(where: page.isRelated)
+        || tenants.contains { $0.matches(page, names) }
     }
   }
 
@@ -135,14 +142,19 @@ struct OtherProviders {
   ) -> [NewPlace] {
     var places: [NewPlace] = []
     let own = Agreement(client)
-    for page in (Self.ways.map { client.server($0.page) } + [client.keyPage]).compactMap(\.self) {
-      let owners = providers(near: [page]).filter { $0.owns(page) }.compactMap { owner in
+    let pages = (Self.ways.map { client.server($0.page) } + [client.keyPage]).compactMap(\.self)
+    // At a host that git or docker asks about, the user types what belongs to its own provider.
+    let asked = (own.claims ?? []).compactMap { try? URI(parsing: "https://" + $0.host) }
+    for (index, page) in (pages + asked).enumerated() {
+      let owners = providers(near: [page]).filter { $0.owns(page) || $0.serves(page) }.compactMap { owner in
         owner.agreement.map { (owner, $0) }
       }
       for kind in Agreement.Kind.ofOrigins {
         let kinds = kind == .endpoints ? [kind] : Agreement.Kind.ofOrigins
         let pairs = (own.places[kind] ?? [:]).sorted { $0.key < $1.key }.flatMap { key, all in all.map { (key, $0) } }
         for (written, origin) in pairs where !page.isRelated(toPattern: origin) {
+          // A server on this machine may play the provider of a host, as the simulator does.
+          if index >= pages.count, (try? URI(parsing: origin))?.isLoopback == true { continue }
           let given = areVariablesGiven ? client.given(written) : nil
           // A template with the user's own values is known if the other descriptor contains it.
           func knows(_ other: Agreement) -> Bool {

@@ -29,6 +29,21 @@ package struct NewPlace: Sendable, Equatable {
   package let place: Place?  // The line in the descriptor; `nil` if there is none.
 }
 
+extension [NewPlace] {
+  /// Whether a list with these places tells about the place: a server that gets the client's secret gets tokens, too.
+  func covers(_ place: NewPlace) -> Bool {
+    contains { $0.name == place.name && !(place.kind == .secrets && $0.kind == .tokens) }
+  }
+
+  /// Adds the places that this list does not tell about.
+  mutating func add(_ places: some Sequence<NewPlace>) {
+    for place in places where !covers(place) {
+      removeAll { $0.name == place.name && $0.kind == .tokens }
+      append(place)
+    }
+  }
+}
+
 /// The stored secrets of a provider that is being added again, which the new descriptor could send elsewhere.
 struct KeptSecrets {
   var accounts: [Account] = []
@@ -233,9 +248,7 @@ extension CredentialSource {
     let agreed = agreed ?? sealed(previous, of: provider)
     var places = agreed.newPlaces(
       in: now.keepingClusters(of: agreed), loaded, variables: previous.variables, for: kept.subject)
-    places += newPlaces(ofAccounts: kept.accounts, client, agreed: agreed, now).filter { place in
-      !places.contains { $0.name == place.name }
-    }
+    places.add(newPlaces(ofAccounts: kept.accounts, client, agreed: agreed, now))
     guard !places.isEmpty else { return }
     let names = kept.accounts.map(\.name)
     if !confirms(provider, names, places) {
@@ -257,9 +270,7 @@ extension CredentialSource {
       else { continue }
       let (before, after) = (agreed.widened(by: own), now.widened(by: own))
       let known = before.newPlaces(in: now) + before.newPlaces(in: now.widened(by: client))
-      places += before.newPlaces(in: after).filter { place in
-        !known.contains { $0.name == place.name } && !places.contains { $0.name == place.name }
-      }
+      places.add(before.newPlaces(in: after).filter { !known.covers($0) })
     }
     return places
   }

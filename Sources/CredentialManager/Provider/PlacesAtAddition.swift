@@ -22,9 +22,8 @@ extension CredentialSource {
       guard let own = try? self.client(descriptor, registration, variables: account.credential.variables) else {
         continue
       }
-      places += nothing.newPlaces(in: agreement.widened(by: own)).filter { place in
-        place.kind != .redirect && place.kind != .issuer && !places.contains { $0.name == place.name }
-      }
+      places.add(
+        nothing.newPlaces(in: agreement.widened(by: own)).filter { $0.kind != .redirect && $0.kind != .issuer })
     }
     if client.descriptor.grants.contains(where: \.traits.redirects), case .elsewhere(let text)? = try? client.redirect()
     {

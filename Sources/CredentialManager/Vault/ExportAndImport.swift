@@ -224,9 +224,7 @@ extension CredentialSource {
           newPlaces(ofCredential: item.payload, of: provider, imported.first { $0.provider == provider }, own)
         default: [] as [NewPlace]
         }
-      places[provider, default: []] += new.filter { place in
-        places[provider]?.contains { $0.name == place.name } != true
-      }
+      places[provider, default: []].add(new)
     }
     for (provider, places) in places.sorted(by: { $0.key < $1.key }) where !places.isEmpty {
       if !confirms(provider, places) { throw .importWidens(provider: provider, places) }
@@ -265,8 +263,9 @@ extension CredentialSource {
     else { return Self.anywhere }
     let sealed = imported?.registration.agreement ?? sealed(registration, of: provider)
     func places(of client: Client) -> [NewPlace] {
-      let new = sealed.newPlaces(in: Agreement(client))
-      return new + sealed.newPlaces(in: sealed.widened(by: client)).filter { !new.map(\.name).contains($0.name) }
+      var new = sealed.newPlaces(in: Agreement(client))
+      new.add(sealed.newPlaces(in: sealed.widened(by: client)))
+      return new
     }
     // The registration's own places are compared elsewhere.
     let registered = (try? self.client(descriptor, registration)).map(places) ?? []
