@@ -45,6 +45,13 @@ let withoutExtensions = [
   "sqlite3Fts3Init", "sqlite3Fts5Init", "sqlite3RtreeInit", "sqlite3DbstatRegister", "sqlite3StmtVtabInit",
 ].flatMap { replace($0, by: "sqlite3_errcode") }
 
+/// Leaves out the C library's trigonometric, error and gamma functions, which take 0.33 MB in a static program. SQLite
+/// and Swift's library refer to them. A call would end the program.
+let withoutTrigonometry =
+  (["sin", "cos", "tan", "asin", "acos", "atan", "atan2"].flatMap { [$0, $0 + "f", $0 + "l"] }
+  + ["erff", "erfl", "erfcf", "erfcl", "jn", "yn", "lgamma_r", "lgammaf_r", "lgammal_r", "tgammaf", "tgammal"])
+  .flatMap { replace($0, by: "swift_deletedMethodError") }
+
 /// Skips startup work that a token does not need.
 let quick = ["-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/no-constructors.ld"]
 
@@ -52,7 +59,9 @@ let quick = ["-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packagin
 /// (docs/decisions/0001-two-programs-one-without-a-network.md). A static glibc program cannot resolve names, so
 /// `credmgr-online` does everything that needs the network.
 let fullyStatic: [LinkerSetting] = [
-  .unsafeFlags(["-static-executable", "-lm"] + small + quick + withoutExtensions, .when(configuration: .release))
+  .unsafeFlags(
+    ["-static-executable", "-lm"] + small + quick + withoutExtensions + withoutTrigonometry,
+    .when(configuration: .release))
 ]
 
 /// Links the Swift library into the programs, which therefore need no Swift on the machine. They load no plug-ins, so
