@@ -31,7 +31,7 @@ package enum CredentialError: Error, Sendable, Equatable {
   case unknownAccount(String, provider: String, known: [String])
   case ambiguousAccount(provider: String, known: [String])
   case malformedAccount(String)
-  /// The login was for another user than the account's, or the provider does not name the user.
+  /// The user of the login is not the account's user, or the provider does not name the user.
   case identityMismatch(provider: String, account: String, expected: String, found: String?, other: String?)
   /// The default account name is taken, and the provider does not name the user who logs in.
   case nameNeeded(provider: String, account: String)
@@ -65,7 +65,7 @@ package enum CredentialError: Error, Sendable, Equatable {
   case accountsRemain(provider: String, accounts: [String])
   case loginUnderWay(provider: String, account: String?)
   case extended(provider: String, by: [String])
-  /// The account cannot be logged out, because the process logs in to it.
+  /// The account cannot be logged out, because the process is logging in to it.
   case accountInLogin(provider: String, account: String, process: Int32?)
   case nothingToRemove(provider: String)
   case malformedRegistration(provider: String)

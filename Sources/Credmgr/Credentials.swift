@@ -38,7 +38,7 @@ public struct Credentials: Sendable {
   private let sleep: Sleep
   private let log: @Sendable (String) -> Void
   private let threads: BlockingThreads
-  private let requests: BlockingThreads  // Apart from `threads`: a slow API delays no token.
+  private let requests: BlockingThreads  // Separate from `threads`, so that a slow API does not delay a token.
   private let tokens: SharedAnswers<Question, Token>
 
   /// Finds the user's vault and descriptors, as `credmgr` does.
@@ -90,7 +90,7 @@ public struct Credentials: Sendable {
     self.clock = clock
     self.sleep = sleep
     self.log = log
-    // As many accounts can be refreshed at the same time.
+    // This is also the number of accounts that can be refreshed at the same time.
     threads = BlockingThreads(limit: 128)
     requests = BlockingThreads(limit: 128)
     tokens = SharedAnswers(on: threads)

@@ -49,7 +49,7 @@ public enum CredentialsError: Error, Sendable, Equatable, CustomStringConvertibl
     }
   }
 
-  /// - Parameter titled: the name by which the user knows a provider, for its identifier.
+  /// - Parameter titled: returns the title that the user knows for a provider's identifier.
   init(_ error: CredentialError, titled: (String) -> String = quoted) {
     self =
       switch error {

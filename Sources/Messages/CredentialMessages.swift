@@ -15,7 +15,7 @@ extension Message {
 extension CredentialError {
   package var message: Message { message(titled: quoted) }
 
-  /// - Parameter titled: the name by which the user knows a provider, for its identifier.
+  /// - Parameter titled: returns the title that the user knows for a provider's identifier.
   package func message(titled: (String) -> String) -> Message {
     let passphraseFile: Remedy = "\(add: "--passphrase-file", "FILE")"
     return switch self {

@@ -2,7 +2,7 @@ import CredmgrCredentialManager
 import CredmgrText
 
 extension Notice {
-  /// - Parameter titled: the name by which the user knows a provider, for its identifier.
+  /// - Parameter titled: returns the title that the user knows for a provider's identifier.
   package func sentence(now: Moment, titled: (String) -> String = quoted) -> String {
     switch self {
     case .waiting(let provider, let account, _):

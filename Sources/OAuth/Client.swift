@@ -59,7 +59,7 @@ package struct Client: Sendable {
     }
   }
 
-  /// Without a client, no browser returns to a redirect, so that needs no value.
+  /// Without a client, no browser returns to a redirect, so the redirect needs no value.
   private static func values(
     of descriptor: Descriptor, given: [String: String], hasClient: Bool
   ) throws(ProviderError) -> [String: String] {
@@ -74,7 +74,7 @@ package struct Client: Sendable {
     return values
   }
 
-  /// Returns a lookup for the names in templates. From first to last, the sources are: the request (`request_…`),
+  /// Returns a lookup for the names in templates. The sources, in their order, are: the request (`request_…`),
   /// this login or exchange, the redirect URI with the login's port, fields that the credential keeps from answers, the
   /// variables of the login and of the provider, the client, and the credential.
   package func values(

@@ -17,9 +17,9 @@ package enum OAuthError: Error, Sendable, Equatable {
   /// The token must be presented differently from what the descriptor says (RFC 6749, 7.1).
   case tokenType(EndpointKind, String)
   case idToken(EndpointKind, IDTokenFault)
-  /// The request would send an assertion to another origin than that of the token endpoint.
+  /// The request would send an assertion to an origin other than the token endpoint's.
   case foreignAssertion(EndpointKind, origin: String)
-  /// The audience of the assertion is another server than that of the token endpoint.
+  /// The audience of the assertion is a server other than the token endpoint's.
   case foreignAudience(String)
   /// The answer contains a value that the descriptor does not allow for a kept field.
   case valueOutOfBounds(EndpointKind, name: String)

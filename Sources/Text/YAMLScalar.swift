@@ -2,8 +2,8 @@ import CredmgrJSON
 
 /// Writes texts that YAML reads back unchanged (YAML 1.2, 7.3).
 package enum Scalar {
-  /// The text without quotes if every reader, including YAML 1.1, and every place, including a list, understands it as
-  /// the same text; otherwise in double quotes with JSON's escapes (YAML 1.2, 7.3.1).
+  /// The text without quotes if all versions of YAML read it as the same text, also inside a list. Otherwise, the text
+  /// in double quotes with JSON's escapes (YAML 1.2, 7.3.1).
   package static func written(_ text: String) -> String { isPlain(text) ? text : JSONValue.string(text).encoded }
 
   private static func isPlain(_ text: String) -> Bool {

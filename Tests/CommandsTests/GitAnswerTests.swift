@@ -36,7 +36,7 @@ import CredmgrMessages
 
   /// The text may come from a descriptor, a provider or an imported file.
   @Test(arguments: ["ada\nhost=evil.example", "\n", "ada\r", "ada\r\nprotocol=https", "a\0b"])
-  func aValueIsNoSecondLine(_ value: String) {
+  func aValueCannotAddALine(_ value: String) {
     for name in ["username", "password", "state[]"] {
       #expect(throws: CommandError.self) { try GitCredential.line(name, value) }
     }
@@ -50,7 +50,7 @@ import CredmgrMessages
   @Test(arguments: [
     "https://h/x?token=S3CRET", "h/x#S3CRET", "https://u:S3CRET@h/", "https:/u:S3CRET@h/x", "http//S3CRET@h/x",
     "https://u:12/S3CRET@h",
-  ]) func anAddressWithASecretIsNoRegistry(_ text: String) throws {
+  ]) func anAddressWithASecretIsRefused(_ text: String) throws {
     let error = try #require(throws: CommandError.self) { try RegistryAddress(text) }
     #expect(error.message?.text.contains("S3CRET") == false)
   }

@@ -47,7 +47,7 @@ import Testing
     #expect(Set(pages.filter { !$0.value.hasPrefix(".so ") }.keys) == Set(names + others))
   }
 
-  @Test func everyCommandAndOptionIsThere() throws {
+  @Test func everyCommandAndOptionHasAnEntry() throws {
     func written(_ text: String) -> String { text.replacing("-", with: "\\-") }
     let overview = try #require(pages["credmgr.1"])
     for group in Command.groups {
@@ -69,7 +69,7 @@ import Testing
   }
 
   /// The schema contains every key of a descriptor.
-  @Test func everyKeyOfADescriptorIsThere() throws {
+  @Test func everyDescriptorKeyHasAnEntry() throws {
     let page = try #require(pages["credmgr-descriptor.5"])
     let schema = try File.read(Path.joining(HelpTests.root, "docs/descriptor.schema.json"), limit: 1 << 20)
     let keys = String(decoding: schema, as: UTF8.self).matches(of: /"properties": ?\{\s*"(\w+)"/).map(\.output.1)

@@ -11,7 +11,7 @@ struct TranscriptTests {
 
   @Test func thereAreTranscripts() { #expect(!Self.names.isEmpty) }
 
-  @Test(arguments: names) func isAsItWasWritten(_ name: String) throws {
+  @Test(arguments: names) func matchesTheRecording(_ name: String) throws {
     let path = Path.joining(Self.folder, name)
     let text = String(decoding: try File.read(path, limit: 1 << 20), as: UTF8.self)
     var transcript = try Transcript(parsing: text)

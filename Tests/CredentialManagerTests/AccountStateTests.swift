@@ -217,7 +217,7 @@ struct AccountStateTests {
   }
 
   /// A login holds the account's lock, maybe for minutes, so nobody waits for it.
-  @Test(arguments: [true, false]) func nobodyWaitsForALogin(_ beginsMeanwhile: Bool) throws {
+  @Test(arguments: [true, false]) func commandsDoNotWaitForALogin(_ beginsMeanwhile: Bool) throws {
     let fixture = try Fixture.added(credential: Fixture.credential())
     fixture.clock.advance(.seconds(3570))
     let lock = try fixture.lock("ana")
@@ -293,7 +293,7 @@ struct AccountStateTests {
   }
 
   /// The clock goes a day forward and back again: each change causes one refresh, however many calls follow.
-  @Test func aClockThatGoesToAndFro() {
+  @Test func aClockThatMovesBackAndForth() {
     var credential = Fixture.credential()
     var refreshes = 0
     var now = Fixture.now

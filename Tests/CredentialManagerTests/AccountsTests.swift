@@ -12,7 +12,7 @@ struct AccountsTests {
     return fixture
   }
 
-  @Test func theNamedOne() throws {
+  @Test func theNamedAccount() throws {
     let fixture = try Self.fixture("ana", "bob")
     let accounts = try fixture.source.accounts(.readWrite)
     try accounts.select("ana", provider: "example")
@@ -41,7 +41,7 @@ struct AccountsTests {
     #expect(try accounts.name(forUsername: "octo", of: "another") == nil)
   }
 
-  @Test func theDefaultOne() throws {
+  @Test func theDefaultAccount() throws {
     let fixture = try Self.fixture("ana", "bob")
     let accounts = try fixture.source.accounts(.readWrite)
     #expect(throws: CredentialError.ambiguousAccount(provider: "example", known: ["ana", "bob"])) {
@@ -56,7 +56,7 @@ struct AccountsTests {
     #expect(try accounts.selected(for: "other") == nil)
   }
 
-  @Test func theOnlyOne() throws {
+  @Test func theOnlyAccount() throws {
     let fixture = try Self.fixture("ana")
     let accounts = try fixture.source.accounts()
     #expect(try accounts.resolve(nil, provider: "example").name == "ana")
@@ -66,7 +66,7 @@ struct AccountsTests {
   }
 
   /// No account replaces a default account that no longer exists.
-  @Test func aDefaultThatIsGone() throws {
+  @Test func aDeletedDefaultAccount() throws {
     let fixture = try Self.fixture("ana", "bob")
     let accounts = try fixture.source.accounts(.readWrite)
     try accounts.select("bob", provider: "example")
@@ -94,7 +94,7 @@ struct AccountsTests {
     #expect(try accounts.accounts(of: nil).map(\.name) == ["ana"])
   }
 
-  @Test func aDefaultThatWasTakenAway() throws {
+  @Test func aDefaultRemovedMeanwhile() throws {
     let fixture = try Self.fixture("ana", "bob")
     try fixture.source.accounts(.readWrite).select("bob", provider: "example")
     try fixture.execute("DELETE FROM record WHERE kind=3")
@@ -119,7 +119,7 @@ struct AccountsTests {
     #expect(try accounts.addedProviders() == ["example"])
   }
 
-  @Test func aRecordThatIsNoCredential() throws {
+  @Test func aRecordWithoutACredential() throws {
     let fixture = try Self.fixture()
     let accounts = try fixture.source.accounts(.readWrite)
     try accounts.store.apply([

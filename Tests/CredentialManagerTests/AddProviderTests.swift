@@ -368,7 +368,7 @@ struct AddProviderTests {
   }
 
   /// The user's own file may replace the base of a shipped descriptor.
-  @Test func anOwnFileUnderAShippedOne() throws {
+  @Test func aUserFileWithAShippedName() throws {
     let fixture = try Fixture()
     try fixture.ship(Fixture.endpoints, "base")
     try fixture.add("extends: base")

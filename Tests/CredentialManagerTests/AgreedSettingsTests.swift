@@ -261,7 +261,7 @@ struct AgreedSettingsTests {
     #expect(try Self.new(fixture) == [])
   }
 
-  @Test func aShippedFileReplacesAnOwnOne() throws {
+  @Test func aShippedFileReplacesAUserFile() throws {
     let fixture = try Fixture()
     try fixture.addOwn(Self.text(""))
     try fixture.ship(Self.text("pkce: none"))

@@ -112,7 +112,7 @@ struct AuthenticatedRequestTests {
     #expect(try Self.get(fixture, method).status == 307)
   }
 
-  @Test func handsOutOnce() throws {
+  @Test func returnsTheAnswerOnce() throws {
     let fixture = try Self.fixture()
     for _ in 0..<3 { fixture.http.then(Self.redirect(301, "/x")) }
     fixture.http.then(.json("\"done\""))
@@ -120,7 +120,7 @@ struct AuthenticatedRequestTests {
     #expect(try fixture.another().log().events.map(\.action).count { $0 == .handOut } == 1)
   }
 
-  @Test func followsNoCircle() throws {
+  @Test func followsNoRedirectLoop() throws {
     let fixture = try Self.fixture()
     for _ in 0..<6 { fixture.http.then(Self.redirect(302, "/a/b")) }
     #expect(try Self.get(fixture).status == 302)
@@ -174,7 +174,7 @@ struct AuthenticatedRequestTests {
   }
 
   /// The server refused the token, and the provider refused to refresh it, so neither is offered again.
-  @Test func aTokenThatNobodyTakesIsRejected() throws {
+  @Test func aTokenThatTheServerRefusesIsRejected() throws {
     let fixture = try Self.fixture()
     fixture.http.then(.json("\"no\"", status: 401), .json("{\"error\":\"invalid_grant\"}", status: 400))
     let refused = CredentialError.loginNeeded(provider: "example", account: "ana", .refreshRefused(nil))
@@ -200,7 +200,7 @@ struct AuthenticatedRequestTests {
     #expect(fixture.clock.monotonic() < .seconds(1))
   }
 
-  @Test func revokesAndForgets() throws {
+  @Test func revokesAndDeletes() throws {
     let fixture = try Self.fixture()
     try fixture.source.accounts(.readWrite).select("ana", provider: "example")
     fixture.http.then(HTTPResponse(status: 200), .json("{\"error\":\"invalid_token\"}", status: 400))

@@ -159,7 +159,7 @@ struct DiscoveryTests {
 
   // MARK: Places
 
-  @Test func pagesAndRedirectsArePassedOver() throws {
+  @Test func pagesAndRedirectsAreSkipped() throws {
     let fixture = try Fixture()
     fixture.http.then(HTTPResponse(status: 302, fields: ["Location": "https://elsewhere.example/"]))
     fixture.http.then(HTTPResponse(status: 200, fields: ["Content-Type": "text/html"], body: Array("<p>".utf8)))
@@ -195,7 +195,7 @@ struct DiscoveryTests {
     #expect(fixture.http.isDone)
   }
 
-  @Test func anotherIssuerEndsIt() throws {
+  @Test func anotherIssuerEndsTheDiscovery() throws {
     let fixture = try Fixture()
     fixture.http.then(Self.metadata(issuer: "https://evil.example"))
     let other = MetadataError.otherIssuer(found: "https://evil.example")
@@ -204,7 +204,7 @@ struct DiscoveryTests {
     }
   }
 
-  @Test func whatIsNotAsked() throws {
+  @Test func unneededQuestionsAreNotAsked() throws {
     let fixture = try Fixture()
     for text in ["http://login.example", "https://login.example?x=y", "https://", "https://a b"] {
       #expect(throws: CredentialError.self) { try fixture.source.discover(text, as: nil) }
@@ -304,7 +304,7 @@ struct RegistrationTests {
     }
   }
 
-  @Test func aRegisteredClientStaysUntilItFitsNoMore() throws {
+  @Test func aRegisteredClientStaysWhileItFits() throws {
     fixture.http.then(Self.answer)
     _ = try add()
     #expect(try add(replaces: true) == nil)

@@ -100,7 +100,7 @@ struct KeyLoginTests {
   }
 
   /// The key is valid, but must not read the profile.
-  @Test func aKeyWithoutTheRightToTellItsUser() throws {
+  @Test func aKeyThatCannotReadItsUser() throws {
     let fixture = try Self.shipped()
     fixture.http.then(.json(#"{"error":"forbidden"}"#, status: 403))
     #expect(try fixture.login().name == "default")

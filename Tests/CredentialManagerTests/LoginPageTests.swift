@@ -70,7 +70,7 @@ struct LoginPageTests {
   }
 
   /// Any page can redirect the browser to an address with a token in its query, but this provider uses the fragment.
-  @Test func aTokenInTheQueryIsNoAnswer() throws {
+  @Test func aTokenInTheQueryIsIgnored() throws {
     let fixture = try Fixture.added(Self.implicit, secret: nil)
     let forged: FormParameters = [("access_token", "forged"), ("principalID", "eve"), ("state", "s")]
     fixture.user.visit { redirect, state in
@@ -99,7 +99,7 @@ struct LoginPageTests {
   }
 
   /// Without a `state` and a proof key, an image or form of another page could inject its own code.
-  @Test func aCodeOfAnotherPageIsNoAnswer() throws {
+  @Test func aCodeOfAnotherPageIsIgnored() throws {
     let fixture = try Fixture.added(Fixture.endpoints + "\nstate: optional\npkce: none")
     fixture.user.visit { redirect, state in
       [

@@ -78,7 +78,7 @@ struct LoginTests {
   }
 
   /// Account names appear in many places.
-  @Test func aTokenIsNoAccountsName() throws {
+  @Test func aTokenCannotNameAnAccount() throws {
     let fixture = try Fixture.added(secret: "key-of-the-client")
     fixture.consent(.token("token-1-of-ana"), .identity("token-1-of-ana"))
     #expect(try fixture.login().name == "default")
@@ -172,7 +172,7 @@ struct LoginTests {
     #expect(fixture.user.steps.suffix(3) == (1...3).map { .strayRedirect(count: $0) })
   }
 
-  @Test func thePersonSaysNo() throws {
+  @Test func theUserDeniesAccess() throws {
     let fixture = try Fixture.added()
     fixture.user.consent([("error", "access_denied"), ("error_description", "the person said no"), ("state", "state")])
     let refusal = ErrorResponse(code: "access_denied", words: "the person said no", status: nil)
@@ -197,7 +197,7 @@ struct LoginTests {
     #expect(fixture.http.requests[0].parameters[first: "redirect_uri"]?.hasSuffix("/done?own=1") == true)
   }
 
-  @Test func theTokenBecomesAnother() throws {
+  @Test func theTokenIsExchanged() throws {
     let fixture = try Fixture.added(Fixture.exchanging())
     fixture.consent(.token("short", refresh: "refresh-1"), .json("{\"session\": \"long\", \"expires_in\": 7200}"))
     fixture.http.then(.identity("ana"))
@@ -211,7 +211,7 @@ struct LoginTests {
   }
 
   /// The token between the two steps is useless alone, so the user must log in again.
-  @Test func aTokenThatDidNotBecomeAnotherIsNotKept() throws {
+  @Test func aTokenThatWasNotExchangedIsNotKept() throws {
     let fixture = try Fixture.added(Fixture.exchanging())
     fixture.consent(.token("short", refresh: "refresh-1"), .json("{\"error\": \"invalid_request\"}", status: 400))
     #expect(
@@ -302,7 +302,7 @@ struct LoginTests {
   }
 
   /// The next login is new if it has another scope or grant, or if the old one is too old or completed.
-  @Test(arguments: 0..<4) func aLoginThatIsAnotherOne(_ number: Int) throws {
+  @Test(arguments: 0..<4) func aDifferentLogin(_ number: Int) throws {
     let fixture = try Fixture.added()
     var kept = Fixture.credential("kept")
     kept.requestedScope = number == 0 ? ["read", "write"] : ["read"]
@@ -364,7 +364,7 @@ struct LoginTests {
     try fixture.expectNothingLeft()
   }
 
-  @Test func anInterruptedLoginIsTold() throws {
+  @Test func anInterruptedLoginIsReported() throws {
     let fixture = try Fixture.added()
     try fixture.leave(ExchangeNote(.login, startedAt: 1), nil, "")
     fixture.consent()
@@ -625,7 +625,7 @@ struct LoginTests {
   }
 
   /// The browser may be logged in as another account's user.
-  @Test func aProviderIsAskedWhoItIs() throws {
+  @Test func theProviderNamesTheUser() throws {
     let choosing = """
         authorization:
           url: https://provider.example/authorize
@@ -730,7 +730,7 @@ struct LoginTests {
   }
 
   /// A login to an account repeats the account's earlier options, unless new ones are given.
-  @Test func aLoginToAnAccountIsForTheSameAsBefore() throws {
+  @Test func aLoginRepeatsScopesAndVariables() throws {
     var credential = Self.old
     credential.requestedScope = ["read", "write"]
     let fixture = try Fixture.added(credential: credential, account: "work")
@@ -748,7 +748,7 @@ struct LoginTests {
   }
 
   /// The scope that the endpoint fixes was granted, and the descriptor's default was never requested.
-  @Test(arguments: ["null", "api"]) func aScopeThatTheEndpointFixes(_ scope: String) throws {
+  @Test(arguments: ["null", "api"]) func aScopeFixedByTheEndpoint(_ scope: String) throws {
     let fixture = try Fixture.added(
       """
       grant: client_credentials
@@ -759,12 +759,12 @@ struct LoginTests {
     #expect(try fixture.login().credential.withheldScope == [])
   }
 
-  @Test func aNameThatIsNone() throws {
+  @Test func anInvalidName() throws {
     let fixture = try Fixture.added()
     #expect(throws: CredentialError.malformedAccount("a\nb")) { try fixture.login { $0.account = "a\nb" } }
   }
 
-  @Test func aTokenThatThePersonHas() throws {
+  @Test func aTokenThatTheUserHas() throws {
     let fixture = try Fixture.added()
     fixture.http.then(.identity("ana"))
     let account = try fixture.source.login("example", LoginOptions(), token: Secret("pat-1"))
@@ -847,7 +847,7 @@ struct LoginTests {
   }
 
   /// A login with other scopes or another grant is not what this one asks for.
-  @Test(arguments: [true, false]) func aWiderLoginWaitsForTheOther(_ isScope: Bool) throws {
+  @Test(arguments: [true, false]) func aLoginWithOtherScopesWaitsForTheFirst(_ isScope: Bool) throws {
     let fixture = try Fixture.added()
     let lock = Mutex(try fixture.lock(nil))
     fixture.whileWaiting([Fixture.storing("theirs")]) { lock.withLock { $0 = nil } }

@@ -165,7 +165,7 @@ struct RefreshTests {
     #expect(try fixture.answerFiles.isEmpty)
   }
 
-  @Test func aSessionThatIsOver() throws {
+  @Test func anExpiredSession() throws {
     var credential = Credential(grant: .oauth1, accessToken: Secret("old"), obtainedAt: Fixture.now)
     (credential.tokenSecret, credential.sessionHandle) = (Secret("s"), Secret("h"))
     credential.expiresAt = Fixture.now
@@ -238,7 +238,7 @@ struct RefreshTests {
   }
 
   /// A status alone may come from a proxy, so the next call asks again.
-  @Test(arguments: [400, 401, 403]) func aRefusalWithoutAWordIsNotRemembered(_ status: Int) throws {
+  @Test(arguments: [400, 401, 403]) func aRefusalWithoutAnErrorCodeIsNotRemembered(_ status: Int) throws {
     let fixture = try Self.fixture()
     fixture.http.then(HTTPResponse(status: status))
     #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.fresh() }
@@ -483,7 +483,7 @@ struct RefreshTests {
   }
 
   /// The saved answer belongs to another token than the current one.
-  @Test(arguments: [Secret("older"), nil]) func anAnswerOfAnotherTime(_ previous: Secret?) throws {
+  @Test(arguments: [Secret("older"), nil]) func anEarlierAnswer(_ previous: Secret?) throws {
     let fixture = try Self.fixture()
     try fixture.leave(nil, KeptAnswer(Fixture.credential("stale", refresh: "stale"), after: previous))
     fixture.http.then(.token("new"))
@@ -525,7 +525,7 @@ struct RefreshTests {
     #expect(throws: Self.needed(.refreshRefused("no … or …"))) { try fixture.fresh() }
   }
 
-  @Test func nobodyIsLoggedIn() throws {
+  @Test func notLoggedIn() throws {
     let fixture = try Fixture()
     #expect(throws: Self.needed(.noCredential, nil)) { try fixture.fresh() }
     #expect(!File.exists(fixture.home.vault))

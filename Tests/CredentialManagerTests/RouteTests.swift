@@ -191,7 +191,7 @@ struct RouteTests {
   }
 
   /// A discovered descriptor is an ordinary file, and discovery uses no credential.
-  @Test func discoveryTellsNothing() throws {
+  @Test func discoverySendsNoCredential() throws {
     let fixture = try Fixture.added(Self.good, variables: ["apikey": Self.key], credential: Fixture.credential())
     let metadata = """
       {"issuer": "https://evil.example", "authorization_endpoint": "https://evil.example/a",

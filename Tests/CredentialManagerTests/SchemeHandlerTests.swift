@@ -94,7 +94,7 @@ import CredmgrText
     #expect(!File.exists(fixture.root + "/share") && !File.exists(fixture.root + "/config"))
   }
 
-  @Test func nothingElseIsForgotten() {
+  @Test func otherEntriesStay() {
     let text = "[Default Applications]\na=b;c\n[Added Associations]\n#ours=ours;\nx=ours.desktop;\n"
     var choices = MIMEApplications(text)
     choices.forget { $0 == "ours" }

@@ -57,7 +57,7 @@ import CredmgrText
     #expect(source.keysToLeave == nil)
   }
 
-  @Test func aPersonHasThreeAttempts() throws {
+  @Test func aUserHasThreeAttempts() throws {
     try protect("p")
     let asked = Asked()
     #expect(throws: CredentialError.vault(.wrongPassphrase)) { try token(source("q", asked: asked)) }
@@ -108,7 +108,7 @@ import CredmgrText
   }
 
   /// A saved answer is encrypted with the old key.
-  @Test func rotationTakesWaitingAnswersIn() throws {
+  @Test func rotationCommitsSavedAnswers() throws {
     try fixture.store(Fixture.credential("old"))
     let kept = KeptAnswer(Fixture.credential("new"), after: Secret("old"))
     try fixture.leave(ExchangeNote(.refresh, startedAt: 1), kept)
@@ -192,7 +192,7 @@ import CredmgrText
     #expect(try PrivateFile.read(path, limit: 1 << 24) == bytes)
   }
 
-  @Test func aSourceGoesOnWithWhatItRestored() throws {
+  @Test func aSourceContinuesWithTheRestoredVault() throws {
     let path = fixture.root + "/backup.db"
     _ = try fixture.source.backUpVault(to: path)
     try fixture.store(Fixture.credential("token-2"))
@@ -298,7 +298,7 @@ import CredmgrText
     #"{"format":"credmgr-export-1","records":[{"kind":"registration","provider":"x","account":"","value":"z"}]}"#,
     #"{"format":"credmgr-export-encrypted-1","operations":1,"memory":1,"salt":"","nonce":"","sealed":""}"#,
     #"{"format":"credmgr-export-encrypted-1","operations":1,"memory":99999999999999,"salt":"AAAAAAAAAAAAAAAAAAAAAA==","nonce":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA","sealed":""}"#,
-  ]) func whatIsNoExport(_ text: String) throws {
+  ]) func invalidExportsAreRefused(_ text: String) throws {
     #expect(throws: CredentialError.malformedExport) {
       try fixture.source.importVault(Array(text.utf8), passphrase: Secret("p"), acceptsPlain: false, replaces: true)
     }
@@ -433,7 +433,7 @@ import CredmgrText
   }
 
   /// If the file's descriptor cannot be read, the user's earlier agreement stays.
-  @Test func aDescriptorThatCannotBeReadIsNoAgreement() throws {
+  @Test func anUnreadableDescriptorIsNotAnAgreement() throws {
     let fixture = try Self.exporting()
     let before = try #require(try fixture.registration()?.agreement)
     let broken = try Self.withoutDescriptor(fixture)
@@ -593,7 +593,7 @@ import CredmgrText
     }
   }
 
-  @Test func whatChangesIsNoted() throws {
+  @Test func changesAreLogged() throws {
     fixture.consent(.token("token-1", refresh: "refresh-1"), .identity("ana"))
     _ = try fixture.login()
     fixture.http.then(.token("token-2", refresh: "refresh-2"))
@@ -614,7 +614,7 @@ import CredmgrText
     #expect(all.map(\.time) == all.map(\.time).sorted())
   }
 
-  @Test func whatFailsIsNotNoted() throws {
+  @Test func failedActionsAreNotLogged() throws {
     fixture.consent(.json("{}", status: 400))
     #expect(throws: CredentialError.self) { try fixture.login() }
     #expect(try log() == ["add-provider example"])
@@ -629,7 +629,7 @@ import CredmgrText
   }
 
   /// A planted file is reported to callers that get a token and to readers of the log.
-  @Test func handOutsThatCannotBeNoted() throws {
+  @Test func tokenUsesThatCannotBeLogged() throws {
     try fixture.store(Fixture.credential())
     let path = fixture.home.vault + "/vault.log"
     try File.remove(path)
@@ -642,7 +642,7 @@ import CredmgrText
     #expect(throws: CredentialError.vault(.file(.notRegularFile(path: path)))) { try source.log() }
   }
 
-  @Test func handOutsThatCannotBeRead() throws {
+  @Test func tokenUsesThatCannotBeRead() throws {
     try fixture.store(Fixture.credential())
     let source = fixture.another()
     source.noteHandOut(try source.freshAccount("ana", of: "example"), to: "token")

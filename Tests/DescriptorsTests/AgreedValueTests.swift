@@ -21,7 +21,7 @@ struct AgreedValueTests {
   }
 
   /// A key that is new has to be argued for here before it may change.
-  @Test func theOthersNeedConsent() {
+  @Test func otherKeysNeedConsent() {
     let field = "endpoints.token.response.fields."
     #expect(
       Self.all(.harmless) == [
@@ -46,7 +46,7 @@ struct AgreedValueTests {
   }
 
   /// The same descriptor in other words has the same values, so that nobody is asked about them.
-  @Test(arguments: PackageFiles.shipped) func theyAreThoseOfTheMeaning(_ identifier: String) throws {
+  @Test(arguments: PackageFiles.shipped) func agreedValuesMatchTheirMeaning(_ identifier: String) throws {
     let descriptor = try ShippedDescriptorTests.load(identifier)
     let other = try DescriptorLibrary(directories: []) { _ in nil }
       .load(Array(descriptor.yaml.utf8), name: identifier + ".yaml").descriptor

@@ -80,7 +80,7 @@ struct LoopbackReceiverTests {
     "GET \(target) HTTP/1.1\r\nHost: \(host):\(port)\r\n\r\n"
   }
 
-  @Test func takesTheOneThatFits() throws {
+  @Test func takesTheMatchingRequest() throws {
     var receiver = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/callback")
     let port = receiver.port
     // Each request is sent after the previous answer; the last ends the wait.
@@ -127,7 +127,7 @@ struct LoopbackReceiverTests {
     #expect(client.status == 200)
   }
 
-  @Test func slowClientsAreLetGo() throws {
+  @Test func slowClientsAreDisconnected() throws {
     var sockets: [Int32] = [-1, -1]
     try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &sockets) == 0)
     defer { for socket in sockets { close(socket) } }
@@ -242,7 +242,7 @@ struct LoopbackReceiverTests {
   }
 
   /// All users can read a browser's arguments, which are useless to anyone who comes second.
-  @Test func leadsOneBrowserToThePage() throws {
+  @Test func redirectsOneBrowserToThePage() throws {
     var receiver = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/")
     let page = try URI(parsing: "https://provider.example/authorize?state=s&x=$(a)#f")
     let address = receiver.lead(to: page, name: "name-1", needsOrigin: false)

@@ -25,7 +25,7 @@ struct LoopbackServerTests {
     return .init(HTTPResponse(status: 418, fields: fields, body: Array(request.method.utf8) + request.body))
   }
 
-  @Test("requests arrive as they were sent, and answers go out as they are") func exchange() throws {
+  @Test("requests and answers pass unchanged") func exchange() throws {
     let body = String(repeating: "b", count: 100_000)
     let answer = try Self.exchange(
       "POST /a%2Fb/c?d=%20e HTTP/1.1\r\nHost: 127.0.0.1:80\r\nX-Given: v\r\n"
@@ -57,7 +57,7 @@ struct LoopbackServerTests {
   }
 
   @Test(arguments: ["GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "GET\r\n\r\n"])
-  func whatIsNoRequest(text: String) throws {
+  func invalidRequestsAreRefused(text: String) throws {
     let answer = try Self.exchange(text, Self.echo)
     #expect(answer.hasPrefix("HTTP/1.1 400 Bad Request\r\n"))
   }

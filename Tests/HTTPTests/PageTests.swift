@@ -31,7 +31,7 @@ struct PageTests {
   }
 
   /// The provider's text cannot pass for credmgr's own.
-  @Test func anothersWordsAreAQuotation() {
+  @Test func providerTextIsAQuotation() {
     let page = Page(.refused, title: "No", text: "It says:", quotation: "<b>Call us</b>", end: "Close it.")
     let text = String(decoding: PageDocument.response(status: 200, page), as: UTF8.self)
     #expect(

@@ -31,7 +31,7 @@ class TokenAnswers(ProgramTest):
                 self.assertEqual(service.counts["followed"], 0, "a redirect is not followed")
                 self.credmgr("token", provider, status=LOGIN_NEEDED)
 
-    def test_a_fault_does_not_cost_what_was_there(self):
+    def test_a_fault_does_not_cost_the_stored_token(self):
         service = self.serve(FaultyServer())
         provider = self.add("faulty", service, CLIENT)
         self.credmgr("login", provider, "--account", ADA)

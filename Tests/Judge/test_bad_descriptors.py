@@ -117,7 +117,7 @@ class Refused(ProgramTest):
                 self.assertEqual(outcome.status, USAGE, outcome.err)
                 self.assertNotRegex(outcome.err, r"[\x00-\x08\x0b-\x1f\x7f]")
 
-    def test_a_pattern_and_a_value_that_would_take_for_ever(self):
+    def test_a_pattern_and_a_value_that_would_take_too_long(self):
         path = self.written(HEAD.replace("/token", "/{x}") + "variables: { x: { pattern: \"(a|a?)*(a*)*b\" } }\n")
         outcome = self.timed("add-provider", path, "--client-id", "c", "--set", "x=" + "a" * 20_000)
         self.assertEqual(outcome.status, USAGE)
@@ -185,7 +185,7 @@ hosts: [HOST]
         self.run_program("request", provider, service.base + "/moved")
         self.assertEqual(other.exchanges, [])
 
-    def test_an_answer_that_would_make_a_header_of_its_own(self):
+    def test_an_answer_that_would_add_a_header(self):
         service = self.serve_at("/token", json_response(
             {"access_token": "t-of-the-judge", "token_type": "bearer", "more": "x\r\nHost: evil.example"}))
         service.secrets.add("t-of-the-judge")

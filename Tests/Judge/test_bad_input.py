@@ -293,7 +293,7 @@ class NoRights(ProgramTest):
     def add_provider(self, **environment):
         return self.as_nobody("add-provider", self.descriptor, "--client-id", "c", "--set", "port=1", **environment)
 
-    def test_a_home_that_cannot_be_made(self):
+    def test_a_home_that_cannot_be_created(self):
         locked = os.path.join(self.folder, "locked")
         os.mkdir(locked, 0o755)
         for environment in ({"HOME": locked}, {"CREDMGR_HOME": locked + "/own"}, {"HOME": locked + "/deep/below"},

@@ -38,7 +38,7 @@ class DiscoveryTest(ProgramTest):
 
 
 class Discovery(DiscoveryTest):
-    def test_a_whole_life_from_the_address_alone(self):
+    def test_from_an_issuer_address_to_the_logout(self):
         service = self.serve(DiscoveryServer())
         service.routes[("GET", "/userinfo")] = lambda request: self.userinfo(service, request)
         outcome = self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
@@ -91,7 +91,7 @@ class Discovery(DiscoveryTest):
                 self.credmgr("login", "found", "--account", ADA, "--scope", "read")
                 self.assertTrue(service.accepts(self.credmgr("token", "found").line))
 
-    def test_a_public_client_where_there_are_no_others(self):
+    def test_a_server_with_only_public_clients(self):
         service = self.serve(DiscoveryServer(methods=["none"]))
         self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
         self.assertEqual(json.loads(service.requests("/register")[0].body)["token_endpoint_auth_method"], "none")
@@ -148,7 +148,7 @@ hosts: [{service.base.removeprefix("http://")}]
         sent = urllib.parse.parse_qs(service.requests("/token")[0].body.decode())
         self.assertEqual(sent["api_key"], ["key-of-the-judge"])
 
-    def test_a_client_of_ones_own_is_not_registered(self):
+    def test_a_given_client_id_prevents_registration(self):
         service = self.serve(DiscoveryServer())
         self.credmgr("add-provider", service.issuer, "--as", "found", "--yes", "--client-id", "judge-public")
         self.assertEqual(service.counts["registered"], 0)
@@ -179,7 +179,7 @@ hosts: [{service.base.removeprefix("http://")}]
                 self.new_home()
                 self.credmgr("add-provider", service.base + place, "--as", "found", "--yes")
 
-    def test_without_a_terminal_it_is_shown_and_not_kept(self):
+    def test_without_a_terminal_the_descriptor_is_shown_and_not_stored(self):
         service = self.serve(DiscoveryServer())
         outcome = self.credmgr("add-provider", service.issuer, "--as", "found", status=USAGE)
         self.assertIn("--yes", outcome.err)
@@ -187,7 +187,7 @@ hosts: [{service.base.removeprefix("http://")}]
         self.assertEqual(service.counts["registered"], 0)
         self.assert_nothing_kept()
 
-    def test_at_a_terminal_it_is_asked(self):
+    def test_at_a_terminal_credmgr_asks(self):
         service = self.serve(DiscoveryServer())
         status, shown = self.at_terminal("n", "add-provider", service.issuer, "--as", "found")
         self.assertEqual(status, USAGE, shown)
@@ -197,7 +197,7 @@ hosts: [{service.base.removeprefix("http://")}]
         self.assertEqual(status, 0, shown)
         self.assertEqual(self.descriptor("found")["issuer"], service.issuer)
 
-    def test_what_was_typed_before_the_question_is_no_answer(self):
+    def test_input_typed_before_the_question_is_ignored(self):
         service = self.serve(DiscoveryServer())
         started = threading.Event()
 
@@ -354,13 +354,13 @@ class Removal(DiscoveryTest):
         self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
         self.credmgr("login", "found", "--account", ADA, "--scope", "read")
 
-    def test_a_provider_that_deletes_none(self):
+    def test_a_provider_that_cannot_delete_clients(self):
         service = self.added(manages=False)
         self.assertIn("is still registered", self.credmgr("remove-provider", "found").err)
         self.assertIn(self.registered[0], service.clients)
         self.assert_gone()
 
-    def test_a_client_that_is_left_there(self):
+    def test_keep_remote_leaves_the_client(self):
         service = self.added()
         self.assertIn("is still registered", self.credmgr("remove-provider", "found", "--keep-remote").err)
         self.assertEqual(service.counts["deleted"], 0)

@@ -126,7 +126,7 @@ class Provider(Docker):
         for address in (f"https://evil.example/?{self.address}", f"https://evil.example#{self.address}"):
             self.assertIn("it contains a user name, query or fragment", self.helper("get", address, UNEXPECTED), address)
 
-    def test_erase_logs_nobody_out(self):
+    def test_erase_does_not_log_out(self):
         self.ready()
         before = self.get(self.address)
         self.helper("erase", self.address)

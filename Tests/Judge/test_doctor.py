@@ -326,7 +326,7 @@ class Whole(Doctor):
         self.assertEqual([finding["hints"] for finding in found if finding["check"] == "docker"],
                          [['run "docker logout registry.example"']])
 
-    def test_a_registry_of_ours_is_another_ones(self):
+    def test_a_registry_with_another_helper(self):
         self.service = self.serve(OAuth2Server())
         self.add("registry", self.service, oauth2_server.PUBLIC_CLIENT, registry_port=4434)
         self.program("docker-credential-desktop")
@@ -464,7 +464,7 @@ class OtherUsers(Doctor):
                 self.assertEqual(self.problems_of_stranger(f"chmod u+rwX {folder}", HOME=own)[1], [])
 
     @CAN_BE_ANYBODY
-    def test_an_own_file_that_is_not_to_be_written(self):
+    def test_a_read_only_file_of_the_user(self):
         self.ready()
         self.give(self.homes[-1])
         os.chown(self.homes[-1], 4242, 4242)
@@ -476,7 +476,7 @@ class OtherUsers(Doctor):
 
     @unittest.skipUnless(subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0,
                          "nothing can be mounted here")
-    def test_homes_on_which_nothing_can_be_written(self):
+    def test_read_only_homes(self):
         place = os.path.join(self.folder, "small")
         os.mkdir(place)
         for mount, words in ((f"mount --bind {place} {place} && mount -o remount,ro,bind {place}", "read-only"),
@@ -569,7 +569,7 @@ class Vault(Doctor):
             if os.path.exists(os.path.join(self.folder, "credmgr-rescued.json")):
                 os.remove(os.path.join(self.folder, "credmgr-rescued.json"))
 
-    def test_a_vault_of_which_any_byte_is_another(self):
+    def test_a_vault_with_any_byte_altered(self):
         self.ready()
         # The export is protected by a passphrase.
         self.environment.update(self.passphrase("passphrase", PASSPHRASE))

@@ -105,7 +105,7 @@ class Git(GitTest):
         self.assertEqual(self.service.counts["granted:refresh_token"], 1)
 
     @unittest.skipIf(VERSION < (2, 46), "this git does not ask twice")
-    def test_a_token_revoked_in_the_middle_fails_nothing(self):
+    def test_a_token_revoked_meanwhile_causes_no_failure(self):
         self.ready()
         self.publish(self.url)
         for count in (1, 2):
@@ -113,7 +113,7 @@ class Git(GitTest):
             self.git("fetch", "--quiet", cwd=self.work)
             self.assertEqual(self.service.counts["granted:refresh_token"], count)
 
-    def test_a_server_that_refuses_every_token_is_not_asked_for_ever(self):
+    def test_a_server_that_refuses_every_token_causes_no_endless_loop(self):
         self.ready(permits=lambda path, password: False)
         self.git("clone", "--quiet", self.url, self.work, status=128)
         self.assertLessEqual(self.service.counts["granted:refresh_token"], 1)
@@ -178,7 +178,7 @@ class Git(GitTest):
         self.assertEqual(person.end(), 0, person.seen)
         self.assertEqual(person.seen.count("requires a login"), 1)
 
-    def test_several_gits_open_one_browser(self):
+    def test_several_git_processes_open_one_browser(self):
         self.ready(log_in=False)
         # All processes start before the consent, because a later one would start its own login.
         begun = os.path.join(self.folder, "begun")

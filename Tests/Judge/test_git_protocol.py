@@ -69,7 +69,7 @@ class Protocol(ProtocolTest):
         self.assertEqual(self.get(*host, "username=grace"), ("grace", "newer"))
         self.assertEqual(self.get(*host), ("grace", "newer"), "the one that was stored last")
 
-    def test_erase_takes_what_matches_and_no_more(self):
+    def test_erase_removes_only_matching_credentials(self):
         host = ("protocol=https", "host=example.com")
         for user, password in (("ada", "1"), ("grace", "2")):
             self.ask("store", *host, f"username={user}", f"password={password}")
@@ -82,7 +82,7 @@ class Protocol(ProtocolTest):
         self.ask("erase", *host)
         self.assertIsNone(self.get(*host))
 
-    def test_an_empty_user_name_is_one(self):
+    def test_an_empty_user_name_counts_as_a_user_name(self):
         host = ("protocol=https", "host=sso.example")
         self.ask("store", *host, "username=", "password=")
         self.assertEqual(self.get(*host), ("", ""))
@@ -125,7 +125,7 @@ class Protocol(ProtocolTest):
         self.ask("erase", *knows, "authtype=Bearer", "credential=t-1")
         self.assertIsNone(self.get(*knows))
 
-    def test_nothing_of_it_is_readable(self):
+    def test_stored_passwords_are_not_readable(self):
         self.ask("store", "protocol=https", "host=example.com", "username=ada.lovelace@example.org", "password=sesame-1")
         self.assert_nowhere_in(self.homes[-1], {"ada.lovelace@example.org", "sesame-1", "example.com"})
 
@@ -181,7 +181,7 @@ class Protocol(ProtocolTest):
         self.ask("store", *host, "username=" + "u" * 4096, "password=" + "p" * 65_000)
         self.assertEqual(self.get(*host), ("u" * 4096, "p" * 65_000))
 
-    def test_a_hint_for_a_host_that_says_what_it_is(self):
+    def test_a_hint_for_a_host_with_a_known_realm(self):
         asked = ("protocol=https", "host=git.example.org", 'wwwauth[]=Basic realm="GitLab"')
         outcome = self.run_program("git-credential", "get", stdin="\n".join(asked) + "\n\n")
         self.assertEqual((outcome.status, outcome.out), (0, ""))
@@ -327,7 +327,7 @@ class Attacks(ProtocolTest):
         self.assert_refused("protocol=https\nhost=GOOD\0.evil.example\n\n")
         self.assert_refused("protocol=https\nhost=GOOD\npassword=\0\n\n")
 
-    def test_hosts_that_begin_like_another(self):
+    def test_hosts_with_the_same_beginning(self):
         for host in ("GOOD/.evil.example", "GOOD?.evil.example", "GOOD#.evil.example", "GOOD\\.evil.example",
                      "x@GOOD", "GOOD%2F.evil.example", "GOOD evil.example", "GOOD\t", "GOOD:443:443", "GOOD."):
             self.assert_refused(f"protocol=https\nhost={host}\n\n")
@@ -341,7 +341,7 @@ class Attacks(ProtocolTest):
         self.assertIsNone(self.get("protocol=http", "host=forge.example"))
         self.assertEqual(self.get("protocol=https", "host=forge.example"), ("token-user", "t-octo"))
 
-    def test_a_descriptor_that_could_be_meant_is_not_asked_for_another_host(self):
+    def test_a_similar_descriptor_is_not_used_for_another_host(self):
         for host in ("forge.example.evil.example", "evil-forge.example", "forge.example:444", "forge"):
             self.assertIsNone(self.get("protocol=https", f"host={host}"), host)
 

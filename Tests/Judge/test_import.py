@@ -116,7 +116,7 @@ class Git(Import):
         self.assertEqual(text_of(os.path.join(self.folder, ".git-credentials")), before)
         self.assertIn("not logged in", self.credmgr("status", "import-host").err)
 
-    def test_a_person_chooses(self):
+    def test_a_user_chooses_at_the_terminal(self):
         self.approve("store")
         self.file(".netrc", "machine other.example login grace password another\n")
         person = self.terminal("import")

@@ -52,7 +52,7 @@ class Intruders(ProgramTest):
         self.credmgr("add-provider", self.file("lax.yaml", text), "--client-id", oauth2_server.PUBLIC_CLIENT)
         return service
 
-    def test_the_browser_is_led_once(self):
+    def test_the_browser_is_redirected_once(self):
         """All users can see a browser's arguments, so they contain nothing of the request."""
         service, provider = self.provided()
         login, shown, address = self.log_in(provider)

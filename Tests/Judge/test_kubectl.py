@@ -144,7 +144,7 @@ class Protocol(Kubectl):
         self.assertIn(f"kubectl for {self.cluster.base}", self.credmgr("log").out)
         self.ask(cluster={"server": "http://cluster.example"}, status=USAGE)
 
-    def test_a_cluster_that_is_not_meant(self):
+    def test_a_cluster_that_is_not_listed(self):
         self.ready()
         # Each of these, unlike the cluster on this machine, gets no token.
         for server in ("https://evil.example:6443", "http://u@10.0.0.1:8080", "10.0.0.1:8080", "http://127.1:80",

@@ -146,7 +146,7 @@ class Leaks(ProgramTest):
         traces = [text for command, text in self.outputs if "--trace" in command]
         self.assertTrue(any("error_description" in text and "…" in text for text in traces), "nothing was masked")
 
-    def test_children_that_did_not_ask(self):
+    def test_child_processes_get_no_secrets(self):
         """A browser, and a command that requested another provider's token."""
         service = self.serve(EchoServer())
         provider = self.add("oauth2-post", service, oauth2_server.POST_CLIENT, oauth2_server.CLIENT_SECRET)

@@ -100,7 +100,7 @@ class Repair(Again):
 
 
 class Names(Again):
-    def test_a_user_name_that_is_no_account(self):
+    def test_a_user_name_that_is_not_an_account(self):
         self.ready()
         first = self.get("username=git\n")
         self.assertIn("username=git\n", first.out)
@@ -202,7 +202,7 @@ class Together(Again):
                 # A late process sends nothing that the provider could refuse.
                 self.assertEqual(len(self.service.requests("/token")), 1)
 
-    def test_a_login_ends_with_its_git(self):
+    def test_a_login_ends_with_its_git_process(self):
         self.ready()
         served = self.enterContext(GitServer(self.folder, lambda *_: False))
         self.add("git-host", self.service, oauth2_server.PUBLIC_CLIENT, git_port=served.port)

@@ -68,7 +68,7 @@ class WholeLife(MastodonTest):
         self.credmgr("login", "mastodon")
         self.assertEqual(len(service.registered), 1)
 
-    def test_a_code_that_the_person_carries(self):
+    def test_a_code_that_the_user_copies(self):
         service = self.instance()
         self.redirect = OUT_OF_BAND
         self.add_instance(service)
@@ -117,7 +117,7 @@ class Refusals(MastodonTest):
         self.assertIn(service.refuses, outcome.err)
         self.assert_nothing_added()
 
-    def test_a_trace_shows_what_is_public_alone(self):
+    def test_a_trace_shows_only_public_values(self):
         service = self.instance()
         outcome = self.add_instance(service, "--trace")
         self.assertIn("scopes=read write push", urllib.parse.unquote(outcome.err))

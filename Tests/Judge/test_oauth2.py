@@ -78,7 +78,7 @@ class Grants(ProgramTest):
         self.assertGreaterEqual(polls[1] - polls[0], 5.9, "slow_down adds five seconds")
         self.expect_usable(service, provider)
 
-    def test_a_person_who_says_no(self):
+    def test_the_user_denies_access(self):
         service, provider = self.provided("oauth2-device", interval=1)
         login = self.start("login", provider, "--no-browser", stdin=False)
         user_code = login.wait_for(r"\b[B-Z]{4}-[B-Z]{4}\b").group(0)

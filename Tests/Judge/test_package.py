@@ -176,7 +176,7 @@ class Package(unittest.TestCase):
                 return said
         raise AssertionError(process.stderr.read())
 
-    def test_from_the_first_to_the_last(self):
+    def test_the_package_from_installation_to_removal(self):
         """Follows a user's order: install, log in, upgrade, remove, and unpack elsewhere."""
         with self.subTest("it is whole, and nothing that built it is there"):
             self.assertEqual(self.inside("dpkg", "--verify", "credmgr"), "")

@@ -57,7 +57,7 @@ class Prompts(ProgramTest):
         self.assertEqual(person.end(), 130, person.seen)
         self.assertRegex(person.seen, r"\r\ncredmgr: .*interrupted\r\n$")
 
-    def test_a_file_that_is_no_secret(self):
+    def test_a_file_without_a_secret(self):
         path = os.path.join(DESCRIPTORS, "oauth2-post.yaml")
         refused = self.credmgr("add-provider", path, "--client-id", "x", "--client-secret-file", path, "--set", "port=1",
                                status=USAGE)

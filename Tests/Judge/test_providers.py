@@ -106,7 +106,7 @@ class OCLCUserAgentTest(ProgramTest):
         self.credmgr("token", provider, "--refresh")
         self.assertEqual(service.counts["refresh"], 2, "the answer has no refresh token: the old one is kept")
 
-    def test_a_person_who_says_no(self):
+    def test_the_user_denies_access(self):
         service, provider = self.provider()
         login = self.start("login", provider, "--paste", "--no-browser")
         _, _, final = Browser(decision="deny").open(login.address())

@@ -270,7 +270,7 @@ class Waiting(RaceTest):
         process.communicate(timeout=TIMEOUT)
         return process.returncode, "".join(chunk for _, chunk in said), said[0][0], time.monotonic() - began
 
-    def test_it_says_for_whom_after_a_second_and_ends_in_time(self):
+    def test_a_waiting_process_names_the_other_after_a_second_and_times_out(self):
         for command in ("token", "refresh"):
             with self.subTest(command):
                 arguments = (command, self.provider, "--timeout", "3s") + (("--refresh",) if command == "token" else ())
@@ -282,7 +282,7 @@ class Waiting(RaceTest):
                 self.assertTrue(0.9 <= first < last and 2.9 <= last <= 30, (first, last))
                 self.assertRegex(text, r"credmgr: error: timed out waiting for another process .*\s+credmgr: hint: \S")
 
-    def test_a_login_says_so_too(self):
+    def test_a_waiting_login_also_names_the_other_process(self):
         status, text, _, last = self.at_a_terminal("login", self.provider, "--account", ADA, "--timeout", "3s")
         self.assertNotEqual(status, DONE)
         self.assertIn("waiting", text)
@@ -293,7 +293,7 @@ class Waiting(RaceTest):
         self.assertEqual(outcome.status, UNEXPECTED)
         self.assertNotIn("credmgr: waiting", outcome.err)
 
-    def test_it_goes_on_as_soon_as_the_lock_is_free(self):
+    def test_waiting_ends_when_the_lock_is_free(self):
         processes = self.many(8, "token", self.provider)
         self.wait_until(lambda: all(waits_for_the_lock(process.pid) for process in processes))
         self.release()

@@ -90,13 +90,13 @@ class Bystanders(unittest.TestCase):
             self.assertIn("access_token", dict(got[0].form))
             self.assertEqual(got[0].headers["Origin"], receiver.base)
 
-    def test_faults_are_what_they_say(self):
+    def test_faults_match_their_names(self):
         with FaultyServer("too-long") as service:
             status, answer = post(service, "/token", {"grant_type": "authorization_code"})
             self.assertGreater(len(json.dumps(answer)), 1024 * 1024)
             self.assertEqual(status, 200)
 
-    def test_the_search_sees_through_disguises(self):
+    def test_the_search_finds_encoded_secrets(self):
         secret = b"at-0123456789abcdef"
         for around in (b"", b"x", b"xy"):
             for content in (around + secret + b"after", base64.b64encode(around + secret + b"after"),

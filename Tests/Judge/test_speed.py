@@ -143,7 +143,7 @@ class Speed(ProgramTest):
         return "".join(subprocess.run(["nm", *options, program], capture_output=True, text=True, check=True).stdout
                        for options in ([], ["--dynamic"]))
 
-    def test_the_release_does_nothing_before_main_that_it_needs_not(self):
+    def test_the_release_does_nothing_unneeded_before_main(self):
         if self.is_dynamic():
             return  # The loader's work comes first there.
         trace = os.path.join(self.folder, "trace")

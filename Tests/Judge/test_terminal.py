@@ -82,7 +82,7 @@ class Devices(TerminalTest):
 
 
 class Places(TerminalTest):
-    def test_by_ssh_the_device_flow_is_chosen_where_there_is_one(self):
+    def test_over_ssh_the_device_flow_is_preferred(self):
         service = self.serve(OAuth2Server(interval=1))
         text = open(os.path.join(os.path.dirname(__file__), "descriptors/oauth2-device.yaml"), encoding="utf-8").read()
         both = self.file("both.yaml", re.sub(r"(?m)^grant: .*", "grant: [authorization_code, device_code]", text)
@@ -110,7 +110,7 @@ class Places(TerminalTest):
                 self.assertEqual(terminal.end(), 0, terminal.seen)
                 self.assertEqual(service.counts["granted:authorization_code"], 1)
 
-    def test_a_person_can_paste_while_the_browser_is_waited_for(self):
+    def test_a_user_can_paste_while_the_browser_is_open(self):
         service, provider = self.provided("oauth2-public")
         terminal = self.terminal("login", provider, "--account", ADA, BROWSER="true")
         address = self.address(terminal)
@@ -227,7 +227,7 @@ class Words(TerminalTest):
         ("add-provider", "broken.yaml"), ("simulate", "githb"), ("simulate", "github", "--fault", "non"),
     )
 
-    def test_sentences_are_broken_between_words_and_commands_not_at_all(self):
+    def test_sentences_wrap_between_words_and_commands_do_not_wrap(self):
         self.file("broken.yaml", "provider: broken\nendpoint:\n  token: http://example.org/a\n")
         for arguments in self.WRONG:
             for look in ({"TERM": "dumb"}, {"NO_COLOR": "1"}, {}):

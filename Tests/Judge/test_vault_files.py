@@ -75,7 +75,7 @@ class Files(ProgramTest):
         self.credmgr("vault", "restore", backup, "--key-file", key)
         self.assertEqual(self.credmgr("token", self.provider).line, self.token)
 
-    def test_a_passphrase_that_is_no_text(self):
+    def test_a_passphrase_that_is_not_text(self):
         path = os.path.join(self.folder, "passphrase")
         with open(path, "wb") as file:
             file.write(b"caf\xe9\n")

@@ -61,7 +61,7 @@ class Terminal(VaultTest):
         self.assertEqual((status, out.strip()), (DONE, self.token), shown)
         self.assertEqual(shown.count("passphrase of the vault"), 1)
 
-    def test_a_wrong_one_is_said_and_asked_for_again_twice(self):
+    def test_a_wrong_passphrase_prompts_again_twice(self):
         self.protect()
         status, out, shown = self.at_terminal("token", self.provider, keys=["wrong\r", PASSPHRASE + "\r"])
         self.assertEqual((status, out.strip()), (DONE, self.token), shown)
@@ -201,7 +201,7 @@ class KernelKeyring(VaultTest):
         self.assertIn("already locked", self.credmgr("vault", "lock").err)
         self.assertNotIn("unlocked", self.credmgr("vault", "status").out)
 
-    def test_the_time_ends(self):
+    def test_the_vault_locks_when_the_time_ends(self):
         outcome = self.unlock("--for", "1s")
         if "keeps no keys" in outcome.err:
             self.skipTest("the kernel keeps no keys here")
@@ -321,7 +321,7 @@ class SecretService(SessionKeyring, VaultTest):
         self.assertNotIn("dbus-launch", buses)
 
     @unittest.skipUnless(os.access(STRACE, os.X_OK), "there is no strace")
-    def test_a_sync_that_fails_takes_no_key_away(self):
+    def test_a_failed_sync_removes_no_key(self):
         """One of the failures happens after the new key is in force."""
         self.protect_by_service()
         log = self.file("calls", "")
@@ -339,7 +339,7 @@ class SecretService(SessionKeyring, VaultTest):
                     when += 1
                 self.assertGreater(when, 4)
 
-    def test_the_passphrase_opens_where_the_service_does_not(self):
+    def test_the_passphrase_opens_the_vault_if_the_service_does_not(self):
         self.protect_by_service()
         self.credmgr("vault", "protect", "passphrase", environment=self.with_passphrase())
         outcome = self.credmgr("token", self.provider, environment={

@@ -127,7 +127,7 @@ struct AuthorizationRequestTests {
     { try Self.answer(rule) { [("code", "c"), ("state", $0.state), ("iss", "https://provider.example/")] } }
   }
 
-  @Test func answerWithoutWhatIsNeeded() {
+  @Test func answerWithoutARequiredField() {
     #expect(throws: OAuthError.missingField(.authorization, .code)) {
       try Self.answer { [("access_token", "t"), ("state", $0.state)] }
     }

@@ -42,7 +42,7 @@ struct AuthorizationServerMetadataTests {
   @Test(arguments: [
     "https://a.example?x", "https://a.example/?", "https://a.example/#", "https://u@a.example", "https:///x",
     "https://a.example/\r\nX: y", "https://a.example/{x}", "https://0x7f.1/", "https://a example",
-  ]) func whatIsNoIssuer(_ text: String) { #expect(throws: HTTPError.self) { try Issuer(text) } }
+  ]) func invalidIssuersAreRefused(_ text: String) { #expect(throws: HTTPError.self) { try Issuer(text) } }
 
   @Test func onlyThisMachineIsAskedWithoutTLS() throws {
     #expect(try Issuer("http://127.0.0.1:8000").isSecure)
@@ -65,7 +65,7 @@ struct AuthorizationServerMetadataTests {
     try read("{\"issuer\": \"\(issuer)\", \(member)}", issuer)
   }
 
-  @Test func whatAbsenceMeans() throws {
+  @Test func missingFieldsHaveDefaults() throws {
     let metadata = try Self.read(member: "\"jwks\": {}, \"scopes_supported\": null")
     #expect(metadata.endpoints == [:])
     #expect(metadata.grantTypes == ["authorization_code", "implicit"])
@@ -139,9 +139,9 @@ struct AuthorizationServerMetadataTests {
   }
 
   @Test(arguments: ["", "[]", "\"x\"", "<html>", "{", "{\"issuer\": \"https://a.example\"} x"])
-  func whatIsNoObject(_ body: String) { #expect(throws: MetadataError.notJSON) { try Self.read(body) } }
+  func onlyAnObjectIsRead(_ body: String) { #expect(throws: MetadataError.notJSON) { try Self.read(body) } }
 
-  @Test func anIssuerThatIsMissingOrNoText() {
+  @Test func aMissingOrInvalidIssuer() {
     #expect(throws: MetadataError.missing("issuer")) { try Self.read("{}") }
     #expect(throws: MetadataError.malformed("issuer")) { try Self.read("{\"issuer\": [\"https://a.example\"]}") }
   }

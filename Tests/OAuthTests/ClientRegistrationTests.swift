@@ -98,7 +98,7 @@ struct ClientRegistrationTests {
           accessToken: Secret("r1"), uri: "https://provider.example/register/c1"))
   }
 
-  @Test func littleIsEnough() throws {
+  @Test func fewFieldsAreEnough() throws {
     #expect(
       try Self.answer(
         #"{"client_id": 17, "client_secret_expires_at": 0, "registration_client_uri": "nonsense"}"#, status: 200)

@@ -28,7 +28,7 @@ struct CredentialTests {
     return credential
   }()
 
-  @Test func comesBackAsItWas() throws {
+  @Test func readsBackUnchanged() throws {
     for grant in Grant.allCases {
       var credential = Self.full
       credential.grant = grant

@@ -56,7 +56,7 @@ struct DeviceAuthorizationTests {
     #expect(request.form.hasSuffix("&scope=a"))
   }
 
-  @Test func pageThatIsComposed() throws {
+  @Test func aPageFromATemplate() throws {
     let device = try Self.device("", "device: { verification_uri_complete: \"{verification_uri}?d={user_code}\" }")
     #expect(device.verificationURIComplete == "https://example.com/device?d=WDJB-MJHT")
     let ours = try Self.device("", "device: { verification_uri_complete: \"https://provider.example/d/{user_code}\" }")
@@ -87,7 +87,7 @@ struct DeviceAuthorizationTests {
   @Test(arguments: [
     "http://example.com/d", "vscode://x/d", "javascript:alert(1)", "example.com/d", "https://u@example.com", "7", "-h",
     "file:///etc/passwd", "https://example.com/d\\u001b[31m", "https://example.com/a d",
-  ]) func aPageThatIsNoHTTPSIsRefused(_ page: String) throws {
+  ]) func anInsecurePageIsRefused(_ page: String) throws {
     for field in ["verification_uri", "verification_uri_complete"] {
       var members = ["verification_uri": "https://example.com/d"]
       members[field] = page

@@ -81,7 +81,7 @@ struct EndpointRequestTests {
     #expect(decoded.allSatisfy { !$0.contains("PRIVATE KEY") })
   }
 
-  @Test func aPrivateKeyIsNoPlainSignature() {
+  @Test func aPrivateKeyIsNotAPlaintextSignature() {
     #expect(throws: OAuthError.privateKeyIsNotSent) {
       try OAuth1Signature.sign("text", .plaintext, clientSecret: Secret(Self.key), tokenSecret: Secret(""))
     }

@@ -67,7 +67,7 @@ struct IDTokenTests {
       (["iat": 1_700_000_300], .issuedLater), (["at_hash": "b3RoZXI"], .accessTokenHash),
       (["at_hash": 7], .accessTokenHash),
     ] as [(JSONValue, IDTokenFault)])
-  func oneThatIsRefused(_ changes: JSONValue, _ fault: IDTokenFault) {
+  func invalidIDTokensAreRefused(_ changes: JSONValue, _ fault: IDTokenFault) {
     for kind in [EndpointKind.token, .refresh, .deviceToken, .tokenExchange] {
       #expect(throws: OAuthError.idToken(kind, fault)) {
         try Self.read(
@@ -79,18 +79,18 @@ struct IDTokenTests {
   private static let otherLegs = "device_token: https://provider.example/d\ntoken_exchange: https://provider.example/x"
 
   @Test(arguments: [["alg": "none"], ["alg": "NONE"], [:], ["alg": 7]] as [JSONValue])
-  func oneThatIsNotSigned(_ header: JSONValue) {
+  func unsignedIDTokensAreRefused(_ header: JSONValue) {
     #expect(throws: OAuthError.idToken(.token, .unsigned)) { try Self.read(Self.token(Self.good, header: header)) }
     #expect(throws: OAuthError.idToken(.token, .unsigned)) { try Self.read(Self.token(Self.good, mark: "")) }
   }
 
-  @Test func aClaimThatIsThereTwice() throws {
+  @Test func aRepeatedClaim() throws {
     let claims = JSONValue.object((Self.good.members ?? []) + [.init("aud", "client-1")])
     #expect(throws: OAuthError.idToken(.token, .repeated(claim: "aud"))) { try Self.read(Self.token(claims)) }
   }
 
   /// The shapes are from RFC 7515, appendix A. A text that is not a JWT is not stored, but the token still counts.
-  @Test(arguments: ["x", "a.b.c", "e30.e30", "e30.W10.x"]) func textThatIsNone(_ text: String) throws {
+  @Test(arguments: ["x", "a.b.c", "e30.e30", "e30.W10.x"]) func invalidTextIsNoIDToken(_ text: String) throws {
     #expect(try Self.read(text).idToken == nil)
     #expect(
       try Self.client().outcome(

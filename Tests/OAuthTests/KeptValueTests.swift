@@ -147,7 +147,7 @@ struct KeptValueTests {
   }
 
   /// A variable's invalid value is refused before anything is sent.
-  @Test func aVariableOfAHostIsAHost() throws {
+  @Test func aVariableInAHostMustFitTheHost() throws {
     func client(_ hosts: String, _ value: String) throws -> Client {
       try Fixture.client("variables: { x: {} }\nhosts: [\"\(hosts)\"]", variables: ["x": value])
     }

@@ -78,7 +78,7 @@ struct KnownSecretsTests {
   }
 
   /// Values that may be secret because of their names are still allowed in a text; known secrets are not.
-  @Test func aSecretIsNoName() {
+  @Test func aSecretCannotBeAName() {
     let known = KnownSecrets()
     known.learn(Secret("token-of-ana"))
     known.learn(Secret("short"))

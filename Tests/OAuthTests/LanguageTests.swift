@@ -136,7 +136,7 @@ struct LanguageTests {
     }
   }
 
-  @Test func behindARouteInTheFragment() throws {
+  @Test func parametersAfterARouteInTheFragment() throws {
     let client = try Fixture.client(
       "pkce: none", endpoints: "authorization: { url: 'https://p.example/#/oauth/authorize', send: fragment }")
     let uri = try client.authorizationRequest(
@@ -148,7 +148,7 @@ struct LanguageTests {
   }
 
   /// WeChat requires a fragment at the very end.
-  @Test func aFragmentStaysBehindTheQuery() throws {
+  @Test func aFragmentStaysAfterTheQuery() throws {
     let client = try Fixture.client(endpoints: "authorization: { url: 'https://p.example/connect#wechat_redirect' }")
     let uri = try client.authorizationRequest(
       .authorizationCode, redirectURI: "http://127.0.0.1:1/cb", scope: [], random: KnownRandom(), nonce: Self.nonce
@@ -213,7 +213,7 @@ struct LanguageTests {
   }
 
   @Test(arguments: [("RS256", "secret-1"), ("ES256", "secret-1")])
-  func aKeyThatIsNone(_ algorithm: String, _ secret: String) {
+  func anInvalidKey(_ algorithm: String, _ secret: String) {
     #expect(throws: OAuthError.clientKeyMalformed) {
       try Self.token(
         "  parameters: { assertion: '{assertion}' }", "assertion: { algorithm: \(algorithm) }", secret: secret)
@@ -325,7 +325,7 @@ struct LanguageTests {
     }
   }
 
-  @Test func theFirstNameThatIsThere() throws {
+  @Test func theFirstExistingNameCounts() throws {
     let client = try Fixture.client("account: [user.email, login]", endpoints: "identity: https://p.example/me")
     #expect(try client.identity(.json("{\"user\": {\"email\": \"\"}, \"login\": \"ada\"}")).name == "ada")
     #expect(try client.identity(.json("{\"user\": {\"email\": \"e\"}, \"login\": \"ada\"}")).name == "e")

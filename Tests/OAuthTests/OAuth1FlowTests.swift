@@ -78,7 +78,7 @@ struct OAuth1FlowTests {
         """)
   }
 
-  @Test func inTheBodyBehindOtherParameters() throws {
+  @Test func inTheBodyAfterOtherParameters() throws {
     let client = try Fixture.client(
       "oauth1: { version: false, transport: body, signature_method: PLAINTEXT }", grant: "oauth1",
       endpoints: """
@@ -187,7 +187,7 @@ struct OAuth1FlowTests {
   }
 
   /// Servers built on Authlib write it this way.
-  @Test func callbackThatIsConfirmedWithACapital() throws {
+  @Test func callbackConfirmedInUpperCase() throws {
     let response = HTTPResponse.form("oauth_token=t&oauth_token_secret=s&oauth_callback_confirmed=True")
     #expect(try Self.client().temporaryCredentials(response, callback: "oob").token == Secret("t"))
   }

@@ -153,7 +153,7 @@ struct OAuth1SignatureTests {
   @Test(
     arguments: try Vectors.load(
       "oauth1-normalization", "body_hash"))
-  func bodyThatIsNoForm(_ vector: JSONValue) throws {
+  func aBodyOfAnotherType(_ vector: JSONValue) throws {
     func text(_ key: String) throws -> String { try #require(vector[key]?.text, "\(key)") }
     let body = Array(try text("body").utf8)
     #expect(try Base64.encode(HashAlgorithm.sha1.digest(body)) == text("expected_body_hash"))

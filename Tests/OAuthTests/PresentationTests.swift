@@ -48,7 +48,7 @@ struct PresentationTests {
     }
   }
 
-  @Test func parametersBesideTheTokenInAQuery() throws {
+  @Test func parametersNextToTheTokenInAQuery() throws {
     let style = """
       response: { keep: [openid] }
       header_style: { query: access_token, parameters: { openid: "{openid}", v: "5", key: "{client_id}" } }
@@ -67,7 +67,7 @@ struct PresentationTests {
     header_style: { scheme: bearer, parameters: { principalID: "{principalID}", principalIDNS: "{principalIDNS}" } }
     """
 
-  @Test func parametersBehindTheToken() throws {
+  @Test func parametersAfterTheToken() throws {
     var credential = Fixture.credential("tk_1")
     credential.kept = ["principalID": "8eaa9f92", "principalIDNS": "urn:oclc:wms:da"]
     #expect(

@@ -39,7 +39,7 @@ struct PromptTests {
 
   @Test(arguments: [
     "sk-1", " sk-1 ", "sk-1\n", "\r\n\tsk-1\r\n", "\u{FEFF}sk-1\n",
-  ]) func blanksAroundAKeyAreNoPartOfIt(_ text: String) throws {
+  ]) func blanksAroundAKeyAreRemoved(_ text: String) throws {
     #expect(try Field(typed: "API key", as: .key, pattern: "sk-.*").value(of: text) == "sk-1")
   }
 

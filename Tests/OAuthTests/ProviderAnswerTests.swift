@@ -43,7 +43,7 @@ struct ProviderAnswerTests {
 
   // MARK: Slack
 
-  @Test("Slack: the bot's token is at the top, though a person's is there, too") func slackBot() throws {
+  @Test("Slack: the bot's token is at the top level, next to the user's token") func slackBot() throws {
     let client = try Self.client("slack", ["redirect_uri": "https://app.example/callback"])
     let credential = try Self.read(
       client,
@@ -59,7 +59,7 @@ struct ProviderAnswerTests {
     #expect(credential.kept == ["team_id": "T1", "bot_user_id": "U0BOT"])
   }
 
-  @Test("Slack: a person's token with rotation, and its refresh, whose answer is flat") func slackPerson() throws {
+  @Test("Slack: a user's token with rotation, and its refresh, whose answer is flat") func slackPerson() throws {
     let client = try Self.client(
       "slack", ["redirect_uri": "https://app.example/callback", "user_scope": "search:read"])
     let credential = try Self.read(
@@ -114,7 +114,7 @@ struct ProviderAnswerTests {
 
   // MARK: Withings
 
-  @Test("Withings: the answer is within `body`, and each refresh brings a new refresh token") func withings() throws {
+  @Test("Withings: the answer is within `body`, and each refresh returns a new refresh token") func withings() throws {
     let client = try Self.client("withings", ["redirect_uri": "https://app.example/callback"])
     func answer(_ number: Int) -> String {
       """
@@ -132,7 +132,7 @@ struct ProviderAnswerTests {
     #expect(refreshed.refreshToken == Secret("r-2"))
   }
 
-  @Test("Withings: any other status than 0 is a no, though HTTP says 200") func withingsRefusal() throws {
+  @Test("Withings: a status other than 0 is an error, although the HTTP status is 200") func withingsRefusal() throws {
     let client = try Self.client("withings", ["redirect_uri": "https://app.example/callback"])
     do {
       _ = try Self.read(client, "{\"status\":503,\"body\":{},\"error\":\"Invalid Params: invalid code\"}")
@@ -178,7 +178,7 @@ struct ProviderAnswerTests {
     #expect(try client.deviceAnswer(pending, to: device, now: Fixture.now) == .pending)
   }
 
-  @Test("Twitch: the token is validated under another scheme") func twitchValidity() throws {
+  @Test("Twitch: the validation presents the token with another scheme") func twitchValidity() throws {
     let client = try Self.client("twitch")
     let (leg, request) = try client.validationRequest(Fixture.credential("t"), nonce: Fixture.nonce)
     #expect(
@@ -191,7 +191,7 @@ struct ProviderAnswerTests {
 
   // MARK: TikTok
 
-  @Test("TikTok: both lifetimes, commas, and the person's identifier") func tiktok() throws {
+  @Test("TikTok: both lifetimes, commas, and the user's identifier") func tiktok() throws {
     let client = try Self.client("tiktok")
     let credential = try Self.read(
       client,
@@ -209,7 +209,7 @@ struct ProviderAnswerTests {
     #expect(try Self.refusal { try Self.read(client, refused, .refresh) } == "invalid_grant")
   }
 
-  @Test("TikTok: the API says `ok` where others say nothing") func tiktokIdentity() throws {
+  @Test("TikTok: the error code `ok` means success") func tiktokIdentity() throws {
     let client = try Self.client("tiktok")
     let good = """
       {"data":{"user":{"open_id":"o-1","display_name":"Ada"}},"error":{"code":"ok","message":"","log_id":"2022"}}
@@ -250,7 +250,7 @@ struct ProviderAnswerTests {
     #expect(try client.identity(.json("{\"id\":1234,\"username\":null}")).name == "1234")
   }
 
-  @Test("Strava: what the person left of the scopes, the redirect says") func stravaScope() throws {
+  @Test("Strava: the redirect contains the scopes that the user accepted") func stravaScope() throws {
     let client = try Self.client("strava")
     let request = try client.authorizationRequest(
       .authorizationCode, redirectURI: "http://127.0.0.1:8417/callback", scope: ["read", "activity:read"],
@@ -274,7 +274,7 @@ struct ProviderAnswerTests {
 
   // MARK: Shopify
 
-  @Test("Shopify: no type, no expiry, a header of its own, and one shop only") func shopify() throws {
+  @Test("Shopify: no token type, no expiry, Shopify's own header, and only one shop") func shopify() throws {
     let client = try Self.client("shopify", ["shop": "a-shop"])
     let credential = try Self.read(client, "{\"access_token\":\"f85632\",\"scope\":\"write_orders,read_products\"}")
     #expect(credential.expiresAt == nil)
@@ -290,7 +290,7 @@ struct ProviderAnswerTests {
 
   // MARK: Launchpad
 
-  @Test("Launchpad: no verifier, no confirmed callback, and signatures in plain text") func launchpad() throws {
+  @Test("Launchpad: no verifier, no confirmed callback, and PLAINTEXT signatures") func launchpad() throws {
     let client = try Self.client("launchpad")
     let temporary = try client.temporaryCredentials(
       .form("oauth_token=rt&oauth_token_secret=rs"), callback: "http://127.0.0.1:5000/callback")
@@ -318,7 +318,7 @@ struct ProviderAnswerTests {
 
   // MARK: Zotero
 
-  @Test("Zotero: the token's secret is the key, which goes with requests that nobody signs") func zotero() throws {
+  @Test("Zotero: the token's secret is the key, and requests with it are not signed") func zotero() throws {
     let client = try Self.client("zotero", ["write_access": "1"])
     let temporary = try client.temporaryCredentials(
       .form("oauth_token=rt&oauth_token_secret=rs&oauth_callback_confirmed=true"), callback: "oob")
@@ -344,7 +344,7 @@ struct ProviderAnswerTests {
     "authenticating_institution": "128807", "context_institution": "91475", "redirect_uri": "ncipApp://success",
   ]
 
-  @Test("OCLC: everything is in the fragment, under a scheme in lower case, and nobody echoes the state")
+  @Test("OCLC: the answer is in the fragment, without a state, and the scheme is in lower case")
   func oclcFragment() throws {
     let client = try Self.client("oclc", Self.institutions)
     let request = try client.authorizationRequest(
@@ -373,7 +373,7 @@ struct ProviderAnswerTests {
         """)
   }
 
-  @Test("OCLC: a person's own file leaves the institution to the page that asks for it")
+  @Test("OCLC: with the user's own file, the login page asks for the institution")
   func oclcWithoutInstitution() throws {
     let own = "provider: oclc\nextends: oclc\nvariables: { authenticating_institution: { optional: true } }\n"
     let library = DescriptorLibrary(directories: ["own", ShippedDescriptors.folder]) { path in
@@ -391,7 +391,7 @@ struct ProviderAnswerTests {
     #expect(throws: ProviderError.self) { try Self.client("oclc", variables) }
   }
 
-  @Test("OCLC: a person says no") func oclcDenial() throws {
+  @Test("OCLC: the user denies access") func oclcDenial() throws {
     let client = try Self.client("oclc", Self.institutions)
     let request = try client.authorizationRequest(
       .implicit, redirectURI: "ncipApp://success", scope: ["WMS_NCIP"], random: KnownRandom(), nonce: Fixture.nonce)
@@ -399,7 +399,7 @@ struct ProviderAnswerTests {
     #expect(try Self.refusal { try client.authorizationResponse(parameters, to: request) } == "access_denied")
   }
 
-  @Test("OCLC: a refresh without a signature, whose answer may leave the refresh token out") func oclcRefresh() throws {
+  @Test("OCLC: a refresh without a signature, whose answer may omit the refresh token") func oclcRefresh() throws {
     let client = try Self.client("oclc", Self.institutions)
     var old = Fixture.credential("tk_1", grant: .implicit)
     old.refreshToken = Secret("rt_1")
@@ -422,7 +422,7 @@ struct ProviderAnswerTests {
     #expect(try Self.refusal { try Self.read(client, refused, .refresh, status: 401) } == "invalid_grant")
   }
 
-  @Test("OCLC today: texts for numbers, scopes by another name, and persons who are nobody")
+  @Test("OCLC today: numbers are texts, scopes have another name, and the user's fields may be empty")
   func oclcClientCredentials() throws {
     let client = try Self.client("oclc-today")
     let request = try client.clientCredentialsRequest(
@@ -448,7 +448,7 @@ struct ProviderAnswerTests {
 
   // MARK: L2P
 
-  @Test("L2P: a device flow with names of its own, whose outcome is a text with status 200") func l2p() throws {
+  @Test("L2P: a device flow with its own names, and errors as texts with status 200") func l2p() throws {
     let client = try Self.client("l2p")
     let asked = try client.deviceAuthorizationRequest(scope: ["l2p2013.rwth"], nonce: Fixture.nonce)
     #expect(asked.form == "scope=l2p2013.rwth&client_id=client-1")
@@ -483,7 +483,7 @@ struct ProviderAnswerTests {
     #expect(presented.fields["Authorization"] == nil)
   }
 
-  @Test("L2P: a refresh brings no refresh token, and after six months there is another word for it")
+  @Test("L2P: a refresh returns no refresh token, and after six months its error has another name")
   func l2pRefresh() throws {
     let client = try Self.client("l2p")
     var old = Fixture.credential("t0", grant: .deviceCode)

@@ -90,7 +90,7 @@ struct RepeatedNameTests {
     (#"{"data":{"t":"a"},"data":{"t":"b"}}"#, "response: { fields: { access_token: data.t } }", "data.t"),
     (#"{"body":{"access_token":"a"},"body":{"access_token":"b"}}"#, "response: { within: body }", "body"),
     (#"{"access_token":"a","dc":"us1","dc":"us2"}"#, "response: { keep: [dc] }", "dc"),
-  ]) func aMemberThatIsThereTwice(_ json: String, _ more: String, _ name: String) {
+  ]) func aRepeatedMember(_ json: String, _ more: String, _ name: String) {
     #expect(Self.error { try Self.answer(.json(json), more) } == .repeated(.token, name: name))
   }
 

@@ -68,7 +68,7 @@ struct TokenResponseTests {
     #expect(try Self.json("").tokenType == nil)
   }
 
-  @Test(arguments: ["[\"mac\"]", "{\"a\":\"mac\"}", "7", "false"]) func aTypeThatIsNoText(_ type: String) {
+  @Test(arguments: ["[\"mac\"]", "{\"a\":\"mac\"}", "7", "false"]) func aTypeThatIsNotText(_ type: String) {
     #expect(throws: OAuthError.malformedField(.token, .tokenType)) { try Self.json("\"token_type\":\(type)") }
   }
 
@@ -141,19 +141,19 @@ struct TokenResponseTests {
   { #expect(try Self.json(members).expiresAt == seconds.map { Fixture.now + .seconds($0) }) }
 
   /// No provider issues an expired token, and a negative lifetime does not mean "never expires".
-  @Test(arguments: ["-1", "\"-5\"", "-1e10"]) func expiresInThatIsOver(_ value: String) throws {
+  @Test(arguments: ["-1", "\"-5\"", "-1e10"]) func anExpiresInThatHasPassed(_ value: String) throws {
     #expect(try Self.json("\"expires_in\":\(value)").expiresAt == Fixture.now + .seconds(300))
     #expect(try Self.json("\"expires_in\":\(value),\"expires_at\":1700000100").expiresAt == 1_700_000_100)
   }
 
   /// The number is too large to be meant, and an unlimited lifetime would be wrong as well.
   @Test(arguments: ["9223372036854775808", "\"18446744073709551615\"", "1e30", "\"1e99\"", "\"inf\"", "315360001"])
-  func expiresInThatIsHuge(_ value: String) throws {
+  func hugeExpiresIn(_ value: String) throws {
     let credential = try Self.json("\"expires_in\":\(value)")
     #expect(credential.expiresAt == Fixture.now + .days(3650))
   }
 
-  @Test(arguments: ["\"soon\"", "true", "\"nan\"", "\"3600 s\""]) func expiresInThatIsNone(_ value: String) throws {
+  @Test(arguments: ["\"soon\"", "true", "\"nan\"", "\"3600 s\""]) func invalidExpiresIn(_ value: String) throws {
     // The token is valid anyway, and so may be a rotated refresh token.
     #expect(try Self.json("\"expires_in\":\(value)").expiresAt == nil)
     #expect(try Self.json("\"expires_in\":\(value),\"expires_at\":1700000100").expiresAt == 1_700_000_100)
@@ -189,7 +189,7 @@ struct TokenResponseTests {
   }
 
   @Test(arguments: ["\"tomorrow\"", "\"2023-02-29 00:00:00Z\""])
-  func expiresAtThatIsNone(_ text: String) throws { #expect(try Self.json("\"expires_at\":\(text)").expiresAt == nil) }
+  func invalidExpiresAt(_ text: String) throws { #expect(try Self.json("\"expires_at\":\(text)").expiresAt == nil) }
 
   @Test func formsOfTime() throws {
     let milliseconds = """
@@ -341,7 +341,7 @@ struct TokenResponseTests {
     }
   }
 
-  @Test(arguments: [400, 401, 403, 404]) func refusedWithoutWords(_ status: Int) {
+  @Test(arguments: [400, 401, 403, 404]) func refusedWithoutAnErrorCode(_ status: Int) {
     for response in [HTTPResponse.html("<p>No</p>", status: status), .json("{\"access_token\":\"t\"}", status: status)]
     {
       let refusal = ErrorResponse(code: "http_\(status)", words: nil, status: status)

@@ -9,7 +9,7 @@ import Testing
 import CredmgrText
 
 struct AuthorizationCodeTests {
-  @Test("a login, the resource, who it is, and a refresh", arguments: [Descriptors.linkedIn, Descriptors.gitHub])
+  @Test("a login, a request, the identity, and a refresh", arguments: [Descriptors.linkedIn, Descriptors.gitHub])
   func wholeWay(_ sample: Sample) throws {
     let play = try Play(sample)
     let credential = try play.login(account: "grace")
@@ -34,7 +34,7 @@ struct AuthorizationCodeTests {
     #expect(try play.log("refusals") == 0)
   }
 
-  @Test("a signed client, a nonce, an exchange after the login, and a token that says itself when it expires")
+  @Test("a client that signs, a nonce, a token exchange, and a token that contains its expiry")
   func rarities() throws {
     let play = try Play(Descriptors.rare)
     let short = try play.login(scope: ["openid", "read"])
@@ -58,7 +58,7 @@ struct AuthorizationCodeTests {
     #expect(play.send(try play.client.clientCredentialsRequest(scope: [], nonce: play.nonce())).status == 200)
   }
 
-  @Test("a provider that does everything in its own way") func oddities() throws {
+  @Test("a provider that renames or moves every parameter") func oddities() throws {
     let play = try Play(Descriptors.odd)
     let request = try play.authorization(.authorizationCode, scope: ["a", "c"])
     #expect(request.uri.queryParameters.names.contains("response_type") == false)
@@ -80,7 +80,7 @@ struct AuthorizationCodeTests {
     #expect(try client.json()["refresh_token"] == nil)
   }
 
-  @Test("a form is answered as one, with commas between scopes, and an error with status 200") func forms() throws {
+  @Test("the answer is a form, with commas between scopes, and an error has status 200") func forms() throws {
     let play = try Play(Descriptors.gitHub)
     let request = try play.tokenRequest(scope: ["repo", "gist"])
     let answer = play.send(request)
@@ -97,7 +97,7 @@ struct AuthorizationCodeTests {
     #expect(try play.resource(credential).status == 401)
   }
 
-  @Test("a code lives a minute") func expiry() throws {
+  @Test("a code is valid for one minute") func expiry() throws {
     let play = try Play(Descriptors.linkedIn)
     let request = try play.tokenRequest()
     play.clock.advance(seconds: 61)
@@ -107,7 +107,7 @@ struct AuthorizationCodeTests {
     #expect(try play.lastRefusal() == "the code has expired")
   }
 
-  @Test("a refresh token that comes twice takes everything with it") func reuse() throws {
+  @Test("a reused refresh token revokes all tokens of the consent") func reuse() throws {
     let play = try Play(Descriptors.linkedIn)
     let credential = try play.login()
     let refreshed = try play.refresh(credential)
@@ -118,7 +118,7 @@ struct AuthorizationCodeTests {
     #expect(throws: OAuthError.self) { try play.refresh(refreshed) }
   }
 
-  @Test("within the grace, it does not") func grace() throws {
+  @Test("within the grace period, a reused refresh token revokes nothing") func grace() throws {
     let play = try Play(Descriptors.linkedIn, SimulationSettings(grace: .seconds(10)))
     let credential = try play.login()
     let first = try play.refresh(credential)
@@ -131,7 +131,7 @@ struct AuthorizationCodeTests {
     #expect(try play.log("reuses") == 1)
   }
 
-  @Test("a token lives as long as it was said, or until it is told to expire") func lifetimes() throws {
+  @Test("a token is valid for the chosen lifetime, or until a request makes it expire") func lifetimes() throws {
     let play = try Play(Descriptors.linkedIn, SimulationSettings(lifetime: .seconds(5)))
     let credential = try play.login()
     #expect(credential.expiresAt == play.clock.now + .seconds(5))
@@ -152,7 +152,7 @@ struct AuthorizationCodeTests {
     #expect(throws: OAuthError.self) { try play.refresh(third) }
   }
 
-  @Test("a no comes back as one, and a page works once") func denial() throws {
+  @Test("a denial reaches the client, and a page works once") func denial() throws {
     let play = try Play(Descriptors.linkedIn)
     let request = try play.authorization(.authorizationCode, scope: [])
     let target = try play.decide(request.uri, "deny")
@@ -192,7 +192,7 @@ struct AuthorizationCodeTests {
     Change("state twice", "\"state\" occurs twice") { $0.append("state", "x") },
   ]
 
-  @Test("an authorization request that is not as declared is refused in a redirect", arguments: authorizationChanges)
+  @Test("a wrong authorization request is refused in a redirect", arguments: authorizationChanges)
   func authorizationRefusals(_ change: Change) throws {
     let play = try Play(Descriptors.gitHub)
     let answer = try answer(play, scope: ["repo"], change)
@@ -209,7 +209,7 @@ struct AuthorizationCodeTests {
     Change("no redirect", "redirect") { $0.remove("redirect_uri") },
   ]
 
-  @Test("nobody is sent to a redirect that is not certain", arguments: untrusted)
+  @Test("the browser is not redirected to an unregistered address", arguments: untrusted)
   func untrustedRedirects(_ change: Change) throws {
     let play = try Play(Descriptors.gitHub)
     let answer = try answer(play, scope: ["repo"], change)
@@ -228,7 +228,7 @@ struct AuthorizationCodeTests {
     Change("spaces", Refusal.wrongScopeSeparator(expected: ",")) { $0.set("scopes", "a b") },
   ]
 
-  @Test("renamed, added and dropped parameters are looked at", arguments: renamings)
+  @Test("renamed, added and dropped parameters are checked", arguments: renamings)
   func renamedParameters(_ change: Change) throws {
     let play = try Play(Descriptors.odd)
     let answer = try answer(play, scope: ["a", "b"], change)
@@ -246,7 +246,7 @@ struct AuthorizationCodeTests {
     Change("another grant type", Refusal.unsupportedGrantType) { $0.set("grant_type", "password") },
   ]
 
-  @Test("a token request that is not as declared is refused", arguments: tokenChanges)
+  @Test("a wrong token request is refused", arguments: tokenChanges)
   func tokenRefusals(_ change: Change) throws {
     let play = try Play(Descriptors.gitHub)
     var request = try play.tokenRequest(scope: ["repo"])
@@ -258,7 +258,7 @@ struct AuthorizationCodeTests {
     #expect(answer.form[first: "error_description"] == change.reason)
   }
 
-  @Test("parameters in the wrong place, in the wrong type, and two authentications are refused")
+  @Test("parameters in the wrong place or type, and two authentications, are refused")
   func misplaced() throws {
     let play = try Play(Descriptors.gitHub)
     let right = try play.tokenRequest(scope: ["repo"])
@@ -278,7 +278,7 @@ struct AuthorizationCodeTests {
     #expect(play.send(right).form[first: "access_token"] != nil)
   }
 
-  @Test("Basic is taken for the registered client alone, and no other identifier beside it") func basic() throws {
+  @Test("Basic works only for the registered client, without another identifier") func basic() throws {
     let play = try Play(Descriptors.odd)
     let right = try play.client.clientCredentialsRequest(scope: ["a"], nonce: play.nonce())
     func reason(_ request: HTTPRequest) throws -> String? {
@@ -303,7 +303,7 @@ struct AuthorizationCodeTests {
     #expect(try play.send(right).json()["access_token"] != nil)
   }
 
-  @Test("another method, path or host reaches nothing") func elsewhere() throws {
+  @Test("a request with a wrong method, path or host is refused") func elsewhere() throws {
     let play = try Play(Descriptors.gitHub)
     var request = try play.tokenRequest(scope: ["repo"])
     request.method = "GET"

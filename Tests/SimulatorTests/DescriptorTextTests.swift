@@ -10,7 +10,7 @@ import Testing
 struct DescriptorTextTests {
   private let library = DescriptorLibrary(directories: []) { _ in nil }
 
-  @Test("what is written is read again as it was", arguments: Descriptors.all) func roundTrip(_ sample: Sample) throws {
+  @Test("a written file reads back unchanged", arguments: Descriptors.all) func roundTrip(_ sample: Sample) throws {
     let descriptor = try library.load(Array(sample.text.utf8), name: "test").descriptor
     let text = descriptor.yaml
     let again = try library.load(Array(text.utf8), name: "written").descriptor
@@ -19,7 +19,7 @@ struct DescriptorTextTests {
     #expect(!Simulation.isOurs(Array(sample.text.utf8)))
   }
 
-  @Test("the shipped descriptors, too, as they are and as they are played") func shipped() throws {
+  @Test("shipped and simulated descriptors also read back unchanged") func shipped() throws {
     let folder = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined() + "/providers"
     let shipped = DescriptorLibrary(directories: [folder]) { try? File.read($0, limit: 1 << 20) }
     let names = try File.names(in: folder).filter { $0.hasSuffix(".yaml") }
@@ -40,7 +40,7 @@ struct DescriptorTextTests {
     }
   }
 
-  @Test("endpoints of two hosts stay two, and those that share a URL share one") func paths() throws {
+  @Test("endpoints on two hosts stay separate, and endpoints that share a URL still share it") func paths() throws {
     let descriptor = try Play(Descriptors.gitHub).simulation.value.descriptor
     func url(_ leg: EndpointKind) throws -> String? {
       try descriptor.endpoints[leg]?.url.filled { name in
@@ -54,7 +54,7 @@ struct DescriptorTextTests {
     #expect(descriptor.git?.hosts.map(\.literal) == ["127.0.0.1:4711"])
   }
 
-  @Test("a redirect to somewhere else comes to this machine, unless it is to be kept or was given")
+  @Test("a redirect to another host moves to this machine, unless an option keeps or sets it")
   func redirects() throws {
     func redirect(_ sample: Sample, _ settings: SimulationSettings) throws -> String? {
       let descriptor = try Play(sample, settings).simulation.value.descriptor
@@ -70,7 +70,7 @@ struct DescriptorTextTests {
     #expect(try redirect(Descriptors.oclc, settings) == "app://done")
   }
 
-  @Test("git hosts are written also for a descriptor that has none") func gitHosts() throws {
+  @Test("git hosts are also written for a descriptor without git hosts") func gitHosts() throws {
     var settings = SimulationSettings()
     settings.gitHosts = ["127.0.0.1:99"]
     for sample in [Descriptors.gitHub, Descriptors.linkedIn] {

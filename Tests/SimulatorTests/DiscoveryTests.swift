@@ -39,7 +39,7 @@ struct DiscoveryTests {
     }
   }
 
-  @Test func anIssuerThatIsElsewhereHasItsMetadataThere() throws {
+  @Test func anIssuerElsewhereHasNoMetadataHere() throws {
     let play = try Self.play(Self.text + "\nissuer: https://odd.example")
     let location = try #require(MetadataLocation.all(for: Issuer(Play.origin)).first)
     #expect(play.send(location.request).status == 404)

@@ -21,7 +21,7 @@ struct ImplicitTests {
       play.client.authorizationResponse(parameters, to: request), now: play.clock.now)
   }
 
-  @Test("the token comes in the fragment, with what is kept, and is presented with it") func fragment() throws {
+  @Test("the fragment contains the token and the kept fields, and requests present both") func fragment() throws {
     let play = try Play(Descriptors.oclc)
     let credential = try login(play, scope: ["WMS_NCIP"])
     #expect(credential.kept == ["principalID": "ada", "principalIDNS": "sample-principalIDNS"])
@@ -44,14 +44,14 @@ struct ImplicitTests {
     #expect(parameters[first: "expires_at"] == "2027-01-15 09:00:00Z")
   }
 
-  @Test("a scope asks for a refresh token, which is exchanged by the identifier alone") func refresh() throws {
+  @Test("a scope requests a refresh token, and a refresh sends only the client identifier") func refresh() throws {
     let play = try Play(Descriptors.oclc)
     let credential = try login(play, scope: ["WMS_NCIP", "refresh_token"])
     let refreshed = try play.refresh(credential)
     #expect(try play.resource(refreshed).status == 200)
   }
 
-  @Test("a variable that was given must have its value, and another may have any") func variables() throws {
+  @Test("a variable that was set must have its value, and others may have any value") func variables() throws {
     #expect(throws: Never.self) {
       _ = try login(Play(Descriptors.oclc, variables: ["institution": "128807"]), scope: [])
     }
@@ -65,7 +65,7 @@ struct ImplicitTests {
 }
 
 struct DeviceTests {
-  @Test("pending, slow down, approved, and the code works once", arguments: [Descriptors.l2p, Descriptors.gitHub])
+  @Test("polling waits, slows down and ends; the code works once", arguments: [Descriptors.l2p, Descriptors.gitHub])
   func wholeWay(_ sample: Sample) throws {
     let play = try Play(sample)
     let authorization = try play.deviceAuthorization()
@@ -86,7 +86,7 @@ struct DeviceTests {
     #expect(try play.log("slow_downs") == 1)
   }
 
-  @Test("the words are the provider's own, with status 200") func words() throws {
+  @Test("errors use the provider's own words, with status 200") func words() throws {
     let play = try Play(Descriptors.l2p)
     let authorization = try play.deviceAuthorization()
     let answer = play.send(try play.client.deviceTokenRequest(authorization, nonce: play.nonce()))
@@ -109,7 +109,7 @@ struct DeviceTests {
     #expect(try play.poll(authorization, after: 7.3).isPending)
   }
 
-  @Test("a no, and a code that is too old") func ends() throws {
+  @Test("a denial, and an expired code") func ends() throws {
     let play = try Play(Descriptors.gitHub)
     let denied = try play.deviceAuthorization()
     _ = try play.post("/simulator/device", [("user_code", denied.userCode), ("decision", "deny")])
@@ -124,7 +124,7 @@ struct DeviceTests {
     #expect(throws: OAuthError.deviceCodeExpired) { try play.poll(late, after: 905) }
   }
 
-  @Test("a token in a header is none here, and a token in the query is none elsewhere") func presentation() throws {
+  @Test("one provider ignores a token in a header, and others ignore a token in the query") func presentation() throws {
     let play = try Play(Descriptors.l2p)
     let authorization = try play.deviceAuthorization()
     _ = try play.post("/simulator/approve-device?user_code=" + authorization.userCode)
@@ -186,7 +186,7 @@ struct OAuth1Tests {
     return try play.credential(temporary, play.client.resourceOwnerAuthorization(target.queryParameters, to: temporary))
   }
 
-  @Test("a login, the resource, and a session that is renewed", arguments: ways) func wholeWay(_ way: Way) throws {
+  @Test("a login, a request, and the renewal of a session", arguments: ways) func wholeWay(_ way: Way) throws {
     let play = try play(way)
     let credential = try login(play)
     #expect(credential.kept["screen_name"] == "ada")
@@ -201,7 +201,7 @@ struct OAuth1Tests {
     #expect(try play.log("refreshes") == 1)
   }
 
-  @Test("another secret, a nonce again, an old timestamp, another place: refused") func refusals() throws {
+  @Test("a wrong secret, a reused nonce, an old timestamp and a wrong place are refused") func refusals() throws {
     let play = try play(Way(method: .hmacSHA256, transport: .header))
     let credential = try login(play)
     let uri = try URI(parsing: Play.origin + "/simulator/resource?a=b%20c&a=")
@@ -257,7 +257,7 @@ struct OAuth1Tests {
     #expect(error?.message?.text.contains(words) == true)
   }
 
-  @Test("a no comes back as one") func denial() throws {
+  @Test("a denial reaches the client") func denial() throws {
     let play = try play(Way(method: .hmacSHA1, transport: .header))
     let temporary = try play.temporaryCredentials()
     let target = try play.decide(play.page(temporary), "deny")

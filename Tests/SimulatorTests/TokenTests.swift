@@ -10,7 +10,7 @@ import Testing
 @testable import CredmgrSimulator
 
 struct InspectionTests {
-  @Test("a token is good until it is revoked, and the refresh token takes it along") func introspection() throws {
+  @Test("a token is valid until it, or its refresh token, is revoked") func introspection() throws {
     let play = try Play(Descriptors.linkedIn)
     let credential = try play.login()
     #expect(try play.validity(credential) == .active)
@@ -21,7 +21,7 @@ struct InspectionTests {
     #expect(try play.log("revocations") == 2)
   }
 
-  @Test("the same for a provider with words of its own, at a URL that several legs share") func l2p() throws {
+  @Test("the same for a provider with its own names, at a URL that several endpoints share") func l2p() throws {
     let play = try Play(Descriptors.l2p)
     let authorization = try play.deviceAuthorization()
     _ = try play.post("/simulator/approve-device")
@@ -76,7 +76,7 @@ struct PresentationTests {
     Wrong(testDescription: "nothing") { request, _ in request.fields = [:] },
   ]
 
-  @Test("only the declared presentation is taken", arguments: wrong) func strictness(_ wrong: Wrong) throws {
+  @Test("only the declared presentation is accepted", arguments: wrong) func strictness(_ wrong: Wrong) throws {
     let play = try Play(Descriptors.gitHub)
     let credential = try play.login()
     let uri = try URI(parsing: Play.origin + "/simulator/resource")
@@ -112,7 +112,7 @@ struct FaultTests {
     #expect(try play.log("tokens") == 0)
   }
 
-  @Test("more than one MiB, an answer that is late, and one that never comes") func transport() throws {
+  @Test("an answer of more than one MiB, a late answer, and a missing answer") func transport() throws {
     #expect(try tokenAnswer(SimulationSettings(faults: [.huge])).1.response.body.count > 1 << 20)
     #expect(try tokenAnswer(SimulationSettings(delay: .milliseconds(300))).1.delay == .milliseconds(300))
     let (play, answer) = try tokenAnswer(SimulationSettings(faults: [.drop]))
@@ -134,7 +134,7 @@ struct FaultTests {
     #expect(try other.log("reuses") == 0)
   }
 
-  @Test("a redirect with another state or issuer") func redirects() throws {
+  @Test("a redirect with a wrong state or issuer") func redirects() throws {
     func refusal(_ sample: Sample, _ fault: Fault) throws -> OAuthError? {
       let play = try Play(sample, SimulationSettings(faults: [fault]))
       let request = try play.authorization(.authorizationCode, scope: [])

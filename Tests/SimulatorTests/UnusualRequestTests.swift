@@ -27,7 +27,7 @@ struct UnusualRequestTests {
     return try Play(Sample(text: head + endpoints + "\n" + Self.ends))
   }
 
-  @Test("a client that shows who it is in a header of the descriptor") func writtenHeader() throws {
+  @Test("a client that authenticates in a header of the descriptor") func writtenHeader() throws {
     let play = try play(
       """
         authorization: https://api.example/authorize
@@ -46,7 +46,7 @@ struct UnusualRequestTests {
     #expect(try play.lastRefusal() == Refusal.wrongValue("Authorization", kind: Refusal.header).sentence)
   }
 
-  @Test("a parameter that the URL carries may be in the body, too") func parameterInTheURL() throws {
+  @Test("a parameter of the URL may also be in the body") func parameterInTheURL() throws {
     let play = try play(
       """
         authorization: https://api.example/authorize
@@ -67,7 +67,7 @@ struct UnusualRequestTests {
     #expect(play.send(request).status == 400)
   }
 
-  @Test("a parameter that the URL alone carries") func parameterOnlyInTheURL() throws {
+  @Test("a parameter that only the URL contains") func parameterOnlyInTheURL() throws {
     let play = try play(
       """
         authorization: https://api.example/authorize
@@ -78,7 +78,7 @@ struct UnusualRequestTests {
     #expect(try play.resource(play.login(scope: ["read"])).status == 200)
   }
 
-  @Test("without a code it is the newest consent that is meant, and the same request refreshes") func noCode() throws {
+  @Test("without a code, the newest consent counts, and the same request refreshes") func noCode() throws {
     let play = try play(
       """
         authorization:
@@ -101,7 +101,7 @@ struct UnusualRequestTests {
     #expect(try play.resource(refreshed).json()["account"]?.text == "grace")
   }
 
-  @Test("a code in a parameter of another name") func carriedCode() throws {
+  @Test("a code in a parameter with another name") func carriedCode() throws {
     let play = try play(
       """
         authorization: https://api.example/authorize
@@ -120,7 +120,7 @@ struct UnusualRequestTests {
     #expect(try play.resource(credential).json()["account"]?.text == "ada")
   }
 
-  @Test("a refresh that names no token") func noRefreshToken() throws {
+  @Test("a refresh without a token") func noRefreshToken() throws {
     let play = try play(
       """
         authorization: https://api.example/authorize
@@ -140,7 +140,7 @@ struct UnusualRequestTests {
     #expect(try play.resource(refreshed).status == 200)
   }
 
-  @Test("who is logged in, and whether the token is good, at one URL") func identityAndIntrospection() throws {
+  @Test("identity and introspection at one URL") func identityAndIntrospection() throws {
     let play = try play(
       """
         authorization: https://api.example/authorize

@@ -70,7 +70,7 @@ import Testing
     #expect(try vault.verify() == [])
   }
 
-  @Test("a key file without a vault, left by a killed creation, is used") func interruptedCreation() throws {
+  @Test("a key file that a killed creation left without a vault is used") func interruptedCreation() throws {
     _ = try temporary.open()
     let key = TemporaryVault.read(location.keyFile)
     unsafe unlink(location.file)

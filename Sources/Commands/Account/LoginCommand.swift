@@ -146,7 +146,7 @@ extension Command {
     return try library(context.home.library.load(bytes, name: Context.descriptorName(source))).descriptor
   }
 
-  /// A grant, and why it is not the provider's first one.
+  /// A grant, and the reason why it is not the provider's first grant.
   typealias FittingGrant = (grant: Grant, reason: String?)
 
   /// Returns the requested grant, or the one that works in this session; `nil` for the provider's first one.

@@ -12,7 +12,7 @@ extension Command {
       json,
     ],
     notes: [
-      "After a provider has rejected a refresh token for good, other commands fail without asking the provider again. "
+      "After a provider has permanently rejected a refresh token, other commands fail without asking the provider. "
         + "\"credmgr refresh ID\" asks again."
     ],
     examples: [

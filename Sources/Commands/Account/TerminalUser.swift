@@ -14,16 +14,16 @@ final class TerminalUser: User {
   private var isWaitingTold = false
   private var shownURL: String?
   private var strayRedirects = 0
-  /// Whether the next second overwrites the cursor's line.
+  /// Whether the countdown is in the cursor's line, which its next update overwrites.
   private var isCounting = false
-  /// The started browser. An exit after `end`, on the monotonic clock, no longer means that it failed.
+  /// The started browser. If it exits after `end`, a time of the monotonic clock, it has not failed.
   private var browser: (command: String, program: Launcher.Launched, end: Duration)?
   private var silence: Terminal.Silence?
   /// The terminal, if the user does not type on standard input.
   private let terminal: ControllingTerminal?
   /// The programs that wait for this login, if it is only for them.
   private let waiting: WaitingPrograms?
-  /// How long the login waits; `nil` if there is a terminal or a program that says so.
+  /// How long the login waits; `nil` if the user learns this from a terminal or from another program.
   private let patience: Duration?
   /// Whether the login ends if the browser fails and no user can read the address.
   private let needsReader: Bool
@@ -211,7 +211,7 @@ final class TerminalUser: User {
     return try Terminal.readLine(terminal?.number ?? 0)
   }
 
-  /// Reads all values from standard input. The only one may not have several lines by mistake.
+  /// Reads all values from standard input. A single value with several lines must be a mistake.
   private func lines(for fields: [Step.Prompt.Field]) throws(CredentialError) -> [String] {
     let bytes: [UInt8]
     do throws(POSIXError) {

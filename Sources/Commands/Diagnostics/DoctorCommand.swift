@@ -12,8 +12,8 @@ extension Command {
       "credmgr checks its directories, the vault, the clock, the browser, the keyrings, the configuration of git and "
         + "docker, descriptors, certificates and proxies. It changes nothing, asks for no passphrase and shows no "
         + "secret. It sends nothing over the network without ID or \"--reach\".",
-      "The exit status is 0 without problems. Otherwise, the first problem sets it: 2 for the setup, 3 for a login, 5 "
-        + "for the network, 6 for the vault.",
+      "The exit status is 0 if it finds no problems. Otherwise, the first problem sets it: 2 for the setup, 3 for a "
+        + "login, 5 for the network, 6 for the vault.",
     ],
     examples: [
       ("credmgr doctor", "Find problems on this machine"),

@@ -113,7 +113,7 @@ struct GitHelperEntry: Equatable {
   /// The start of a shell command, which cannot contain a password.
   private var beginning: String { String(value.prefix { !" =;$".contains($0) }) }
 
-  /// Whether it stores credentials only in memory, and never `ephemeral` ones (git-credential-cache(1)).
+  /// Whether the helper stores credentials only in memory, and never `ephemeral` ones (git-credential-cache(1)).
   var keepsNothing: Bool { value == "cache" || value.hasPrefix("cache ") }
 
   var shown: String { isPlain ? value : beginning + " …" }

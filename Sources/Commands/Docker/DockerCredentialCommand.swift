@@ -66,8 +66,8 @@ extension Command {
     )
   }
 
-  /// Prints every registry with its user name. When building, docker requests each of them, and one without a valid
-  /// account would end the build, so those are omitted.
+  /// Prints every registry with its user name. During a build, docker requests each listed registry, and a registry
+  /// without a valid account would end the build. So `list` omits such registries.
   private static func list(_ context: Context) throws(CommandError) {
     var names: [String: String] = [:]
     for claims in try Dictionary(grouping: context.dockerClaims(), by: \.host).values {

@@ -3,8 +3,8 @@ import CredmgrHTTP
 
 /// A message between git and its helpers (git-credential(1), INPUT/OUTPUT FORMAT).
 struct GitCredential: Equatable {
-  // Arrays in the order of the few names, because creating dictionaries and sets takes a sixteenth of the time of an
-  // answer.
+  // These are arrays in the order of the few names, because creating dictionaries and sets takes a sixteenth of the
+  // time of an answer.
   private var values = [String?](repeating: nil, count: names.count)
   private var lists = [[String]](repeating: [], count: listNames.count)
 

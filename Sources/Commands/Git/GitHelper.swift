@@ -85,7 +85,7 @@ struct GitHelper: HelperProtocol {
     }
   }
 
-  /// Returns the login that git wants to store for this long; `nil` if it is useless later.
+  /// Returns the login that git wants to store for at most `lifetime`; `nil` if the login would be useless later.
   func login(at now: Moment, lifetime: Duration?) -> HostLogin? {
     // Do not store short-lived credentials (git-credential(1), `ephemeral`).
     if let ephemeral = request["ephemeral"], !GitCredential.isFalse(ephemeral) { return nil }
@@ -248,9 +248,9 @@ struct GitHelper: HelperProtocol {
 }
 
 extension Context {
-  /// Returns the account in a URL's user name, the environment or a rule; `nil` for the default account. A user name
-  /// without an account is ignored if the token has its own user name, unless a login with that name is stored, or
-  /// there are several accounts and no choice.
+  /// Returns the account in a URL's user name, the environment or a rule; `nil` for the default account. If the token
+  /// has its own user name, this ignores a user name without an account. It does not ignore the name if a login with it
+  /// is stored, or if the choice between several accounts is open.
   func choice(
     username: String?, _ claim: HostClaim, stored: HostLoginPattern?, remotes: () -> [RemoteAddress]
   ) throws(CommandError) -> AccountChoice? {

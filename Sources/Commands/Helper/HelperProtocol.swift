@@ -34,7 +34,7 @@ struct GivenToken: Equatable {
   let provider: String
   let account: String
   let revision: Int64
-  let isPassword: Bool  // If false, for `Authorization: Bearer`.
+  let isPassword: Bool  // If false, the program sends it as `Authorization: Bearer`.
 }
 
 extension HelperProtocol {

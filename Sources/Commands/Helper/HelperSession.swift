@@ -65,7 +65,7 @@ struct HelperSession<Helper: HelperProtocol> {
     return try manager(context.source.hostLogin(pattern))
   }
 
-  /// A program that asks again within one request was refused the earlier token.
+  /// If a program asks again within one request, the server refused the earlier token.
   private func rejectRefused() throws(CredentialError) {
     guard let refused = helper.refused, helper.providers.contains(refused.provider),
       let account = try context.source.accountsIfAny()?.account(AccountID(refused.provider, refused.account)),

@@ -5,7 +5,7 @@ import CredmgrMessages
 import CredmgrPlatform
 import CredmgrText
 
-/// Moves the entries of a plan into the vault, one after the other. One that fails does not stop the others.
+/// Moves the entries of a plan into the vault, one after the other. An entry that fails does not stop the others.
 struct ImportMove {
   private enum Result {
     case account(Account, isVerified: Bool, wasThere: Bool)
@@ -41,7 +41,7 @@ struct ImportMove {
       }
       guard item.isMovable else {
         plan.tellUnmovable(item, context)
-        // The user asked for this one.
+        // The user named this tool or entry, so it is an error that it cannot be moved.
         if plan.isNamed { failure = failure ?? .usage }
         rows.append(row(item, "skipped"))
         continue
@@ -113,7 +113,7 @@ struct ImportMove {
     wish.replaces = replaces
     let account: Account
     do throws(CredentialError) { account = try context.source.login(provider, wish, token: secret) } catch {
-      // A provider that does not name its users keeps the name from the tool.
+      // If the provider does not name its users, the account keeps the name from the tool.
       guard case .nameNeeded = error, let user = item.entry.user, Accounts.isName(user) else {
         throw CommandError(error)
       }

@@ -79,8 +79,8 @@ private struct KubectlHelper: HelperProtocol {
     var status: [JSONValue.Member] = [.init("token", .string(token.reveal()))]
     let expiries = [credential.expiresAt, credential.idTokenExpiresAt].compactMap { $0 }
     if let expiresAt = expiries.min() {
-      // kubectl reuses the token until this time, so report an early one to leave time for its last request. If the
-      // token has almost expired, report its real expiry.
+      // kubectl reuses the token until this time, so report an earlier time, which leaves kubectl time for its last
+      // request. If the token has almost expired, report its real expiry.
       let early = expiresAt - credential.margin
       let end = early > context.clock.now() ? early : expiresAt
       status.append(.init("expirationTimestamp", .string(end.text)))

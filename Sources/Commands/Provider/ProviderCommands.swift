@@ -74,7 +74,7 @@ extension Command {
       guard let path else { return nil }
       return try context.issuedSecret(read(path, name), path, called: name)
     }
-    // A file of the user or the administrator may have taken the place of a shipped one unnoticed.
+    // A file of the user or the administrator may have replaced a shipped file unnoticed.
     let isForeign =
       isURL(source) || Context.isDescriptorFile(source) || !context.source.isShipped(addition.loaded)
     let secret = try issued(secretFile, "client secret")
@@ -93,7 +93,7 @@ extension Command {
               "\(subject) \(quoted(addition.identifier)) \(verb)\(places.words(accounts, "sends"))",
               to: places.map(\.difference), isGiven: invocation.has("--yes"))
           },
-          // The complete metadata of an issuer was shown, but not whose login page it uses.
+          // The user saw the complete metadata of the issuer, but not which provider owns its login page.
           agrees: { places in
             isURL(source) && !places.contains(where: \.isBorrowed)
               || agrees(
@@ -243,7 +243,7 @@ extension Command {
   }
 
   /// Shows the changes line by line and asks the user at a terminal. Without a terminal, returns false.
-  /// With `isGiven`, the user agreed beforehand, and only sees what to.
+  /// With `isGiven`, the user agreed beforehand, and only sees the changes.
   static func agrees(_ sentence: String, to lines: [String], isGiven: Bool = false) -> Bool {
     guard isGiven || (Terminal.isTerminal(0) && Terminal.isTerminal(2)) else { return false }
     StandardError.tell(sentence)

@@ -77,7 +77,7 @@ extension Command {
   }
 }
 
-/// A part of `ID[:ACCOUNT][=VARIABLE]`: whose token goes into which variable.
+/// `ID[:ACCOUNT][=VARIABLE]`: the account whose token `exec` puts into the variable.
 struct EnvironmentWish: Equatable {
   let provider: String
   let account: String?

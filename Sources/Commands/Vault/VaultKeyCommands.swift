@@ -42,7 +42,7 @@ enum VaultKeyOperations {
     }
   }
 
-  /// Reads the passphrase. `isNew` says whether it will protect something.
+  /// Reads the passphrase. `isNew` says whether the passphrase will protect something.
   private static func passphrase(
     _ invocation: Invocation, isNew: Bool = true, _ context: Context
   ) throws(CommandError) -> Secret? {
@@ -125,7 +125,7 @@ enum VaultKeyOperations {
   static func restore(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let path = try file(invocation)
     let kept: [String]
-    let otherKey: Remedy = "\(add: "--key-file", "FILE") with the key file of that time"
+    let otherKey: Remedy = "\(add: "--key-file", "FILE") with the earlier key file"
     do throws(CredentialError) {
       kept = try context.source.restoreVault(from: path, keyFile: invocation.value("--key-file"))
     } catch .vault(.keyFileOfAnotherVault(let keyFile)) {

@@ -124,7 +124,8 @@ extension CredentialSource {
     }
   }
 
-  /// Returns other providers' rules that git does not reach, because this one comes first at a host of both providers.
+  /// Returns rules of other providers that never apply to git, because this provider has the same host and its rule
+  /// comes first.
   package func rulesHidden(
     by provider: String, remote: String?, folder: String?
   ) throws(CredentialError) -> [AccountRule] {

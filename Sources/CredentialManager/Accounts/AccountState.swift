@@ -33,7 +33,7 @@ package enum AccountState: Sendable, Equatable {
   case ending  // The token is valid for less time and cannot be refreshed. credmgr returns it until it expires.
   case refused(CredentialError.LoginReason)  // The token is valid, but the provider permanently refuses to refresh it.
   case refreshable  // The token has expired or was rejected, and can be refreshed.
-  case loggingIn(CredentialError.LoginReason)  // As `expired`, or held by a login, which is running.
+  case loggingIn(CredentialError.LoginReason)  // As `expired`, or locked by a login that is running.
   case expired(CredentialError.LoginReason)  // Only a login helps.
 
   /// Computes the state. `note` is the account's `pending` record. `answerWaits` says whether a saved answer will
@@ -112,7 +112,7 @@ extension Accounts {
     }
   }
 
-  /// Whether the note is that of a login under way.
+  /// Whether a login that is under way wrote the note.
   func isLogin(_ note: ExchangeNote?, of id: AccountID) -> Bool {
     note?.exchange == .login && store.isLocked(id)
   }
@@ -144,7 +144,7 @@ extension Credential {
 }
 
 extension ExchangeNote {
-  /// The provider's permanent refusal of the current refresh token; `nil` if it has not refused it.
+  /// The provider's permanent refusal of the current refresh token; `nil` without a refusal.
   fileprivate func refusal(of credential: Credential) -> Refusal? {
     guard let refusal, let ended = refusal.ended, ended == credential.refreshedWith else { return nil }
     return refusal

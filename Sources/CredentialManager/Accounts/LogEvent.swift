@@ -63,7 +63,8 @@ extension CredentialSource {
     LogEvent(time: clock.now(), action: action, provider: provider, account: account, detail: detail).encoded
   }
 
-  /// Notes that `receiver`, such as `git github.com`, gets a credential. Failing to note it does not fail the request.
+  /// Notes that `receiver`, such as `git github.com`, gets a credential. A failure to write this event does not fail
+  /// the request.
   package func noteHandOut(_ account: Account, to receiver: String) {
     noteHandOut(account.provider, account.name, to: receiver)
   }

@@ -3,7 +3,7 @@ import CredmgrPlatform
 
 /// A tool that stores credentials on this machine: where its entries are, and how to read one.
 ///
-/// Add a source as one value in a file of its own, and name it in `all`.
+/// To add a source, declare one value in its own file, and add that value to `all`.
 package struct ImportSource: Sendable {
   package let name: String  // In commands: `gh`.
   package let title: String  // In sentences: `GitHub CLI`.
@@ -71,7 +71,7 @@ package struct ImportEntry: Sendable, Equatable {
     self.advice = advice
   }
 
-  /// Whether this is the other entry, possibly at another position of the file.
+  /// Whether this is the same entry as the other, possibly at another position in the file.
   func isSame(as other: ImportEntry) -> Bool {
     var moved = self
     moved.removal = other.removal

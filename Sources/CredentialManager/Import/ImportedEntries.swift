@@ -14,7 +14,7 @@ package struct ImportedEntries: Sendable {
   package private(set) var entries: [ImportEntry] = []
   package private(set) var troubles: [Trouble] = []
 
-  package static let limit = 1000  // Of entries, so that a huge file cannot fill the terminal.
+  package static let limit = 1000  // The most entries, so that a huge file cannot fill the terminal.
 
   package init(_ sources: [ImportSource], _ places: ImportPlaces) {
     for source in sources {

@@ -24,7 +24,7 @@ extension ImportSource {
   private static func collect(in folder: String, _ prefix: String, depth: Int, _ names: inout [String]) {
     for name in (try? File.names(in: folder)) ?? [] where !name.hasPrefix(".") && names.count < mostFiles {
       let path = folder + "/" + name
-      // A link could lead in a circle.
+      // A link could form a cycle.
       if File.isLink(path) { continue }
       if name.hasSuffix(".gpg") {
         names.append(prefix + name.dropLast(".gpg".count))

@@ -4,8 +4,8 @@ import CredmgrOAuth
 import CredmgrPlatform
 import CredmgrText
 
-/// Finds the provider of a credential that another tool stores: an added one, or else one whose descriptor's defaults
-/// name the host.
+/// Finds the provider of a credential that another tool stores: an added provider, or else a provider whose
+/// descriptor's defaults name the host.
 package final class ProvidersOfHosts {
   package enum Match: Sendable, Equatable {
     /// `servers` lists who else would get the credential, if nothing but the user's own descriptor, or the name of a

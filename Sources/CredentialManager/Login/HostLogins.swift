@@ -117,6 +117,6 @@ extension CredentialSource {
     try accounts.apply(changes)
   }
 
-  /// Some hosts take a token as the user name, so the log leaves out what is long enough to be one.
+  /// Some hosts take a token as the user name, so the log omits a name that is long enough to be a token.
   static func logged(_ username: String) -> String { username.count < 20 ? username : "…" }
 }

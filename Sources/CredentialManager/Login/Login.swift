@@ -90,7 +90,7 @@ private struct Login {
     let others = try OtherProviders(source, than: provider, isOwn: !source.ownFiles(of: loaded).isEmpty)
     if grant.traits.needsPerson {
       if let conflict = others.conflict(of: client) { throw conflict }
-      // Ignore what this account's own variables add.
+      // Ignore the places that this account's own variables add.
       let agreed = try accounts.registration(of: provider)?.agreement
       let places = others.peculiarities(of: client, loaded, beyond: agreed)
       if !places.isEmpty { throw .peculiar(provider: provider, places, isBeingAdded: false) }
@@ -165,7 +165,7 @@ private struct Login {
     return kept
   }
 
-  /// Whether this login asks for what brought the credential.
+  /// Whether this login makes the same request as the login that got the credential.
   private func asksFor(_ credential: Credential, _ grant: Grant) -> Bool {
     !credential.isGiven && credential.grant == grant && credential.variables == options.variables
       && credential.requestedScope == (options.scope.isEmpty ? client.descriptor.scope.requested : options.scope)
@@ -320,7 +320,7 @@ private struct Login {
     case unnameable  // The provider's user name is not valid as an account name.
   }
 
-  /// Asks the provider who logged in. Failing to learn it does not lose the token.
+  /// Asks the provider who logged in. If this fails, the token is not lost.
   private func identity(
     _ credential: Credential, _ user: (any User)?
   ) throws(CredentialError) -> (name: String?, kept: [String: String], fault: IdentityFault?) {
@@ -338,7 +338,7 @@ private struct Login {
         if credential.isTyped, let user, !error.concernsRights, error != .interrupted, !user.keepsUnverified(error) {
           throw user.isCancelled ? .interrupted : .unverified(provider: provider, error)
         }
-        // The token belongs to another user than the provider says, so it may have been swapped.
+        // The token does not belong to the user that the provider names, so it may have been swapped.
         if case .oauth(.idToken, _) = error { throw error }
         if case .oauth(.valueOutOfBounds, _) = error { throw error }
         if error == .interrupted { throw error }

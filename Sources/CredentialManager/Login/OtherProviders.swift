@@ -67,7 +67,7 @@ struct OtherProviders {
   private let desktop: SchemeHandler.Desktop?
   /// Whether a file of the user or the administrator is part of the login's descriptor.
   private let isOwn: Bool
-  /// Whether the user set the values of the registered variables. Those of an import may be a stranger's.
+  /// Whether the user set the values of the registered variables. The values of an import may come from a stranger.
   private let areVariablesGiven: Bool
 
   init(
@@ -156,7 +156,8 @@ struct OtherProviders {
           // A server on this machine may play the provider of a host, as the simulator does.
           if index >= pages.count, (try? URI(parsing: origin))?.isLoopback == true { continue }
           let given = areVariablesGiven ? client.given(written) : nil
-          // A template with the user's own values is known if the other descriptor contains it.
+          // If the user set the values of a template, it is enough that the other descriptor contains the same
+          // template.
           func knows(_ other: Agreement) -> Bool {
             other.includes(origin, of: own, as: kinds)
               || given != nil && kinds.contains { other.places[$0]?[written] != nil }
@@ -198,7 +199,7 @@ struct OtherProviders {
     if let issuer = client.issuer, let uri = try? URI(parsing: issuer), !isSamePage,
       issuer == other.issuer || other.has(uri)
     {
-      // The operator of the page's own server vouches for its issuer. The loop below checks the other's pages.
+      // The operator of the page's own server vouches for its issuer. The loop below checks the other provider's pages.
       let isOurs = page.map { issuer == other.issuer ? uri.isSameServer(as: $0) : uri.isRelated(to: $0) } ?? false
       if !isOurs, page.map(other.has) != true { return .issuer(issuer) }
     }
@@ -237,7 +238,8 @@ struct OtherProviders {
     return nil
   }
 
-  /// Throws, before a page for a device code is shown, unless it is the provider's own and no other provider's.
+  /// Throws unless the page for a device code belongs to this provider, and to no other. Call this before showing the
+  /// page.
   func require(pages: [String], of client: Client) throws(CredentialError) {
     let provider = client.descriptor.identifier
     let start = client.server(.deviceAuthorization)
@@ -284,7 +286,7 @@ private final class ShippedDescriptors {
     (library, shippedLibrary, self.own) = (home?.installedLibrary, home?.shippedLibrary, own)
   }
 
-  /// A descriptor of the administrator is not another provider than itself.
+  /// The administrator's file for this provider must not count as another provider.
   private func library(with identifier: String) -> DescriptorLibrary? {
     identifier == own ? shippedLibrary : library
   }

@@ -43,7 +43,7 @@ package protocol User: AnyObject {
 package struct LoginOptions: Sendable {
   package var account: String?  // `nil` to use the provider's user name.
   package var grant: Grant?  // `nil` for the descriptor's first grant that works here.
-  package var scope: [String] = []  // Empty for the descriptor's scopes.
+  package var scope: [String] = []  // If empty, the login requests the descriptor's scopes.
   package var variables: [String: String] = [:]
   package var opensBrowser = true
   /// Whether the browser runs on this machine, so a local port can redirect it to the page.

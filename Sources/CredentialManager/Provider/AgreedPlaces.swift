@@ -21,7 +21,7 @@ extension AgreedPlaces {
     values = { $0 == "client_secret" || hidden.contains($0) ? nil : all($0) }
   }
 
-  /// With all values but secrets and fields of answers.
+  /// With all values except secrets and fields of answers.
   init(of client: Client) {
     let descriptor = client.descriptor
     // The default of a variable is text of the descriptor, so it is never secret.

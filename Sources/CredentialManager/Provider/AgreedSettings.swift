@@ -31,7 +31,7 @@ extension Client {
       settings["header_style"] = ["header"]
     }
     settings["assertion"] = assertionRules
-    // Without the exchange, the token with more rights would be handed out.
+    // Without the exchange, credmgr would return the token with more rights.
     settings["token_exchange"] =
       descriptor.endpoints[.tokenExchange] == nil ? ["exchanged", "not exchanged"] : ["exchanged"]
     settings.merge(signatureSettings) { own, _ in own }
@@ -134,7 +134,7 @@ extension Agreement {
       }
     }
     .filter { key, value, _ in
-      // The setting of all legs is enough to show.
+      // If a setting applies to all legs, show it once, and not for each leg.
       !key.hasPrefix("endpoints.") || !key.hasSuffix(".authentication")
         || settings["client.authentication"]?.contains(value) == true
     }
@@ -148,7 +148,7 @@ extension Agreement {
     }
     func isDropped(_ key: String) -> Bool {
       guard let descriptor, now[key] == nil else { return false }
-      // Without an exchange, the token with more rights would be handed out.
+      // Without an exchange, credmgr would return the token with more rights.
       return EndpointKind.allCases.contains { kind in
         kind != .tokenExchange && key.hasPrefix("endpoints.\(kind.rawValue).") && descriptor.endpoints[kind] == nil
       }

@@ -44,7 +44,7 @@ package struct Agreement: Sendable, Equatable {
   /// The hosts for which helpers return tokens; `nil` in a registration of an earlier version.
   package var claims: [HostClaim]?
   var bounds: OriginPattern.Bounds = [:]
-  var isOfEarlierVersion = false  // Whether an earlier version, which did not know all these fields, stored this.
+  var isOfEarlierVersion = false  // Whether an earlier version stored this agreement, without all these fields.
 
   init(_ client: Client, ownFiles: String?) {
     self.init(client)
@@ -360,7 +360,7 @@ extension CredentialSource {
     return agreed
   }
 
-  /// Throws if anything is new. Places that the descriptor dropped stay in the stored agreement.
+  /// Throws if anything is new. The stored agreement keeps places that the descriptor dropped.
   private func requireNothingNew(
     beyond agreement: Agreement, _ now: Agreement, _ loaded: DescriptorLibrary.Loaded, of registration: Registration
   ) throws(CredentialError) {

@@ -193,7 +193,7 @@ extension Agreement {
   }
 
   /// Whether a page at an endpoint shows the user's code and nothing else. A fixed code, or another client's consent
-  /// page, would give somebody else a token (RFC 8628, 5.4).
+  /// page, would give a token to another person (RFC 8628, 5.4).
   private func isPlainPage(_ text: String) -> Bool {
     let pieces = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     guard pieces.count == 2, pieces[0] == "{verification_uri}" || isAtEndpoint(text) else { return false }
@@ -256,7 +256,7 @@ extension CredentialSource {
     }
   }
 
-  /// Returns where the accounts' own variables lead by a new descriptor, but not by the agreed one.
+  /// Returns the places that the accounts' own variables make with a new descriptor, but not with the agreed one.
   private func newPlaces(
     ofAccounts accounts: [Account], _ client: Client, agreed: Agreement, _ now: Agreement
   ) -> [NewPlace] {

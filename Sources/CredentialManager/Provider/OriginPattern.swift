@@ -95,7 +95,7 @@ struct OriginPattern {
     !isWhole && (matches(uri, bounds) || (port == nil && matches(uri.replacing(port: nil), bounds)))
   }
 
-  /// Whether a field may be a base URL or a host at the URL's origin.
+  /// Whether the value of a field may be a base URL or a host at the URL's origin.
   private static func isBase(_ uri: URI, of term: Template.Term, within bounds: Bounds) -> Bool {
     if case .literal(let text) = term { return texts(of: text).contains { OriginPattern($0).matches(uri, [:]) } }
     guard let patterns = patterns(of: term, bounds) else { return false }
@@ -120,8 +120,8 @@ struct OriginPattern {
     }
   }
 
-  /// Whether a field may be these labels of a host. A field without an expression is one label, or the whole host.
-  /// Matches in both cases, because hosts are in lowercase here but may not be in the answer.
+  /// Whether the value of a field may be these labels of a host. A field without an expression is one label, or the
+  /// whole host. Matches in both cases, because hosts are in lowercase here but may not be in the answer.
   private static func isPiece(
     _ value: Substring, of term: Template.Term, within bounds: Bounds, isAll: Bool
   ) -> Bool {

@@ -69,7 +69,7 @@ extension CredentialSource {
       }
       isRepetition = true
       do throws(CredentialError) { account = try refreshed(account, RefreshPolicy(always: true)) } catch {
-        // The server refused the token, and no other one follows.
+        // The server refused the token, and credmgr cannot get another one.
         if case .loginNeeded = error {
           try? reject(account.credential.accessToken, account: account.name, of: provider)
         }

@@ -50,7 +50,7 @@ struct ExchangeNote: Equatable {
     isAfterLoss = earlier?.losesRefresh ?? false
   }
 
-  /// Whether the exchange was interrupted, unless a process is still at work with it.
+  /// Whether the exchange was interrupted: no process is still working on it.
   var isInterruption: Bool { exchange != .refresh || losesRefresh }
 
   /// Whether the answer to a refresh may be lost.

@@ -242,14 +242,14 @@ extension CredentialSource {
   private func newPlaces(ofRegistration payload: Secret, of provider: String, _ own: Registration) -> [NewPlace] {
     guard payload != own.encoded, let registration = Registration(decoding: payload) else { return [] }
     let sealed = sealed(own, of: provider)
-    // A record with fewer fields than the one stored here would pass as one of an earlier version.
+    // A record with fewer fields than the stored one would look like a record of an earlier version.
     guard let later = registration.agreement, sealed.isOfEarlierVersion || !later.isOfEarlierVersion else {
       return Self.anywhere
     }
     return sealed.newPlaces(in: later, variables: registration.variables)
   }
 
-  /// Returns where an account's own variables lead beyond the agreement that will be in force.
+  /// Returns the places that an account's own variables make and that the future agreement does not cover.
   private func newPlaces(
     ofCredential payload: Secret, of provider: String, _ imported: ImportedRegistration?, _ own: Registration?
   ) -> [NewPlace] {

@@ -33,7 +33,7 @@ package struct SecretServiceClient {
     let stored = try run(arguments, input: line, timeout: Self.patienceOfPeople)
     guard stored.status == 0 else {
       let said = String(decoding: stored.output, as: UTF8.self)
-      // Without a collection, libsecret reports as missing the one that the user declined to create.
+      // If the user declines to create a collection, libsecret reports that the collection is missing.
       let isRefused = ["locked", "does not exist"].contains { said.firstPlace(of: $0) != nil }
       throw .secretService(isRefused ? .locked : .failed)
     }

@@ -75,7 +75,8 @@ extension CredentialSource {
     let item = drafts.compactMap(\.item).first
     if let item { try keys.secretService.store(item) }
     do throws(StoreError) { return try change() } catch {
-      // The change may have succeeded. In doubt both keys stay, because a power failure could undo it.
+      // The change may have succeeded. If this is uncertain, both keys stay, because a power failure could undo the
+      // change.
       if let item, let needed = try? Vault.secretServiceItems(of: home.vaultLocation), !needed.contains(item.name) {
         try? keys.secretService.remove(item.name)
       }

@@ -47,7 +47,7 @@ package struct Finding: Sendable, Equatable {
     case unsentParameter(String, suggestion: String?)
     case bracketInPath(String)
     case blankInScope(String)  // The descriptor has another separator.
-    case secretInAddress(String)  // Others than the provider's endpoints would see it.
+    case secretInAddress(String)  // Other programs or servers than the provider's endpoints would see the secret.
     case foreignPage(String)  // A device's code is entered at an origin without an endpoint of the descriptor.
     case keptVariable(String)  // A response would choose a variable's host, or all hosts under one.
     case keptSubdomains(String)

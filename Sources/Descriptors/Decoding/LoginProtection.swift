@@ -2,8 +2,8 @@ import CredmgrHTTP
 import CredmgrYAML
 
 extension DescriptorDecoder {
-  /// Reads a redirect. Users register it and agree to it as one text, so a placeholder in it stands for one variable or
-  /// the client identifier.
+  /// Reads a redirect. Users register the redirect and agree to it as one text. So a placeholder in a redirect stands
+  /// for one variable or for the client identifier.
   mutating func redirect(_ node: Node) -> URLTemplate? {
     if node.text == "oob" { return URLTemplate(Template(literal: "oob")) }
     guard let url = url(node, names: [], anyScheme: true, isShown: true) else { return nil }

@@ -20,8 +20,8 @@ package enum OwnedParameters {
     "state", "nonce", "redirect_uri", "response_type", "request", "request_uri", "client_id",
   ]
 
-  /// The owned parameters of an endpoint. Those that direct a login's response are ordinary parameters elsewhere;
-  /// `oauth_consumer_key` is ordinary in the page's address, which is not signed.
+  /// The parameters of an endpoint that only the engine may set. Those that direct a login's response are ordinary
+  /// parameters elsewhere; `oauth_consumer_key` is ordinary in the page's address, which is not signed.
   static func names(at kind: EndpointKind) -> Set<String> {
     switch kind {
     case _ where kind.asksForConsent: all.subtracting(["oauth_consumer_key", "redirect_uris"])

@@ -6,7 +6,7 @@ extension Descriptor {
   package var agreedValues: [String: String] {
     var values: [String: String] = [:]
     Self.keys.write(self).note(in: &values, at: "", Self.keys.notation.shape)
-    // A leg that is not there.
+    // A leg that does not exist.
     for kind in EndpointKind.allCases where values["endpoints." + kind.rawValue] == "null" {
       values["endpoints." + kind.rawValue] = nil
     }

@@ -13,7 +13,7 @@ extension Descriptor {
       means: "how and when the facts of the file were last checked: [Verification](#verification)", for: "all")
     Key(
       "group", at: \.group, as: .choice(), change: .harmless,
-      means: "what the provider is for, in the list of providers", for: "all")
+      means: "the category in the list of providers", for: "all")
     Key(
       checked: "extends", as: .base,
       means: "the descriptor that this one extends: [Extending](#extending)", for: "`github-enterprise`")
@@ -97,7 +97,7 @@ extension Descriptor {
       "account", at: \.account, as: .paths, type: "path, or list of paths",
       change: .harmless,
       means: """
-        where to find the account's name: paths in the answer of `identity`, or without that leg the names of kept \
+        where to find the account's name: paths in the answer of `identity` or, if that leg is missing, names of kept \
         fields; the first existing one counts
         """, for: "`github`: `login`; `oclc`: `principalID`")
     Key(
@@ -349,7 +349,7 @@ extension GitRules {
         """, for: "`github`: `x-access-token`; Bitbucket: `x-token-auth`; Hugging Face: `{account}`")
     Key(
       "ignore_username", at: \.ignoresUsername, as: .boolean,
-      means: "whether to ignore the user name in a remote's URL", for: "Azure DevOps: it is the organization's")
+      means: "whether to ignore the user name in a remote's URL", for: "Azure DevOps: the organization's name")
     Key(
       "realms", at: \.realms, as: .texts, type: "list of texts",
       means: """

@@ -68,7 +68,7 @@ extension Endpoint {
         means: "the tokens to send, one request each", for: "`l2p`: `refresh_token`")
       Key(
         "follows", at: \.followed, as: .choices(among: [.token, .refresh]), default: "`token`",
-        means: "`token_exchange`: the legs it follows: a login, or also each refresh",
+        means: "`token_exchange`: whether it runs only after a login, or also after each refresh",
         for: "Bullhorn: `[token, refresh]`")
     } finish: { decoder, node, endpoint in
       decoder.checkOwned(endpoint, of: kind, at: node)
@@ -115,7 +115,7 @@ extension ResponseRules {
     Key(
       "format", at: \.format, as: .choice(), default: "see below", change: .harmless,
       means: "the format of this leg's answer",
-      for: "a leg with another format than the rest")
+      for: "a leg with its own format")
     Key(
       "within", at: \.within, as: .path, type: "path", default: "the answer itself",
       change: .compared, means: "the path of the object with the fields", for: "Withings: `body`")
@@ -126,8 +126,8 @@ extension ResponseRules {
     Key(
       "keep", at: \.keep, as: .keep, type: "list, or mapping of name to path, paths or [mapping](#keys-of-keep)",
       means: """
-        fields to store with the credential as names for templates, which `token --json` shows; from legs with tokens, \
-        the redirect, and `identity` (Xero's tenant, Mailchimp's data center)
+        fields to store with the credential (Xero's tenant, Mailchimp's data center): templates can use them, and \
+        `token --json` shows them; they come from legs with tokens, the redirect, or `identity`
         """, for: "`oclc`: `principalID`")
     Key(
       "errors", at: \.errors, as: ErrorRules.keys.notation, default: "RFC 6749, 5.2",

@@ -51,7 +51,7 @@ struct Key<Whole: Sendable>: Sendable {
 
 /// Whether a new value of a key needs consent after the user added the provider.
 enum ChangeRule: Sendable {
-  case needsConsent  // Every other value, and the rule of a key that names none.
+  case needsConsent  // Every changed value needs consent; the rule of a key that names no other.
   case compared  // The agreement has its own rule, which allows stronger values and known places.
   case harmless  // A text for the user, a time, a scope, an answer's format, or a limit on what the user types.
 }
@@ -59,8 +59,8 @@ enum ChangeRule: Sendable {
 struct KeyDescription: Sendable {
   let name: String
   let shape: Shape
-  var ownType: String?  // The type in the reference, in Markdown, instead of the shape's own word.
-  var ownStandard: String?  // The default in the reference, in Markdown, instead of the value without the key.
+  var ownType: String?  // The type for the reference, in Markdown, if it differs from the shape's.
+  var ownStandard: String?  // The default for the reference, in Markdown, if it differs from `initial`.
   var specification: String?  // The source of that default; `nil` for credmgr's own.
   var change = ChangeRule.needsConsent
   var meaning = ""

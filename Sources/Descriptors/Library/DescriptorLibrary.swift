@@ -1,7 +1,7 @@
 import CredmgrText
 import CredmgrYAML
 
-/// Files named `<identifier>.yaml` in directories, the earlier of which take precedence. credmgr finds a descriptor by
+/// Files named `<identifier>.yaml` in directories. Earlier directories take precedence. credmgr finds a descriptor by
 /// its name alone, so that start-up time does not grow with their number.
 package struct DescriptorLibrary: Sendable {
   /// Reads a file or throws. An unreadable file must not be skipped: the next file with its name may send credentials

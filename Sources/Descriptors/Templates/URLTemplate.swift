@@ -85,8 +85,8 @@ package struct URLTemplate: Sendable, Equatable {
 package enum URLTemplateError: Error, Sendable, Equatable {
   case template(TemplateError)
   case authority(String)
-  case path(String)  // A segment is `.` or `..`; the template.
-  case base(String)  // A base URL has a query or a fragment, which the rest would extend; the template.
+  case path(String)  // A segment of the path is `.` or `..`. The value is the template.
+  case base(String)  // The base URL has a query or a fragment, which the rest would extend. The value is the template.
   case url(String)
   case insecure(String)
 }

@@ -10,7 +10,7 @@ package struct Descriptor: Sendable, Equatable {
   package var extraHeaders: [HeaderTemplate] = []
   package var scope = ScopeRules()
   package var ownRedirect: URLTemplate?
-  /// The redirect without one in the descriptor; `nil` means one with the provider's identifier.
+  /// The redirect if the descriptor has none; `nil` means the redirect with the provider's identifier.
   package var standardRedirect: String?
   package var state = StateRule.required
   package var pkce = PKCEMethod.s256

@@ -76,7 +76,7 @@ package struct Endpoint: Sendable, Equatable {
   package var url = URLTemplate(Template(literal: ""))
   package var method: String
   package var send: ParameterPlacement
-  package var inQuery: [String] = []  // Although the others are in a body.
+  package var inQuery: [String] = []  // Sent in the query although the others are in a body.
   /// Parameters whose value is sent unchanged: not percent-encoded in a query, and JSON in a JSON body.
   package var verbatim: [String] = []
   package var parameters: [ParameterRule] = []

@@ -50,7 +50,7 @@ struct BearerBinding: TokenBinding {
     return value
   }
 
-  /// Returns the token, or the user name and the password of which it is one (RFC 7617, 2).
+  /// Returns the token, or the pair of user name and password that contains it (RFC 7617, 2).
   private func token(
     _ credential: Credential, of request: HTTPRequest?, nonce: RequestNonce
   ) throws(OAuthError) -> String {

@@ -10,9 +10,9 @@ package protocol TokenBinding: Sendable {
   var fieldNames: Set<String> { get }  // In lowercase.
   /// Whether the fields added to a request depend on its body.
   func signsBody(of request: HTTPRequest) -> Bool
-  /// Adds the token to the request. Fields and parameters that the request already has stay.
+  /// Adds the token to the request. Keeps the fields and parameters that the request already has.
   func sign(_ request: HTTPRequest, with credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest
-  /// Adds to a token request the proof of the key that the token will be bound to.
+  /// Adds a proof of the key to a token request. The token will be bound to that key.
   func prove(_ request: HTTPRequest, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest
   /// Returns the nonce for another try if the provider demands one and has done nothing yet; otherwise `nil`.
   func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce?

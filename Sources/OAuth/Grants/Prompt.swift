@@ -54,7 +54,7 @@ extension Step.Prompt {
     package func value(of text: String) throws(PasteFault) -> String {
       guard text.utf8.count <= Self.longest else { throw .tooLong(label, bytes: Self.longest) }
       var scalars = Substring(text).unicodeScalars
-      // U+FEFF begins files of some editors.
+      // Some editors write U+FEFF at the beginning of a file.
       if scalars.first == "\u{FEFF}" { scalars.removeFirst() }
       while let last = scalars.last, isRemovable(last) { scalars.removeLast() }
       if content != .password { scalars = scalars.drop { isRemovable($0) } }
@@ -94,7 +94,7 @@ package enum PasteFault: Error, Sendable, Equatable {
   case character(String)
   case tooLong(String, bytes: Int)
   case pattern(String)
-  case count(expected: [String])  // Another number of lines than fields.
+  case count(expected: [String])  // The number of lines differs from the number of fields.
 }
 
 extension Client {

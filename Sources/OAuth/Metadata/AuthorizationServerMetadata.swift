@@ -138,7 +138,7 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
 private struct MetadataReader {
   let value: JSONValue
 
-  // Real metadata has no longer lists or texts.
+  // The metadata of real providers stays below these limits.
   private static let mostItems = 1000
   private static let longestText = 2048
 

@@ -18,8 +18,8 @@ package struct Credential: Sendable, Equatable {
   package var kept: [String: String] = [:]
   package var variables: [String: String] = [:]  // The variables of this login alone.
   package var redirectURI: String?  // Some providers require it again at a refresh.
-  package var identity: String?  // The user's name at the provider, which it gave for this token.
-  package var earlierIdentity: String?  // The name for an earlier token, if it gave none for this one.
+  package var identity: String?  // The user's name, as the provider reported it for this token.
+  package var earlierIdentity: String?  // The name that the provider reported for an earlier token, if not for this
   package var obtainedAt: Moment
   package var loggedInAt: Moment  // Unchanged by a refresh.
   package var margin: Duration  // How long before expiry to refresh.

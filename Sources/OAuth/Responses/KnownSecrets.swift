@@ -8,7 +8,7 @@ import CredmgrText
 /// as a secret unless its name is known to be harmless. Not thread-safe.
 package final class KnownSecrets {
   private var secrets: [Secret] = []
-  private var certain: [Secret] = []  // Certainly secret, not only by their names.
+  private var certain: [Secret] = []  // Values that are secret whatever their names are.
   private var tokens: [Secret] = []
 
   package init() {}
@@ -217,8 +217,8 @@ package final class KnownSecrets {
     return bytes == before ? text : String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Whether a text to be shown or kept is a secret or contains one in any form. A text may contain a short secret by
-  /// chance.
+  /// Whether a text that credmgr would show or store is a secret, or contains one in any form. A text may contain a
+  /// short secret by chance.
   package func reveals(_ text: String) -> Bool {
     certain.contains { secret in
       secret == Secret(text)
@@ -259,7 +259,7 @@ package final class KnownSecrets {
       .exchanging("\"", for: "&quot;")
   }
 
-  /// Replaces each place where at least `least` bytes of the form start.
+  /// Replaces each occurrence of the form's beginning of at least `least` bytes.
   private static func replacing(_ form: [UInt8], least: Int, in bytes: [UInt8]) -> [UInt8] {
     let beginning = form.prefix(least)
     guard let first = form.first, bytes.count >= beginning.count else { return bytes }

@@ -46,7 +46,8 @@ extension Client {
     return rules
   }
 
-  /// Returns the granted scope; `nil` if empty. Tokens of GitHub Apps always have an empty one, whatever they may do.
+  /// Returns the granted scope; `nil` if empty. Tokens of GitHub Apps always have an empty scope, whatever their
+  /// permissions.
   func grantedScope(_ answer: Answer) -> [String]? {
     let granted = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
     return granted?.isEmpty == false ? granted : nil

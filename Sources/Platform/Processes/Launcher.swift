@@ -91,7 +91,8 @@ package enum Launcher {
   package struct Launched: Sendable {
     fileprivate let process: pid_t
 
-    /// The exit status, or `nil` if the program still runs after that time. Do not call this after it returned one.
+    /// The exit status, or `nil` if the program still runs after that time. Do not call this again after it returned a
+    /// status.
     package func status(within time: Duration) throws(POSIXError) -> Int32? {
       try Launcher.status(of: process, within: time)
     }

@@ -66,7 +66,7 @@ struct AnswerContent {
 }
 
 extension ErrorRules {
-  /// The path of the outcome. If success has a value, prefers a field with another name than "error" (L2P's `status`).
+  /// The path of the outcome. If success has a value, prefers a field whose name is not "error" (L2P's `status`).
   fileprivate var outcome: FieldPath? {
     let named = success.isEmpty ? nil : code.first { $0.components.last != "error" }
     return named ?? code.first

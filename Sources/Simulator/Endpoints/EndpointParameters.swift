@@ -64,7 +64,8 @@ struct EndpointParameters {
     return (values.first ?? inURL[first: wire]).flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// As `optional`. If the descriptor drops the parameter, looks for its `values` (names in templates) in others.
+  /// As `optional`. If the descriptor drops the parameter, looks for its `values` (names in templates) in other
+  /// parameters.
   func optional(
     _ name: String, carrying values: [String], _ knowledge: (String) -> Knowledge
   ) throws(Refusal) -> String? {

@@ -3,7 +3,7 @@ import CredmgrHTTP
 import CredmgrJSON
 
 extension Simulation {
-  /// Registers a client (RFC 7591, 3.2.1). Every caller gets the same one.
+  /// Registers a client (RFC 7591, 3.2.1). Every caller gets the same client.
   func registration(_ parameters: EndpointParameters, _ answer: inout AnswerContent) throws(Refusal) {
     try parameters.checkRulesAndHeaders(knowledge())
     if let redirects = try parameters.required("redirect_uris"), !areURLs(redirects) {

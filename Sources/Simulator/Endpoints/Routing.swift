@@ -59,7 +59,7 @@ extension Simulation {
     let scored = EndpointKind.allCases.filter(kinds.contains).map { (kind: $0, score: score($0, parameters)) }
     guard let best = scored.map(\.score).max(), best >= 0 else { return nil }
     let equal = scored.filter { $0.score == best }.map(\.kind)
-    // If one endpoint serves both, the identity answer includes both.
+    // If one URL serves identity and introspection, the identity answer includes both.
     return equal.contains(.identity) && equal.first == .introspection ? .identity : equal.first
   }
 

@@ -35,7 +35,7 @@ extension Descriptor {
     }
     let authority = String(origin.origin.dropFirst(origin.scheme.count + "://".count))
     simulated.hosts = [Template(literal: authority)]
-    // `origin` has none of the provider's other hosts.
+    // The provider's other hosts do not exist at `origin`.
     simulated.device.hosts = []
     if case .literal? = device.verificationURIComplete?.template.parts.first {
       simulated.device.verificationURIComplete = nil

@@ -1,8 +1,8 @@
 import CredmgrCryptography
 import CredmgrStore
 
-/// A 256th of the index: its records and the sealing in force of each. The first byte of a record's lookup hash is the
-/// number of its bucket, so a change of one record reads and writes one bucket.
+/// One of the 256 parts of the index: its records, and the valid sealing of each. The first byte of a record's lookup
+/// hash is the number of its bucket, so a change of one record reads and writes one bucket.
 struct IndexBucket {
   struct Entry: Equatable {
     var revision: Int64

@@ -16,8 +16,8 @@ package enum KeyHolder {
 
 struct VaultOpening {
   let keys: VaultKeys
-  /// The identifier of the vault key in the header at that time. With a damaged header it differs from that of the
-  /// keys.
+  /// The identifier of the vault key that the header had when the vault was opened. With a damaged header, it differs
+  /// from the identifier of `keys`.
   let identifier: [UInt8]
   /// The slot that was opened, or `nil` if the keys were cached.
   let foundBy: SlotKind?

@@ -4,7 +4,7 @@ import CredmgrStore
 
 /// A file next to the vault for a provider's expected response.
 ///
-/// The end of a change follows a response after some thirty system calls, and a process that dies in between would lose
+/// Between a response and the end of a change, there are some thirty system calls. A process that dies there would lose
 /// a refresh token that the provider has already replaced. So the file and its disk space exist before the request, and
 /// filling it is one call.
 private final class AnswerFile: AnswerRoom {

@@ -75,7 +75,7 @@ struct EventLog {
     try wrapping(VaultError.file, file.replace(with: bytes))
   }
 
-  /// Moves away a log of which these keys open nothing.
+  /// Moves a log away if these keys open none of its lines.
   func setAside(unlessOpenedBy keys: VaultKeys) {
     guard let lines = try? lines(keys), !lines.isEmpty, lines.allSatisfy({ $0.event == nil }),
       let content = try? LogFile.read(path),
