@@ -35,6 +35,7 @@ struct ShippedRequestTests {
     "redirect_uri": "https://app.example/callback", "domain": "tenant.example.com", "realm": "people",
     "server": "https://login.example.com/oauth2/default", "shop": "a-shop",
     "account_id": "ACCOUNT", "subject_id": "123456", "team_id": "TEAM123456", "key_id": "KEY1234567",
+    "subdomain": "example", "environment_id": "01234567-89ab-cdef-0123-456789abcdef",
   ]
 
   /// Values for individual providers.
