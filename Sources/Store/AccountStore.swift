@@ -30,7 +30,13 @@ package protocol AccountStore: AnyObject {
   /// token: a token that cannot be stored is lost.
   func check(_ identifiers: [RecordIdentifier]) throws(StoreError)
 
+  /// Everything that was altered since this store wrote it.
+  func verify() throws(StoreError) -> [VaultFinding]
+
   // MARK: Locks
+
+  /// A name that reveals nothing about the account: 32 hexadecimal digits, the same in every process.
+  func hiddenName(of account: AccountID) -> String
 
   /// Takes the lock of an account, which ends with the returned value or the process. `waiting` is called before each
   /// further attempt with the time waited so far; it returns `false` if another process has finished the work.

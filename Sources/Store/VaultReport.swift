@@ -14,6 +14,7 @@ package struct VaultStatus: Sendable, Equatable {
 
   package let path: String
   package let formatVersion: Int64
+  /// The ways to open the vault; empty for a store that opens without a key.
   package let slots: [Slot]
   /// The number of records, excluding log entries and claims of hosts, which follow from the registrations.
   package let recordCount: Int

@@ -55,12 +55,6 @@ package final class Vault {
     if access == .readWrite { try file.makeDurable() }
   }
 
-  /// The name of an account's lock and of the file for its response: 32 hexadecimal digits that reveal nothing about
-  /// the account and do not change with the vault key.
-  package func lockName(provider: String, account: String) -> String {
-    opening.keys.lockName(provider: provider, account: account)
-  }
-
   /// The vault's keys, for the same vault in another process, and their source.
   package var openedKeys: (vault: String, keys: Secret, foundBy: SlotKind?) {
     (Hexadecimal.encode(opening.keys.identifier), opening.keys.secret, opening.foundBy)

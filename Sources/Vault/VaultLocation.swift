@@ -50,7 +50,7 @@ package struct VaultLocation: Sendable, Equatable {
   /// A byte far beyond the file and SQLite's own locks in it (2^30 and the 511 bytes after it).
   private static let firstLock: Int64 = 1 << 62
 
-  /// The lock for a ``Vault/lockName(provider:account:)``.
+  /// The lock for a ``Vault/hiddenName(of:)``.
   package func lock(_ name: String) -> LockPlace {
     LockPlace(path: file, byte: Self.firstLock + (Int64(name.prefix(15), radix: 16) ?? 0))
   }

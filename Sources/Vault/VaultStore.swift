@@ -6,7 +6,7 @@ extension Vault: AccountStore {
   package func lock(
     _ account: AccountID, timeout: Duration, clock: any WallClock, waiting: (Duration) -> Bool
   ) throws(LockError) -> LockedAccount {
-    let place = location.lock(lockName(of: account))
+    let place = location.lock(hiddenName(of: account))
     let lock: FileLock?
     do throws(POSIXError) {
       lock = try FileLock.acquire(place, timeout: timeout, clock: clock, onWait: waiting)
@@ -22,10 +22,11 @@ extension Vault: AccountStore {
   }
 
   package func isLocked(_ account: AccountID) -> Bool {
-    (try? FileLock.isHeld(location.lock(lockName(of: account)))) ?? false
+    (try? FileLock.isHeld(location.lock(hiddenName(of: account)))) ?? false
   }
 
-  func lockName(of account: AccountID) -> String { lockName(provider: account.provider, account: account.name ?? "") }
+  /// The name of an account's lock and of the file for its response, which does not change with the vault key.
+  package func hiddenName(of account: AccountID) -> String { opening.keys.hiddenName(of: account) }
 }
 
 private final class HeldLock {

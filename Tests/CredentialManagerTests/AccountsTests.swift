@@ -104,7 +104,7 @@ struct AccountsTests {
     }
     try accounts.select("bob", provider: "example")
     #expect(try accounts.resolve(nil, provider: "example").name == "bob")
-    #expect(try fixture.source.verifyVault() == [])
+    #expect(try fixture.source.accounts().verify() == [])
   }
 
   @Test func inOrder() throws {

@@ -435,7 +435,7 @@ final class Fixture {
 
   /// Locks an account as another process until the result is released.
   func lock(_ account: String?) throws -> FileLock? {
-    let name = try another().vault().lockName(provider: "example", account: account ?? "")
+    let name = try another().vault().hiddenName(of: AccountID("example", account))
     return try FileLock.acquire(home.vaultLocation.lock(name), timeout: .zero)
   }
 

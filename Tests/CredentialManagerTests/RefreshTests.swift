@@ -581,7 +581,7 @@ struct RefreshTests {
     }
     #expect(try fixture.fresh().credential.accessToken == Secret("new"))
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
-    #expect(try fixture.another().verifyVault() == [])
+    #expect(try fixture.another().accounts().verify() == [])
   }
 
   @Test func aWaitingProcessUsesTheFirstOnesToken() throws {

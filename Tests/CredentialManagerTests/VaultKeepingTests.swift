@@ -103,7 +103,7 @@ import CredmgrText
     let after = source("p")
     #expect(try token(after) == "token-1")
     #expect(try after.vault().openedKeys.vault != before)
-    #expect(try after.verifyVault() == [])
+    #expect(try after.accounts().verify() == [])
     #expect(throws: CredentialError.vault(.wrongPassphrase)) { try token(source("q")) }
   }
 
@@ -200,7 +200,7 @@ import CredmgrText
     let kept = try fixture.source.restoreVault(from: path, keyFile: nil)
     #expect(kept == [fixture.home.vaultLocation.file + ".replaced"])
     #expect(try token(fixture.source) == "token-1")
-    #expect(try fixture.source.verifyVault() == [])
+    #expect(try fixture.source.accounts().verify() == [])
   }
 
   @Test func aKeyFileNeedsNoUnlocking() throws {

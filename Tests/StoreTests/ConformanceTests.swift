@@ -88,6 +88,7 @@ final class WaitingClock: WallClock {
       try store.apply([.remove(Self.credential)])
       #expect(try place.open().record(Self.credential) == nil)
       #expect(try store.apply([.store(Secret("three"), as: Self.credential)]) > second, "a revision comes but once")
+      #expect(try place.open().verify() == [])
     }
   }
 
@@ -156,6 +157,15 @@ final class WaitingClock: WallClock {
   }
 
   // MARK: Locks
+
+  @Test(arguments: 0..<Self.stores.count) func hiddenNames(_ number: Int) throws {
+    try each(number) { place in
+      let name = try place.open().hiddenName(of: Self.ana)
+      #expect(name.utf8.count == 32)
+      #expect(try place.open().hiddenName(of: Self.ana) == name)
+      #expect(try place.open().hiddenName(of: AccountID("example", "ben")) != name)
+    }
+  }
 
   @Test(arguments: 0..<Self.stores.count) func onlyOneHolderHasTheLock(_ number: Int) throws {
     try each(number) { place in

@@ -101,6 +101,13 @@ final class MemoryStore: AccountStore {
 
   func check(_ identifiers: [RecordIdentifier]) {}
 
+  func verify() -> [VaultFinding] { [] }
+
+  func hiddenName(of account: AccountID) -> String {
+    let name = account.provider + "\0" + (account.name ?? "")
+    return Hexadecimal.encode(Array((Array(repeating: 0, count: 16) + Array(name.utf8)).suffix(16)))
+  }
+
   func lock(
     _ account: AccountID, timeout: Duration, clock: any WallClock, waiting: (Duration) -> Bool
   ) throws(LockError) -> LockedAccount {

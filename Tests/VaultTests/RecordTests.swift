@@ -79,14 +79,14 @@ import Testing
     }
   }
 
-  @Test("lock names reveal nothing, differ, and are the same in every process") func lockNames() throws {
-    let name = vault.lockName(provider: "github", account: "ana")
+  @Test("hidden names reveal nothing, differ, and are the same in every process") func hiddenNames() throws {
+    let name = vault.hiddenName(of: AccountID("github", "ana"))
     #expect(name.utf8.count == 32)
     #expect(Hexadecimal.decode(name) != nil)
-    #expect(name == (try temporary.open(.readOnly).lockName(provider: "github", account: "ana")))
-    #expect(name != vault.lockName(provider: "github", account: "ben"))
-    #expect(name != vault.lockName(provider: "githuba", account: "na"))
+    #expect(name == (try temporary.open(.readOnly).hiddenName(of: AccountID("github", "ana"))))
+    #expect(name != vault.hiddenName(of: AccountID("github", "ben")))
+    #expect(name != vault.hiddenName(of: AccountID("githuba", "na")))
     let other = try TemporaryVault()
-    #expect(name != (try other.open().lockName(provider: "github", account: "ana")))
+    #expect(name != (try other.open().hiddenName(of: AccountID("github", "ana"))))
   }
 }

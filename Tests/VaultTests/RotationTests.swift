@@ -35,14 +35,14 @@ import Testing
 
   @Test("every record keeps its revision, and everything is sealed again") func records() throws {
     let before = try identifiers.map { try vault.record($0)?.revision }
-    let (identifier, lock) = (vault.openedKeys.vault, vault.lockName(provider: "p", account: "a"))
+    let (identifier, lock) = (vault.openedKeys.vault, vault.hiddenName(of: AccountID("p", "a")))
     let key = TemporaryVault.read(location.keyFile)
     try rotate(vault)
     #expect(try identifiers.map { try vault.record($0)?.revision } == before)
     #expect(try identifiers.map { try vault.record($0)?.payload.reveal() } == identifiers.map(\.account))
     #expect(try vault.records(.credential, provider: "p1").count == 7)
     #expect(vault.openedKeys.vault != identifier)
-    #expect(vault.lockName(provider: "p", account: "a") == lock)
+    #expect(vault.hiddenName(of: AccountID("p", "a")) == lock)
     #expect(TemporaryVault.read(location.keyFile) != key)
     #expect(try vault.status.slots == [.init(kind: .keyFile, created: 9)])
     #expect(try vault.verify() == [])

@@ -27,12 +27,12 @@ extension Doctor {
     let ways = status.slots.map { $0.kind?.words ?? "slot of a newer credmgr" }.joined(separator: ", or the ")
     do throws(CredentialError) {
       let accounts = try context.source.accounts()
-      let damage = try context.source.verifyVault()
+      let damage = try accounts.verify()
       if damage.isEmpty {
         let unlocked =
           unlockedUntil.map { ", and is unlocked for \(duration(max($0 - context.clock.now(), .zero)))" } ?? ""
         let records = status.recordCount == 1 ? "its record is intact" : "all \(status.recordCount) records are intact"
-        ok(.vault, "\(records); the vault opens with the \(ways)\(unlocked)")
+        ok(.vault, records + (ways.isEmpty ? "" : "; the vault opens with the \(ways)\(unlocked)"))
       } else {
         tell(damage)
       }

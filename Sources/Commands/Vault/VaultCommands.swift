@@ -102,7 +102,7 @@ extension Command {
         "records": .integer(status.recordCount), "unlocked_until": .optional(unlockedUntil?.text),
       ])
     if let fault { throw CommandError(.vault(fault)) }
-    if !context.isJSON, status.slots.allSatisfy({ $0.kind == .keyFile }) {
+    if !context.isJSON, Set(status.slots.map(\.kind)) == [.keyFile] {
       context.tell("the key file protects copies of the vault, but not against programs that run as you")
     }
   }
@@ -110,7 +110,7 @@ extension Command {
   private static func verify(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let findings: [VaultFinding]
     do throws(CredentialError) {
-      findings = try context.source.verifyVault()
+      findings = try context.source.accounts().verify()
     } catch .vault(.damaged(let path, let part)) {
       let restoring = Remedy.restoring(vault: context.home.vaultLocation.file)
       throw .failed(StoreError.damaged(path: path, part).message().with(hints: [restoring]))

@@ -124,6 +124,8 @@ package struct Accounts {
     do { return try account(id) } catch .vault(.damagedRecord) { return nil }
   }
 
+  package func verify() throws(CredentialError) -> [VaultFinding] { try inStore(store.verify()) }
+
   package func select(_ name: String, provider: String) throws(CredentialError) {
     let account = try resolve(name, provider: provider)
     try apply([.store(Secret(account.name), as: Self.selection(provider))])

@@ -17,7 +17,7 @@ extension CredentialSource {
     let path = home.repeatedRequest(process.number)
     // A keyed hash hides the server and the account.
     let question = [account.provider, server, process.program].joined(separator: " ")
-    let key = try vault().lockName(provider: question, account: account.name)
+    let key = try accounts().store.hiddenName(of: AccountID(question, account.name))
     let request = "\(process.number) \(process.start) \(key) "
     let handedOut = request + String(account.revision)
     let last = (try? PrivateFile.read(path, limit: 1024)).map { String(decoding: $0, as: UTF8.self) } ?? ""

@@ -1,5 +1,6 @@
 import CredmgrPlatform
 import CredmgrStore
+import CredmgrText
 import CredmgrVault
 
 /// This process's open vault. It opens at the first use, and again for writing without another prompt.
@@ -48,13 +49,20 @@ extension CredentialSource {
     Accounts(store: try vault(access))
   }
 
+  /// Returns the status without needing a key. `keyFileFault` is the problem with the key file.
+  package func vaultStatus() throws(CredentialError) -> (
+    status: VaultStatus, unlockedUntil: Moment?, keyFileFault: StoreError?
+  ) {
+    let location = home.vaultLocation
+    return try inStore { () throws(StoreError) in
+      let name = try Vault.keyName(of: location)
+      let status = try Vault.status(of: location)
+      return (status, KeptKeys(name)?.deadline, Vault.keyFileFault(at: location))
+    }
+  }
+
   /// Optimizes a process for opening one vault and exiting quickly. Call it before using a vault.
   package static func configureForOneShotUse() { Vault.configureForOneShotUse() }
-
-  package func verifyVault() throws(CredentialError) -> [VaultFinding] {
-    let vault = try vault()
-    return try inStore(vault.verify())
-  }
 }
 
 extension Home {

@@ -12,18 +12,6 @@ package enum Unlocking: Sendable, Equatable {
 extension CredentialSource {
   // MARK: Slots
 
-  /// Returns the status without needing a key. `keyFileFault` is the problem with the key file.
-  package func vaultStatus() throws(CredentialError) -> (
-    status: VaultStatus, unlockedUntil: Moment?, keyFileFault: StoreError?
-  ) {
-    let location = home.vaultLocation
-    return try inStore { () throws(StoreError) in
-      let name = try Vault.keyName(of: location)
-      let status = try Vault.status(of: location)
-      return (status, KeptKeys(name)?.deadline, Vault.keyFileFault(at: location))
-    }
-  }
-
   /// Adds a slot, or renews the one of its kind; returns the others. If this throws, nothing changes.
   package func protect(with kind: SlotKind, passphrase: Secret? = nil) throws(CredentialError) -> [SlotKind] {
     let vault = try vault(.readWrite)

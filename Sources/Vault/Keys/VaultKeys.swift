@@ -62,11 +62,11 @@ struct VaultKeys: Sendable {
     }
   }
 
-  /// See ``Vault/lockName(provider:account:)``.
-  func lockName(provider: String, account: String) -> String {
+  /// See ``Vault/hiddenName(of:)``.
+  func hiddenName(of account: AccountID) -> String {
     var fields = BinaryWriter()
-    fields.append(name: provider)
-    fields.append(name: account)
+    fields.append(name: account.provider)
+    fields.append(name: account.name ?? "")
     return Hexadecimal.encode(Array(locks.keyedHash(fields.bytes).prefix(Format.identifierByteCount)))
   }
 

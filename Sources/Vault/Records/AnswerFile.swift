@@ -40,16 +40,18 @@ private final class AnswerFile: AnswerRoom {
 extension Vault {
   package func makeRoom(for account: AccountID) throws(VaultError) -> any AnswerRoom {
     try requireWritable()
-    return try AnswerFile(self, name: lockName(of: account))
+    return try AnswerFile(self, name: hiddenName(of: account))
   }
 
   package func answer(for account: AccountID) -> Secret? {
-    let name = lockName(of: account)
+    let name = hiddenName(of: account)
     guard let bytes = try? PreparedFile.read(location.answerFile(name), limit: Format.payloadLimit) else { return nil }
     return opening.keys.records.opened(bytes, AnswerFile.associatedData(name))
   }
 
-  package func removeAnswer(for account: AccountID) { _ = try? File.remove(location.answerFile(lockName(of: account))) }
+  package func removeAnswer(for account: AccountID) {
+    _ = try? File.remove(location.answerFile(hiddenName(of: account)))
+  }
 }
 
 extension VaultLocation { fileprivate func answerFile(_ name: String) -> String { directory + "/" + name + ".answer" } }
