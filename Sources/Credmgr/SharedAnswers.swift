@@ -25,7 +25,7 @@ final class SharedAnswers<Question: Hashable & Sendable, Answer: Sendable>: Send
     }
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        wait(number, for: question, continuation, body)
+        wait(number, for: question, continuation: continuation, body)
       }
     } onCancel: {
       let waiting = state.withLock { $0.waiting[question]?.removeValue(forKey: number) }
@@ -34,7 +34,7 @@ final class SharedAnswers<Question: Hashable & Sendable, Answer: Sendable>: Send
   }
 
   private func wait(
-    _ number: Int, for question: Question, _ continuation: Waiting,
+    _ number: Int, for question: Question, continuation: Waiting,
     _ body: @escaping @Sendable () throws(CredentialsError) -> Answer
   ) {
     let isFirst: Bool? = state.withLock { state in

@@ -81,7 +81,7 @@ extension PendingExchange {
   /// another process has stored a newer credential.
   @discardableResult package consuming func finish(_ outcome: ExchangeOutcome) throws(CommitError) -> Int64? {
     switch outcome {
-    case .renewed(let answer, let replaces, let changes): return try renew(answer, replaces, changes)
+    case .renewed(let answer, let replaces, let changes): return try renew(answer, replacing: replaces, changes)
     case .committed(let changes):
       do {
         let revision = try store.apply(changes + [noteRemoval])
@@ -115,7 +115,7 @@ extension PendingExchange {
   }
 
   private borrowing func renew(
-    _ answer: Secret, _ replaces: (Secret) -> Bool, _ changes: [Change]
+    _ answer: Secret, replacing replaces: (Secret) -> Bool, _ changes: [Change]
   ) throws(CommitError) -> Int64? {
     let identifier = RecordIdentifier(.credential, of: id)
     // A response that is not committed now may be lost, so a full or busy disk gets a few more seconds.

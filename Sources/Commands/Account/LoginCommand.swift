@@ -83,7 +83,7 @@ extension Command {
     }
     let isAsked = isTyped || ["--no-browser", "--paste", "--with-token", "--grant"].contains(where: invocation.has)
     if !SessionKind.hasReader(context.environment), grant?.traits.needsPerson == true, !isAsked {
-      throw .failed(unread(context.titled(provider), offered, grant))
+      throw .failed(unread(context.titled(provider), offered: offered, grant))
     }
     let account: Account
     if invocation.has("--with-token"), !isTyped {
@@ -95,7 +95,9 @@ extension Command {
         typing: (invocation.has("--with-token"), invocation.has("--yes")))
       defer { user.end() }
       do throws(CredentialError) { account = try context.source.login(provider, wish, user: user) } catch {
-        if error == .interrupted, user.isUnread { throw .failed(unread(context.titled(provider), offered, grant)) }
+        if error == .interrupted, user.isUnread {
+          throw .failed(unread(context.titled(provider), offered: offered, grant))
+        }
         guard case .timedOut(let time) = error else { throw CommandError(error) }
         let more: Remedy =
           "\(credmgr: "login", provider, "--timeout", "\(max(time.wholeSeconds / 60, 1) * 2)m") for more time"
@@ -120,7 +122,7 @@ extension Command {
   }
 
   /// Returns the message for a user who cannot enter an address or a code.
-  private static func unread(_ title: String, _ offered: [Grant], _ grant: Grant?) -> Message {
+  private static func unread(_ title: String, offered: [Grant], _ grant: Grant?) -> Message {
     let machine: [Remedy] =
       offered.contains(.clientCredentials)
       ? ["\(add: "--grant", "client_credentials") to log in as the client itself"] : []

@@ -52,7 +52,7 @@ extension Command {
     for (account, state) in zip(accounts, states) {
       let isDefault = selected[account.provider] == account.name
       text += style.bold("\(account.provider)  \(account.name)") + (isDefault ? "  (default)" : "") + "\n"
-      text += Layout.table(details(account.credential, state, at: now, style), width: columns)
+      text += Layout.table(details(account.credential, state, at: now, style: style), width: columns)
     }
     try context.output(text)
     for exchange in interrupted where provider == nil || provider == exchange.provider {
@@ -62,7 +62,7 @@ extension Command {
   }
 
   private static func details(
-    _ credential: Credential, _ state: AccountState, at now: Moment, _ style: Style
+    _ credential: Credential, _ state: AccountState, at now: Moment, style: Style
   ) -> [(left: String, right: String)] {
     var rows: [(left: String, right: String)] = [credential.kind]
     let names = credential.variables.keys.sorted()

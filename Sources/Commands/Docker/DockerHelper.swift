@@ -61,7 +61,7 @@ struct DockerHelper: HelperProtocol {
   }
 
   func refuse(
-    _ error: CredentialError?, _ choice: AccountChoice?, _ session: HelperSession<Self>
+    _ error: CredentialError?, _ choice: AccountChoice?, in session: HelperSession<Self>
   ) throws(CommandError) {
     throw error.map { CommandError($0) } ?? .usage(DockerError.notFound)
   }

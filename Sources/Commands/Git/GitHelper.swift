@@ -152,14 +152,14 @@ struct GitHelper: HelperProtocol {
   }
 
   func refuse(
-    _ error: CredentialError?, _ choice: AccountChoice?, _ session: HelperSession<Self>
+    _ error: CredentialError?, _ choice: AccountChoice?, in session: HelperSession<Self>
   ) throws(CommandError) {
     let context = session.context
     switch error {
     case .loginNeeded(_, let name, let reason)?:
       // A name without an account is the new account's name if the user chose it, but not if another program did.
       let isMeant = reason != .noCredential || (choice.map { $0.reason != .username } ?? false)
-      if mayPrompt(context) { return try logIn(isMeant ? name : nil, choice, session) }
+      if mayPrompt(context) { return try logIn(isMeant ? name : nil, choice, in: session) }
       // Report a login that no longer works.
       if reason != .noCredential, let error { throw CommandError(error) }
     case .unknownAccount(_, let provider, let known)?:
@@ -193,7 +193,7 @@ struct GitHelper: HelperProtocol {
   }
 
   private func logIn(
-    _ name: String?, _ choice: AccountChoice?, _ session: HelperSession<Self>
+    _ name: String?, _ choice: AccountChoice?, in session: HelperSession<Self>
   ) throws(CommandError) {
     let context = session.context
     guard let provider else { return }

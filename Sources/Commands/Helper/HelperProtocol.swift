@@ -26,7 +26,7 @@ protocol HelperProtocol {
   /// Reports an error in the program's protocol; returns the error.
   static func ending(_ error: CommandError, _ context: Context) throws(CommandError) -> CommandError
   /// Refuses the request; `error` is `nil` if there is no provider.
-  func refuse(_ error: CredentialError?, _ choice: AccountChoice?, _ session: HelperSession<Self>) throws(CommandError)
+  func refuse(_ error: CredentialError?, _ choice: AccountChoice?, in session: HelperSession<Self>) throws(CommandError)
 }
 
 /// A token returned to a program earlier.
@@ -54,7 +54,7 @@ extension HelperProtocol {
   static func ending(_ error: CommandError, _ context: Context) throws(CommandError) -> CommandError { error }
 
   func refuse(
-    _ error: CredentialError?, _ choice: AccountChoice?, _ session: HelperSession<Self>
+    _ error: CredentialError?, _ choice: AccountChoice?, in session: HelperSession<Self>
   ) throws(CommandError) {
     if let error { throw CommandError(error) }
   }

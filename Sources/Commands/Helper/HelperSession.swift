@@ -14,7 +14,7 @@ struct HelperSession<Helper: HelperProtocol> {
     do throws(CommandError) {
       if let answer = try answer(&choice, orWhy: &missing) { return try context.output(answer) }
     } catch { throw try Helper.ending(error, context) }
-    try helper.refuse(missing, choice, self)
+    try helper.refuse(missing, choice, in: self)
   }
 
   private func answer(

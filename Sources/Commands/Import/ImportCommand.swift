@@ -52,7 +52,7 @@ extension Command {
       plan.tellTroubles(context)
       if invocation.has("--all") { plan.leaveOutWhatMayBeOthers(context) }
     }
-    try ImportMove(plan, invocation, context).run()
+    try ImportMove(plan, invocation, in: context).run()
   }
 }
 
@@ -114,17 +114,17 @@ struct ImportPlan {
     }
     guard !wanted.isEmpty else { return }
     for (source, name) in wanted {
-      let isFound = items.contains { Self.matches($0, source, name) }
+      let isFound = items.contains { Self.matches($0, source, name: name) }
       guard isFound || !troubles.isEmpty else {
         throw .usage(
           "no entry of \(source.title)" + (name.map { " has the name \(quoted($0))" } ?? " found"),
           hint: "\(credmgr: "import", "--list") to see what is found")
       }
     }
-    items = items.filter { item in wanted.contains { Self.matches(item, $0.source, $0.name) } }
+    items = items.filter { item in wanted.contains { Self.matches(item, $0.source, name: $0.name) } }
   }
 
-  private static func matches(_ item: Item, _ source: ImportSource, _ name: String?) -> Bool {
+  private static func matches(_ item: Item, _ source: ImportSource, name: String?) -> Bool {
     item.entry.source == source.name && (name.map { [item.entry.name, item.entry.host].contains($0) } ?? true)
   }
 

@@ -19,7 +19,7 @@ struct ImportMove {
   private let isDryRun: Bool
   private let agrees: Bool
 
-  init(_ plan: ImportPlan, _ invocation: Invocation, _ context: Context) {
+  init(_ plan: ImportPlan, _ invocation: Invocation, in context: Context) {
     (self.plan, self.context) = (plan, context)
     removes = invocation.has("--remove")
     replaces = invocation.has("--replace")
@@ -48,7 +48,7 @@ struct ImportMove {
       }
       do throws(CommandError) {
         let (result, secret) = try move(item)
-        let removal = removes ? try remove(item, result, secret) : false
+        let removal = removes ? try remove(item, result, having: secret) : false
         tell(item, result)
         moved.append(item)
         rows.append(row(item, result, isRemoved: removal))
@@ -73,7 +73,7 @@ struct ImportMove {
   private func move(_ item: ImportPlan.Item) throws(CommandError) -> (Result, Secret) {
     let secret = try imported { () throws(ImportFault) in try item.entry.secret(plan.places) }
     switch item.target {
-    case .account(let provider, _): return (try account(item, provider, secret), secret)
+    case .account(let provider, _): return (try account(item, at: provider, secret), secret)
     case .gitLogin:
       let entry = item.entry
       let parts = (entry.address ?? "https://" + entry.host).pieces(separatedBy: "://")
@@ -102,7 +102,7 @@ struct ImportMove {
   }
 
   private func account(
-    _ item: ImportPlan.Item, _ provider: String, _ secret: Secret
+    _ item: ImportPlan.Item, at provider: String, _ secret: Secret
   ) throws(CommandError) -> Result {
     if let account = try manager(context.source.account(having: secret, of: provider)) {
       return .account(account, isVerified: account.credential.identity != nil, wasThere: true)
@@ -145,7 +145,7 @@ struct ImportMove {
   // MARK: The old place
 
   /// Removes the entry if the vault returns its secret; returns whether it did.
-  private func remove(_ item: ImportPlan.Item, _ result: Result, _ secret: Secret) throws(CommandError) -> Bool {
+  private func remove(_ item: ImportPlan.Item, _ result: Result, having secret: Secret) throws(CommandError) -> Bool {
     if case .account(_, isVerified: false, _) = result {
       context.tell("left \(item.label) in \(item.entry.place): its provider cannot verify the token")
       return false
@@ -155,12 +155,12 @@ struct ImportMove {
       return false
     }
     try imported { () throws(ImportFault) in
-      try item.entry.remove(plan.places) { isStored(secret, item, result) }
+      try item.entry.remove(plan.places) { isStored(secret, of: item, result) }
     }
     return true
   }
 
-  private func isStored(_ secret: Secret, _ item: ImportPlan.Item, _ result: Result) -> Bool {
+  private func isStored(_ secret: Secret, of item: ImportPlan.Item, _ result: Result) -> Bool {
     switch result {
     case .account(let account, _, _): return context.source.has(secret, for: account.id)
     case .login(let origin, _):

@@ -24,14 +24,16 @@ extension ImportSource {
         var name = setting.section
         if name == "registry" {
           return ImportEntry(
-            "crates.io", host: "crates.io", .token, .api, .value(Secret(token)), .cut([setting.line]))
+            "crates.io", host: "crates.io", kind: .token, use: .api, held: .value(Secret(token)),
+            removal: .cut([setting.line]))
         }
         guard name.hasPrefix("registries.") else { return nil }
         name = String(name.dropFirst("registries.".count).drop { "\"'".contains($0) })
         while let last = name.last, "\"'".contains(last) { name.removeLast() }
         let index = configuration?.setting("index", in: setting.section).flatMap { tomlText($0.value) } ?? ""
         let host = importedHost(index.hasPrefix("sparse+") ? String(index.dropFirst("sparse+".count)) : index)
-        return ImportEntry(name, host: host, .token, .api, .value(Secret(token)), .cut([setting.line]))
+        return ImportEntry(
+          name, host: host, kind: .token, use: .api, held: .value(Secret(token)), removal: .cut([setting.line]))
       }
     })
 

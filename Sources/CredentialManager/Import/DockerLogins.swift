@@ -29,8 +29,9 @@ extension ImportSource {
           let isWhole = member.value.members?.allSatisfy { fields.contains($0.name) } ?? false
           let paths = isWhole ? [["auths", member.name]] : fields.map { ["auths", member.name, $0] }
           var entry = ImportEntry(
-            pair.user + "@" + host, host: host, user: pair.user, .password, .docker, .value(pair.password),
-            .json(paths))
+            pair.user + "@" + host, host: host, user: pair.user, kind: .password, use: .docker,
+            held: .value(pair.password),
+            removal: .json(paths))
           entry.address = member.name
           return entry
         }
@@ -38,16 +39,16 @@ extension ImportSource {
         guard !helper.isEmpty, helper != "credmgr", helper.utf8.allSatisfy({ $0.isLetterOrDigit || $0 == 0x2D }) else {
           return nil
         }
-        return asked("docker-credential-" + helper, member.name, host)
+        return asked("docker-credential-" + helper, address: member.name, host: host)
       }
     })
 
   /// The login that another helper stores (docker/docker-credential-helpers).
-  private static func asked(_ helper: String, _ address: String, _ host: String) -> ImportEntry {
+  private static func asked(_ helper: String, address: String, host: String) -> ImportEntry {
     var entry = ImportEntry(
-      host, host: host, .password, .docker,
-      .command(ImportCommand(program: helper, arguments: ["get"], input: address, key: "Secret")),
-      .command(ImportCommand(program: helper, arguments: ["erase"], input: address)))
+      host, host: host, kind: .password, use: .docker,
+      held: .command(ImportCommand(program: helper, arguments: ["get"], input: address, key: "Secret")),
+      removal: .command(ImportCommand(program: helper, arguments: ["erase"], input: address)))
     entry.address = address
     return entry
   }

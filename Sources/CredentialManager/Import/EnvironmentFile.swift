@@ -16,7 +16,8 @@ extension ImportSource {
           let value = assigned(content[content.index(after: sign)...].trimmed)
         else { return nil }
         var entry = ImportEntry(
-          name, host: hosts[name] ?? "", .token, .api, .value(Secret(value)), .cut([line.range]))
+          name, host: hosts[name] ?? "", kind: .token, use: .api, held: .value(Secret(value)),
+          removal: .cut([line.range]))
         entry.variable = name
         return entry
       }

@@ -23,8 +23,8 @@ extension ImportSource {
         let user = lines.first { $0.hasPrefix("username=") }.map { String($0.dropFirst("username=".count)) }
         let more = user.map { "username=\($0)\n" } ?? ""
         var entry = ImportEntry(
-          user.map { $0 + "@" + host } ?? host, host: host, user: user, .password, .git,
-          .command(asking("get", more, key: "password")), .command(asking("erase", more)))
+          user.map { $0 + "@" + host } ?? host, host: host, user: user, kind: .password, use: .git,
+          held: .command(asking("get", more, key: "password")), removal: .command(asking("erase", more)))
         entry.place = "git credential-cache"
         found.append(entry)
       }

@@ -18,7 +18,8 @@ extension ImportSource {
         guard let login = URLLogin(line.text) else { return nil }
         let name = login.user.map { $0 + "@" + login.host } ?? login.host
         var entry = ImportEntry(
-          name, host: login.host, user: login.user, .password, .git, .value(login.password), .cut([line.range]))
+          name, host: login.host, user: login.user, kind: .password, use: .git, held: .value(login.password),
+          removal: .cut([line.range]))
         entry.address = login.address
         return entry
       }

@@ -13,8 +13,9 @@ extension ImportSource {
         // Another program may have written the token below its key.
         let isWhole = lines.allSatisfy { text.bytes[$0].firstPlace(of: token.utf8) != nil }
         return ImportEntry(
-          user.map { $0 + "@" + host } ?? host, host: host, user: user, .token, .git, .value(Secret(token)),
-          isWhole ? .cut(lines) : .none)
+          user.map { $0 + "@" + host } ?? host, host: host, user: user, kind: .token, use: .git,
+          held: .value(Secret(token)),
+          removal: isWhole ? .cut(lines) : .none)
       }
     },
     ask: { places throws(ImportFault) in
@@ -32,9 +33,9 @@ extension ImportSource {
             continue
           }
           var entry = ImportEntry(
-            user + "@" + host, host: host, user: user, .token, .git,
-            .command(ImportCommand(program: "secret-tool", arguments: ["lookup"] + item)),
-            .command(ImportCommand(program: "secret-tool", arguments: ["clear"] + item)))
+            user + "@" + host, host: host, user: user, kind: .token, use: .git,
+            held: .command(ImportCommand(program: "secret-tool", arguments: ["lookup"] + item)),
+            removal: .command(ImportCommand(program: "secret-tool", arguments: ["clear"] + item)))
           entry.place = "Secret Service"
           found.append(entry)
         }

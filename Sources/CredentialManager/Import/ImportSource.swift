@@ -60,14 +60,14 @@ package struct ImportEntry: Sendable, Equatable {
   package var variable: String?
 
   init(
-    _ name: String, host: String, user: String? = nil, _ kind: Kind, _ use: Use, _ held: Held, _ removal: Removal
+    _ name: String, host: String, user: String? = nil, kind: Kind, use: Use, held: Held, removal: Removal
   ) {
     (self.name, self.host, self.user, self.kind) = (name, host.lowercased(), user, kind)
     (self.use, self.held, self.removal) = (use, held, removal)
   }
 
   init(_ name: String, unsupported advice: ImportAdvice, host: String = "", user: String? = nil) {
-    self.init(name, host: host, user: user, .unsupported, .api, .value(Secret("")), .none)
+    self.init(name, host: host, user: user, kind: .unsupported, use: .api, held: .value(Secret("")), removal: .none)
     self.advice = advice
   }
 

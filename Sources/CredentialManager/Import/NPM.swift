@@ -22,12 +22,14 @@ extension ImportSource {
         guard !host.isEmpty, !value.isEmpty, value.firstPlace(of: "${") == nil else { return nil }
         switch setting.key[mark.upperBound...] {
         case "authToken":
-          return ImportEntry(host, host: host, .token, .api, .value(Secret(value)), .cut([setting.line]))
+          return ImportEntry(
+            host, host: host, kind: .token, use: .api, held: .value(Secret(value)), removal: .cut([setting.line]))
         case "auth":
           guard let pair = importedPair(value) else { return nil }
           return ImportEntry(
-            pair.user + "@" + host, host: host, user: pair.user, .password, .api, .value(pair.password),
-            .cut([setting.line]))
+            pair.user + "@" + host, host: host, user: pair.user, kind: .password, use: .api,
+            held: .value(pair.password),
+            removal: .cut([setting.line]))
         default: return nil
         }
       }

@@ -100,7 +100,9 @@ private struct NetrcReader {
       let removal = isFollowedByMacro ? .none : ImportEntry.Removal.cut(ranges(start..<min(index, words.count)))
       let name = values["login"].map { $0 + "@" + host } ?? host
       found.append(
-        ImportEntry(name, host: host, user: values["login"], .password, .git, .value(Secret(password)), removal))
+        ImportEntry(
+          name, host: host, user: values["login"], kind: .password, use: .git, held: .value(Secret(password)),
+          removal: removal))
     }
     return found
   }

@@ -44,13 +44,15 @@ extension ImportSource {
         String(validating: $0, as: UTF8.self)
       }), case let host = importedHost(address), !host.isEmpty
     {
-      var entry = ImportEntry(name, host: host, user: parts[2], .password, .docker, secret, removal)
+      var entry = ImportEntry(
+        name, host: host, user: parts[2], kind: .password, use: .docker, held: secret, removal: removal)
       (entry.address, entry.place) = (address, folder)
       return entry
     }
     guard let index = parts.lastIndex(where: { $0.contains(".") && !importedHost($0).isEmpty }) else { return nil }
     let user = index + 1 < parts.count ? parts.last : nil
-    var entry = ImportEntry(name, host: importedHost(parts[index]), user: user, .password, .git, secret, removal)
+    var entry = ImportEntry(
+      name, host: importedHost(parts[index]), user: user, kind: .password, use: .git, held: secret, removal: removal)
     entry.place = folder
     return entry
   }

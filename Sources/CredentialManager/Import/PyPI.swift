@@ -17,8 +17,8 @@ extension ImportSource {
         let user = settings.setting("username", in: section)?.value
         let isToken = user == "__token__"
         return ImportEntry(
-          section, host: host, user: isToken ? nil : user, isToken ? .token : .password, .api,
-          .value(Secret(password.value)), .cut([password.line]))
+          section, host: host, user: isToken ? nil : user, kind: isToken ? .token : .password, use: .api,
+          held: .value(Secret(password.value)), removal: .cut([password.line]))
       }
     })
 }

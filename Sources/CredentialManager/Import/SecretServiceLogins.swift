@@ -66,9 +66,9 @@ extension ImportSource {
     guard let address, case let host = importedHost(address), !host.isEmpty else { return nil }
     let attributes = ["xdg:schema", schema] + item.flatMap { [$0.name, $0.value] }
     var entry = ImportEntry(
-      user.map { $0 + "@" + host } ?? host, host: host, user: user, .password, use,
-      .command(ImportCommand(program: "secret-tool", arguments: ["lookup"] + attributes)),
-      .command(ImportCommand(program: "secret-tool", arguments: ["clear"] + attributes)))
+      user.map { $0 + "@" + host } ?? host, host: host, user: user, kind: .password, use: use,
+      held: .command(ImportCommand(program: "secret-tool", arguments: ["lookup"] + attributes)),
+      removal: .command(ImportCommand(program: "secret-tool", arguments: ["clear"] + attributes)))
     entry.address = address
     return entry
   }

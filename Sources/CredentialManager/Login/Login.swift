@@ -128,7 +128,7 @@ private struct Login {
       if client.descriptor.account.isEmpty { try requireName(grant) }
       if let there = try accounts.readableAccount(id) { _ = try source.takeAnswer(of: there, accounts, locked) }
       let note = try accounts.note(id)
-      if let kept = unfinished(note, grant) { return try commit(kept, locked.resume(), user) }
+      if let kept = unfinished(note, grant) { return try commit(kept, in: locked.resume(), user) }
       if let note, note.isInterruption { source.notice(.beginsAnew(after: Interruption(id, note))) }
       if !before.isEmpty { user.tell(.alreadyLoggedIn(accounts: before.map(\.name))) }
 
@@ -147,7 +147,7 @@ private struct Login {
         throw error
       }
       FaultPoint.reach("login.stored")
-      return try commit(credential, pending, user)
+      return try commit(credential, in: pending, user)
     }
   }
 
@@ -172,7 +172,7 @@ private struct Login {
   }
 
   private func commit(
-    _ credential: Credential, _ pending: consuming PendingExchange, _ user: any User
+    _ credential: Credential, in pending: consuming PendingExchange, _ user: any User
   ) throws(CredentialError) -> Account {
     let owned: (name: String, credential: Credential, changes: [Change])
     do throws(CredentialError) { owned = try identified(credential, user) } catch {

@@ -105,7 +105,7 @@ struct OtherProviders {
     of client: Client, _ loaded: DescriptorLibrary.Loaded, beyond agreed: Agreement?
   ) -> [NewPlace] {
     var places: [NewPlace] = []
-    func add(_ kind: NewPlace.Kind, _ name: String, _ keys: String...) {
+    func add(_ kind: NewPlace.Kind, _ name: String, at keys: String...) {
       places.append(NewPlace(kind: kind, name: name, before: [], place: loaded.place(of: keys)))
     }
     if let redirect = try? client.descriptor.redirect.template.filled(client.values()),
@@ -113,7 +113,7 @@ struct OtherProviders {
       let desktop, let scheme = SchemeHandler.scheme(of: redirect),
       let owner = SchemeHandler.owner(of: scheme, in: desktop.folders())
     {
-      add(.scheme(owner: owner), redirect, "redirect")
+      add(.scheme(owner: owner), redirect, at: "redirect")
     }
     guard isOwn else { return places }
     let shipped = shipped.providers(near: servers(of: client))
@@ -122,7 +122,7 @@ struct OtherProviders {
       (try? URI(parsing: issuer)).map({ servers.contains(where: $0.isRelated) }) != true,
       !shipped.contains(where: { $0.issuer == issuer && $0.has(page) })
     {
-      add(.issuer, issuer, "issuer")
+      add(.issuer, issuer, at: "issuer")
     }
     let start = client.server(.deviceAuthorization)
     let known =
@@ -130,7 +130,7 @@ struct OtherProviders {
     for host in client.deviceHosts where !known.contains(host) {
       let uri = try? URI(parsing: "https://" + host)
       let other = uri.flatMap { owner(ofDevicePage: $0, start: start) }
-      add(other.map(NewPlace.Kind.othersDevicePage) ?? .devicePage, host, "device", "hosts")
+      add(other.map(NewPlace.Kind.othersDevicePage) ?? .devicePage, host, at: "device", "hosts")
     }
     return places + borrowing(client, loaded, beyond: agreed)
   }

@@ -132,7 +132,7 @@ extension CredentialSource {
       login: try existing?.hasUnfinishedLogin(at: identifier) ?? false)
     let ownFiles = ownFiles(of: addition.loaded, installing: addition.file)
     var confirmed: [NewPlace] = []
-    func confirmsAndNotes(_ provider: String, _ accounts: [String], _ places: [NewPlace]) -> Bool {
+    func confirmsAndNotes(_ provider: String, accounts: [String], places: [NewPlace]) -> Bool {
       confirmed += places
       return confirms(provider, accounts, places)
     }
@@ -198,7 +198,7 @@ extension CredentialSource {
       let kept = KeptSecrets(
         accounts: try accounts.accounts(of: provider), clientSecret: registration.clientSecret != nil,
         variable: keepsVariable, login: true)
-      try requireConsent(loaded, client, now, replacing: before, kept: kept, confirms: confirms)
+      try requireConsent(loaded, client, now: now, replacing: before, kept: kept, confirms: confirms)
       registration.seal(loaded.descriptor, client, ownFiles: now.ownFiles ?? "")
       if registration.agreement != before { dependents[provider] = registration }
     }

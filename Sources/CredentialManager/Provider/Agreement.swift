@@ -379,7 +379,7 @@ extension CredentialSource {
     kept: KeptSecrets, confirms: Consent
   ) throws(CredentialError) -> Permit {
     let now = Agreement(client, ownFiles: ownFiles)
-    try requireConsent(loaded, client, now, replacing: agreed, kept: kept, confirms: confirms)
+    try requireConsent(loaded, client, now: now, replacing: agreed, kept: kept, confirms: confirms)
     return Permit(.registration, client: client, now.widened(by: client))
   }
 

@@ -238,7 +238,7 @@ extension CredentialSource {
   /// Asks for consent, because strangers share descriptors, and a replacement must not send existing secrets to new
   /// places. Without a recorded agreement, compares with the current descriptor.
   func requireConsent(
-    _ loaded: DescriptorLibrary.Loaded, _ client: Client, _ now: Agreement, replacing agreed: Agreement?,
+    _ loaded: DescriptorLibrary.Loaded, _ client: Client, now: Agreement, replacing agreed: Agreement?,
     kept: KeptSecrets, confirms: Consent
   ) throws(CredentialError) {
     guard !kept.isEmpty else { return }
@@ -288,7 +288,7 @@ extension CredentialSource {
     let client = try client(addition.descriptor, registration)
     let now = Agreement(client, ownFiles: ownFiles(of: addition.loaded, installing: addition.file))
     try requireConsent(
-      addition.loaded, client, now, replacing: previous.agreement,
+      addition.loaded, client, now: now, replacing: previous.agreement,
       kept: KeptSecrets(
         accounts: existing.accounts(of: addition.identifier), clientSecret: previous.clientSecret != nil,
         variable: keepsSecretVariable(addition, previous, given: [:]))

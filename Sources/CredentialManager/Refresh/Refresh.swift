@@ -55,7 +55,9 @@ extension CredentialSource {
     let loaded = try descriptor(account.provider)
     let known = try accountsIfAny()?.note(account.id)
     // Everything known without a network is checked first.
-    if let accounts = try accountsIfAny(), let current = try refreshing(account, known, loaded, policy, accounts) {
+    if let accounts = try accountsIfAny(),
+      let current = try refreshing(account, note: known, loaded: loaded, for: policy, in: accounts)
+    {
       return current
     }
     _ = try network()
@@ -72,7 +74,7 @@ extension CredentialSource {
         if let renewed = try renewed() { return renewed }
         // A login may hold the lock for minutes.
         return try refreshing(
-          accounts.existing(account.id), accounts.note(account.id), loaded, policy, accounts)
+          accounts.existing(account.id), note: accounts.note(account.id), loaded: loaded, for: policy, in: accounts)
       }
     ) { locked throws(CredentialError) in
       if let renewed = try renewed() { return renewed }
@@ -87,7 +89,9 @@ extension CredentialSource {
         tellUnfinishedLogin(note, account.id)
       }
       let ours = try accounts.note(account.id)
-      if let current = try refreshing(current, ours, loaded, policy, accounts, isLocked: true) { return current }
+      if let current = try refreshing(current, note: ours, loaded: loaded, for: policy, in: accounts, isLocked: true) {
+        return current
+      }
       return try refresh(current, with: permit, in: locked)
     }
   }
@@ -98,8 +102,8 @@ extension CredentialSource {
 
   /// Returns `nil` if the account must be refreshed, or the account if its current token is the best available.
   private func refreshing(
-    _ account: Account, _ note: ExchangeNote?, _ loaded: DescriptorLibrary.Loaded, _ policy: RefreshPolicy,
-    _ accounts: Accounts, isLocked: Bool = false
+    _ account: Account, note: ExchangeNote?, loaded: DescriptorLibrary.Loaded, for policy: RefreshPolicy,
+    in accounts: Accounts, isLocked: Bool = false
   ) throws(CredentialError) -> Account? {
     let refreshes = loaded.descriptor.refreshes(account.credential)
     let state = accounts.state(

@@ -95,7 +95,8 @@ extension CredentialSource {
       let record = try accounts.record(item.identifier)
       var payload = item.payload
       if item.identifier.kind == .registration, let file = Registration(decoding: payload) {
-        let one = record?.payload == payload ? nil : self.imported(file, of: item.identifier.provider, export, accounts)
+        let one =
+          record?.payload == payload ? nil : self.imported(file, of: item.identifier.provider, in: export, accounts)
         registrations[item.identifier.provider] = one?.registration ?? file
         if let one { payload = one.registration.encoded }
         if let one, record?.payload != payload { imported.append(one) }
@@ -142,7 +143,7 @@ extension CredentialSource {
 
   /// Anyone could have written an agreement into the file, so compute it from the descriptor that will be in force.
   private func imported(
-    _ file: Registration, of provider: String, _ export: VaultExport, _ accounts: Accounts
+    _ file: Registration, of provider: String, in export: VaultExport, _ accounts: Accounts
   ) -> ImportedRegistration {
     var files: [String: [UInt8]] = [:]
     for (name, text) in export.descriptors { files[home.userProviders + "/" + name + ".yaml"] = Array(text.utf8) }

@@ -22,13 +22,13 @@ struct TemplatePattern {
     for part in template.parts {
       switch part {
       case .literal(let text): pieces.append(.text(text))
-      case .place(let terms): append(terms, encode, knowledge)
+      case .place(let terms): append(terms, encode: encode, knowledge)
       }
     }
   }
 
   private mutating func append(
-    _ terms: [Template.Term], _ encode: (String) -> String, _ knowledge: (String) -> Knowledge
+    _ terms: [Template.Term], encode: (String) -> String, _ knowledge: (String) -> Knowledge
   ) {
     var openName: String?
     for term in terms {
