@@ -26,8 +26,8 @@ package protocol AccountStore: AnyObject {
   /// power cut. Throws `.conflict` for the first precondition that does not hold.
   @discardableResult func apply(_ changes: [Change]) throws(StoreError) -> Int64
 
-  /// Checks that records could be stored under these names with the space for a change. Call this before requesting a
-  /// token: a token that cannot be stored is lost.
+  /// Checks that records could be stored under these names, and that there is space for a change. Call this before
+  /// requesting a token: a token that cannot be stored is lost.
   func check(_ identifiers: [RecordIdentifier]) throws(StoreError)
 
   /// Everything that was altered since this store wrote it.
