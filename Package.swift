@@ -25,25 +25,32 @@ let compact: [SwiftSetting] = strict + (isFetched ? [] : [.unsafeFlags(["-Osize"
 /// tables for that are left out (docs/performance.md).
 ///
 /// The names of all Unicode characters take half a megabyte. A call of `Unicode.Scalar.Properties.name`, which links
-/// them, would end the program.
+/// them, would end the program. The decoder of C++ names takes 0.05 MB. It is for a message about an uncaught
+/// exception, which ends the program anyway.
 let small =
   [
     "-use-ld=lld", "-Xlinker", "--gc-sections", "-Xlinker", "--icf=all", "-Xlinker", "--no-eh-frame-hdr",
     "-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/no-unwinding.ld",
     "-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/read-only.ld",
-  ] + replace("_swift_stdlib_getScalarName", by: "swift_deletedMethodError")
+  ] + ["_swift_stdlib_getScalarName", "__cxa_demangle"].flatMap { replace($0, by: "swift_deletedMethodError") }
 
 /// Linker flags that call `replacement` instead of a library's function, so that nothing refers to that function.
 func replace(_ function: String, by replacement: String) -> [String] {
   ["-Xlinker", "--wrap=\(function)", "-Xlinker", "--defsym=__wrap_\(function)=\(replacement)"]
 }
 
-/// Leaves out the extensions of SQLite that no vault uses: full-text search, R-trees, and tables of statistics and
-/// statements. SQLite registers them for each connection. `sqlite3_errcode` has the same parameter and returns 0 there,
-/// which means success.
-let withoutExtensions = [
-  "sqlite3Fts3Init", "sqlite3Fts5Init", "sqlite3RtreeInit", "sqlite3DbstatRegister", "sqlite3StmtVtabInit",
-].flatMap { replace($0, by: "sqlite3_errcode") }
+/// Leaves out the parts of SQLite that no vault uses: full-text search, R-trees, tables of statistics, statements and
+/// JSON, and the functions for JSON, dates and windows. SQLite registers them for each connection or at its start.
+/// `sqlite3_errcode` has the same parameter and returns 0 there, which means success. `sqlite3_libversion_number` has
+/// no effect, so it can replace a function without a result.
+let withoutExtensions =
+  [
+    "sqlite3Fts3Init", "sqlite3Fts5Init", "sqlite3RtreeInit", "sqlite3DbstatRegister", "sqlite3StmtVtabInit",
+    "sqlite3JsonTableFunctions",
+  ].flatMap { replace($0, by: "sqlite3_errcode") }
+  + ["sqlite3RegisterJsonFunctions", "sqlite3RegisterDateTimeFunctions", "sqlite3WindowFunctions"].flatMap {
+    replace($0, by: "sqlite3_libversion_number")
+  }
 
 /// Leaves out the C library's trigonometric, error and gamma functions, which take 0.33 MB in a static program. SQLite
 /// and Swift's library refer to them. A call would end the program.

@@ -5,11 +5,13 @@ skipped. The bare system needs root, debootstrap and a Debian mirror, and takes 
 .build/bookworm.tar keeps it. Processes in it have their own process numbers and mounts, and end with the test.
 """
 
+import contextlib
 import glob
 import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -160,8 +162,18 @@ class Package(unittest.TestCase):
 
     def start(self, *arguments):
         process = subprocess.Popen(
-            self.command(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(lambda: (process.kill(), process.wait(), process.stdout.close(), process.stderr.close()))
+            self.command(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True)
+
+        def end():
+            # unshare(1) cannot end a process that has become another user.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            process.stdout.close()
+            process.stderr.close()
+
+        self.addCleanup(end)
         return process
 
     def simulate(self, provider):
