@@ -49,6 +49,7 @@ package enum CredentialError: Error, Sendable, Equatable {
   /// The vault could not store a new token. If `isKept`, a file next to the vault holds it for the next process.
   case uncommitted(provider: String, account: String?, isKept: Bool, StoreError)
   case interrupted
+  case otherLoginFailed(provider: String)  // The login of another process, for which this one waited.
   case noLoginWaits
   case networkNeeded
   case destinationChange(provider: String, accounts: [String], places: [NewPlace])

@@ -166,8 +166,11 @@ package enum Notice: Sendable, Equatable {
   case handOutNotNoted(POSIXError)
   /// The token could not be refreshed, but is valid for the time `left`; `nil` if the expiry is unknown.
   case notRefreshed(provider: String, account: String, left: Duration?, CredentialError)
-  /// The provider did not name the user, so the account has a name but no identity.
-  case unidentified(account: String, CredentialError)
+  /// The provider did not name the user, so the account has a name but no identity. `beside` is an account that the
+  /// login may have been meant for.
+  case unidentified(account: String, beside: AccountID?, CredentialError)
+  /// The provider did not name the user who logged in to an existing account.
+  case unchecked(account: String, CredentialError)
   /// The provider's user name is not valid as an account name, so the account has another name and no identity.
   case unnameable(account: String, provider: String)
 }

@@ -90,6 +90,8 @@ extension CredentialError {
           ? "\(credmgr: "doctor") to fix the cause, then repeat the command"
           : "fix the cause, then \(credmgr: ["login", provider] + accountOption(account))")
     case .interrupted: Message("interrupted", status: .interrupted)
+    case .otherLoginFailed(let provider):
+      .refused("the login to \(titled(provider)) in another process failed").hint("\(credmgr: "login", provider)")
     case .noLoginWaits:
       .usage("no login is waiting for this address").hint("log in again and use the page that the login opens")
     case .networkNeeded:

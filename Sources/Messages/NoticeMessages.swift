@@ -1,4 +1,5 @@
 import CredmgrCredentialManager
+import CredmgrStore
 import CredmgrText
 
 extension Notice {
@@ -7,8 +8,11 @@ extension Notice {
     switch self {
     case .waiting(let provider, let account, _):
       "waiting for another process that uses " + (account.map { "\(quoted($0)) at " } ?? "") + titled(provider)
-    case .unidentified(let account, let error):
+    case .unidentified(let account, let other, let error):
       "named the account \(quoted(account)), because its user is unknown: \(error.message(titled: titled).text)"
+        + Self.replacing(other)
+    case .unchecked(let account, let error):
+      "cannot check the user of the account \(quoted(account)): \(error.message(titled: titled).text)"
     case .unnameable(let account, let provider):
       "named the account \(quoted(account)), because the name from \(titled(provider)) has control characters or "
         + "more than 255 bytes"
@@ -32,6 +36,14 @@ extension Notice {
         + (left.map { ", which is valid for another \(duration($0))" } ?? "")
         + ": \(error.message(titled: titled).text)" + error.login
     }
+  }
+}
+
+extension Notice {
+  private static func replacing(_ other: AccountID?) -> String {
+    guard let other, let name = other.name else { return "" }
+    let remedy: Remedy = "\(credmgr: "login", other.provider, "--account", name)"
+    return "; to replace the token of \(quoted(name)) instead, \(remedy.sentence() ?? "")"
   }
 }
 

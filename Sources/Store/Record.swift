@@ -12,6 +12,8 @@ package enum RecordKind: UInt8, Sendable, CaseIterable {
   /// A note of an unfinished exchange.
   case pending = 6
   case host = 7
+  /// How a login failed, for the processes that waited for it.
+  case failure = 8
 }
 
 package struct RecordIdentifier: Hashable, Sendable {

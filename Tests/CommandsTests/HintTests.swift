@@ -48,6 +48,7 @@ import CredmgrStore
     .schemeWithoutState(provider: "notes", redirect: "app:/cb"),
     .loginPageTaken(provider: "notes"), .timedOut(after: .seconds(300)), .lockTimedOut(provider: "notes", account: nil),
     .uncommitted(provider: "notes", account: "it's me", isKept: false, .full(path: file)), .noLoginWaits,
+    .otherLoginFailed(provider: "notes"), .accountInLogin(provider: "notes", account: "ada", process: 4711),
     .networkNeeded, .destinationChange(provider: "notes", accounts: ["ada"], places: []),
     .descriptorChanged(provider: "notes", file: file, isOwn: true, places: []),
     .descriptorChanged(provider: "notes", file: file, isOwn: false, places: []),
@@ -194,6 +195,12 @@ import CredmgrStore
     for remedy in [Remedy].correcting("githb", to: "github") {
       #expect(remedy.sentence(after: CommandLine(arguments)) == nil)
     }
+  }
+
+  @Test func aLogoutNamesTheLoginThatIsInProgress() {
+    let message = CredentialError.accountInLogin(provider: "notes", account: "ada", process: 4711).message
+    #expect(message.text.hasSuffix("a login is in progress (process 4711)"))
+    #expect(message.hints.first?.commands == [["kill", "4711"]])
   }
 
   // MARK: What is to be added

@@ -478,7 +478,7 @@ struct LoginTests {
       var wish = LoginOptions()
       wish.account = name
       #expect(try fixture.source.login("example", wish, token: Secret("token-1")).name == name)
-      #expect(fixture.notices.contains { if case .unidentified(name, _) = $0 { true } else { false } })
+      #expect(fixture.notices.contains { if case .unidentified(name, nil, _) = $0 { true } else { false } })
     }
   }
 
@@ -670,7 +670,7 @@ struct LoginTests {
     fixture.consent(.token("new"), response)
     #expect(try fixture.login().name == "default")
     #expect(try fixture.stored("default")?.accessToken == Secret("new"))
-    #expect(fixture.notices.contains { if case .unidentified("default", _) = $0 { true } else { false } })
+    #expect(fixture.notices.contains { if case .unidentified("default", nil, _) = $0 { true } else { false } })
 
     // The user may be another one, so the account gets a new name.
     fixture.consent(.token("other"), response)
@@ -690,7 +690,7 @@ struct LoginTests {
     let account = try fixture.login { $0.account = "work" }
     #expect(account.name == "work")
     #expect(try fixture.stored("work")?.accessToken == Secret("new"))
-    #expect(fixture.notices.contains { if case .unidentified("work", _) = $0 { true } else { false } })
+    #expect(fixture.notices.contains { if case .unchecked("work", _) = $0 { true } else { false } })
     // Nobody said that the new token is the old identity's, but the next login must be.
     func expectIdentity(_ identity: String?, _ earlier: String?) throws {
       let stored = try #require(try fixture.stored("work"))
@@ -883,7 +883,7 @@ struct LoginTests {
     #expect(found.credential.accessToken == Secret("theirs"))
     #expect(fixture.user.opened.isEmpty)
     // An expired token does not count.
-    try fixture.change { $0.isRejected = true }
+    try fixture.change { ($0.isRejected, $0.refreshToken) = (true, nil) }
     fixture.consent(.token("ours"))
     if hasIdentity { fixture.http.then(.identity("ana")) }
     _ = try fixture.login { ($0.account, $0.unlessAlive) = (account, true) }

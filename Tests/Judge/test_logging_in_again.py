@@ -3,13 +3,14 @@
 import os
 import signal
 import subprocess
+import sys
 import unittest
 
 import oauth2_server
 from browser import TIMEOUT
 from git_server import GitServer
 from oauth2_server import OAuth2Server
-from program import ADA, BINARY, DESCRIPTORS, DONE, LOGIN_NEEDED, USAGE, ProgramTest, brief, is_test_build
+from program import ADA, BINARY, DESCRIPTORS, DONE, LOGIN_NEEDED, REFUSED, USAGE, ProgramTest, brief, is_test_build
 
 PROCESSES = int(os.environ.get("CREDMGR_PROCESSES", 16))
 SOMEBODY = {"GIT_TERMINAL_PROMPT": "1"}
@@ -201,6 +202,58 @@ class Together(Again):
                 self.assertEqual(self.pages, 1)
                 # A late process sends nothing that the provider could refuse.
                 self.assertEqual(len(self.service.requests("/token")), 1)
+
+    def after(self, name, command):
+        """Returns a browser that runs a command as soon as the file `name` exists."""
+        path = os.path.join(self.folder, name)
+        return self.file("browser-" + name, f"#!/bin/sh\nuntil [ -e {path} ]; do sleep 0.1; done\n{command}\n", 0o700)
+
+    def helper(self, **environment):
+        """Starts git's helper, which reads its question to the end."""
+        helper = self.start("git-credential", "get", environment={**SOMEBODY, **environment})
+        helper.process.stdin.write(self.question)
+        helper.process.stdin.close()
+        helper.process.stdin = None
+        return helper
+
+    def test_git_waits_for_the_users_login(self):
+        for name in ("git-host", "git-host-named"):
+            with self.subTest(name=name):
+                self.new_home()
+                self.ready(name, lifetime=brief())
+                self.credmgr("login", self.provider)
+                self.kill_tokens()
+                self.expire()
+                self.credmgr("token", self.provider, status=LOGIN_NEEDED)
+                browser = self.after("agreed-" + name, f'exec {self.environment["BROWSER"]} "$1"')
+                login = self.start("login", self.provider, environment={"BROWSER": browser})
+                login.wait_for("opening the browser")
+                helper = self.helper()
+                helper.wait_for("waiting for another login")
+                self.file("agreed-" + name, "")
+                logged_in, outcome = login.end(), helper.end()
+                self.assertEqual((logged_in.status, outcome.status), (DONE, DONE), logged_in.err + outcome.err)
+                self.assertNotIn("already logged in", logged_in.err)
+                self.assertEqual(self.pages, 2)
+                self.assertIn(self.credmgr("token", self.provider).line, outcome.out)
+                self.assertEqual(self.credmgr("status", "--json").out.count('"account"'), 1)
+
+    def test_a_user_says_no_once(self):
+        self.ready()
+        deny = ("import sys; sys.path.insert(0, sys.argv[1]); "
+                "from browser import Browser; Browser(decision='deny').open(sys.argv[2])")
+        here = os.path.dirname(os.path.abspath(__file__))
+        browser = self.after("denied", f'exec {sys.executable} -c "{deny}" {here} "$1"')
+        helpers = []
+        for number in range(5):
+            helper = self.helper(BROWSER=browser)
+            helper.wait_for("waiting for another login" if number else "opening the browser")
+            helpers.append(helper)
+        self.file("denied", "")
+        ended = [helper.end() for helper in helpers]
+        self.assertEqual({outcome.status for outcome in ended}, {REFUSED})
+        self.assertEqual(len({outcome.err[outcome.err.index("error:"):] for outcome in ended}), 1)
+        self.assertEqual(self.pages, 1)
 
     def test_a_login_ends_with_its_git_process(self):
         self.ready()

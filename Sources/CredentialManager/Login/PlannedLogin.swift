@@ -25,9 +25,19 @@ extension CredentialSource {
         hasSecret: registration.map { $0.clientSecret != nil } ?? descriptor.client.hasSecret,
         variables: registered.merging(options.variables) { _, new in new }))
     let scope = options.scope.isEmpty ? descriptor.scope.requested : options.scope
-    let person = PersonChoice(for: id, among: try vault?.accounts(of: descriptor.identifier) ?? [])
+    let person = PersonChoice(
+      for: id, among: try vault?.accounts(of: descriptor.identifier) ?? [], after: try vault?.failure(id)?.0)
     let planned = try core(
       descriptor.identifier, LoginRequests(grant, client, scope: scope, choosing: person, hasToken: hasToken))
     return (planned, identifier)
+  }
+}
+
+extension PersonChoice {
+  /// Returns the user to ask for, because a browser session of another user would consent as that user; `nil` if
+  /// there is no other account and the last login was not for another user.
+  init?(for id: AccountID, among accounts: [Account], after failure: LoginFailure?) {
+    guard accounts.contains(where: { $0.name != id.name }) || failure?.isWrongPerson == true else { return nil }
+    self.init(identity: accounts.first { $0.name == id.name }?.credential.ownIdentity)
   }
 }

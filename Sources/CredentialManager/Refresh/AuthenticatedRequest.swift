@@ -148,13 +148,17 @@ extension CredentialSource {
         throw error
       }
       FaultPoint.reach("logout.revoked")
-      var changes: [Change] = [.remove(RecordIdentifier(.credential, of: account.id))]
+      var changes: [Change] = [
+        .remove(RecordIdentifier(.credential, of: account.id)), .remove(RecordIdentifier(.failure, of: account.id)),
+      ]
       if try accounts.selected(for: provider) == account.name { changes.append(.remove(Accounts.selection(provider))) }
       if try accounts.accounts(of: provider).count == 1 {
         // With the last account, also remove the note of an unnamed login.
         let anybody = AccountID(provider)
         tellInterruption(try accounts.note(anybody), of: anybody, accounts)
-        changes.append(.remove(RecordIdentifier(.pending, of: anybody)))
+        changes += [
+          .remove(RecordIdentifier(.pending, of: anybody)), .remove(RecordIdentifier(.failure, of: anybody)),
+        ]
       }
       changes.append(
         noting(.logout, of: provider, account: account.name, detail: result == .done ? "revoked" : "forgotten"))

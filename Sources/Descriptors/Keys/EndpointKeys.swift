@@ -44,8 +44,9 @@ extension Endpoint {
         type: "mapping of templates",
         change: isShown ? .compared : .needsConsent,
         means: """
-          `authorization`: parameters that are added while another account is logged in, so the provider asks who logs \
-          in; `{identity}` is the identity of the account, and a parameter without a value is left out
+          `authorization`: parameters that are added while another account is logged in or after a login as the wrong \
+          user, so the provider asks who logs in; `{identity}` is the identity of the account, and a parameter without \
+          a value is left out
           """, for: "`github`: `prompt: select_account`, `login: \"{identity}\"`")
       Key(
         "rename", at: \.rename, as: .texts(valuesExcept: owned), type: "mapping of names",

@@ -1,0 +1,188 @@
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrOAuth
+import CredmgrStore
+
+/// The owner of a new credential.
+extension Login {
+  private static let standardName = "default"
+
+  /// Returns the account for a credential. Asks `user` whether to store a typed key that could not be verified.
+  func identified(
+    _ credential: Credential, _ user: (any User)?
+  ) throws(CredentialError) -> (name: String, credential: Credential, changes: [Change]) {
+    var credential = credential
+    credential.add(options)
+    credential = source.presentable(credential)
+    let (found, fields, fault) = try identity(credential, user)
+    if credential.isTyped, found == nil { try requireName() }
+    let unsure = found == nil && !credential.isGiven ? try likelyAccount(accounts.accounts(of: provider)) : nil
+    // A name that no account can have says that the provider knows the user, who may not be the account's.
+    let renewed: String? = if let unsure, fault != .unnameable, try !works(unsure) { unsure.name } else { nil }
+    let wanted = if let name = id.name ?? found ?? renewed { name } else { try freeName() }
+    let existing = try accounts.readableAccount(AccountID(provider, wanted))
+    // The same name may use other code points.
+    let name = existing?.name ?? wanted
+    if credential.isGiven, !options.replaces, let existing, existing.credential.accessToken != credential.accessToken {
+      throw .alreadyThere([RecordIdentifier(.credential, of: existing.id)], files: [])
+    }
+    let expected = existing?.credential.ownIdentity
+    let other = try accounts.accounts(of: provider).first { other in
+      other.name != name && (found.map(other.isPerson) ?? false)
+    }
+    // If the provider names no user, accept the token, because losing it would be worse than an unverified user.
+    if let expected, found.map({ $0 != expected }) ?? (fault == .unnameable) {
+      throw .identityMismatch(
+        provider: provider, account: name, expected: expected, found: found, other: other?.name)
+    }
+    switch fault {
+    case .unnameable: source.notice(.unnameable(account: name, provider: provider))
+    case .unidentified(let error):
+      source.notice(
+        existing == nil
+          ? .unidentified(account: name, beside: unsure?.id, error) : .unchecked(account: name, error))
+    case nil: break
+    }
+    if existing == nil, let found, let other {
+      source.notice(.sameIdentity(provider: provider, account: name, identity: found, other: other.name))
+    }
+    credential.identity = found
+    credential.earlierIdentity = found == nil ? expected : nil
+    credential.kept.merge(fields.filter { !source.secrets.reveals($0.value) }) { ofToken, _ in ofToken }
+    if let registration, try accounts.registration(of: provider) == nil {
+      try source.store([provider: registration], with: [source.noting(.addProvider, of: provider)])
+    }
+    // Require the provider: if another process removed it, the account could never be refreshed.
+    var changes: [Change] = [
+      .require(Accounts.registration(provider)),
+      .store(credential.encoded, as: RecordIdentifier(.credential, of: AccountID(provider, name))),
+    ]
+    for id in [id, AccountID(provider, name)] {
+      changes += [.remove(RecordIdentifier(.pending, of: id)), .remove(RecordIdentifier(.failure, of: id))]
+    }
+    if try accounts.accounts(of: provider).isEmpty {
+      changes.append(.store(Secret(name), as: Accounts.selection(provider)))
+    }
+    changes.append(source.noting(.login, of: provider, account: name, detail: credential.grant.rawValue))
+    return (name, credential, changes)
+  }
+
+  /// Returns the account that a login without a name is probably for: the only account or the default account.
+  func likelyAccount(_ all: [Account]) throws(CredentialError) -> Account? {
+    guard id.name == nil, grant.traits.needsPerson else { return nil }
+    if all.count == 1 { return all[0] }
+    let selected = try accounts.selected(for: provider)
+    return all.first { $0.name == selected }
+  }
+
+  /// Whether an account works, so a login of unknown identity, which may be another user's, must not replace it.
+  private func works(_ account: Account) throws(CredentialError) -> Bool {
+    var state = try state(of: account)
+    if state == .refreshable {
+      // The provider may have revoked the token. Only a refresh shows that.
+      _ = try? source.refreshed(account, RefreshPolicy())
+      state = try self.state(of: accounts.existing(account.id))
+    }
+    if case .refused = state { return false }
+    return state.loginReason == nil
+  }
+
+  /// Whether a login of unknown identity would replace an account that may belong to another user.
+  private func isTaken(_ name: String) throws(CredentialError) -> Bool {
+    // Client credentials always belong to the same client.
+    guard grant.traits.needsPerson, let there = try accounts.readableAccount(AccountID(provider, name)) else {
+      return false
+    }
+    return try works(there) || there.credential.ownIdentity != nil
+  }
+
+  func requireName() throws(CredentialError) {
+    if id.name == nil, try isTaken(Self.standardName) {
+      throw .nameNeeded(provider: provider, account: Self.standardName)
+    }
+  }
+
+  /// Returns an unused name for a login of unknown identity.
+  private func freeName() throws(CredentialError) -> String {
+    var (name, number) = (Self.standardName, 1)
+    while try isTaken(name) {
+      number += 1
+      name = "\(Self.standardName)-\(number)"
+    }
+    return name
+  }
+
+  func state(of account: Account) throws(CredentialError) -> AccountState {
+    try accounts.state(of: account, accounts.note(account.id), at: source.clock.now())
+  }
+
+  func isAlive(_ account: Account) throws(CredentialError) -> Bool { try state(of: account).isAlive }
+
+  /// Why the user is unknown.
+  private enum IdentityFault: Equatable {
+    case unidentified(CredentialError)
+    case unnameable  // The provider's user name is not valid as an account name.
+  }
+
+  /// Asks the provider who logged in. If this fails, the token is not lost.
+  private func identity(
+    _ credential: Credential, _ user: (any User)?
+  ) throws(CredentialError) -> (name: String?, kept: [String: String], fault: IdentityFault?) {
+    var name = client.accountName(in: credential)
+    var kept: [String: String] = [:]
+    // A key is verified even if the answer names no user.
+    if client.asksIdentity || (user != nil && credential.isTyped || options.verifies) && client.canValidate,
+      credential.grant.traits.needsPerson
+    {
+      do throws(CredentialError) {
+        let (found, fields) = try answer(about: credential)
+        (name, kept) = (found ?? name, fields)
+      } catch {
+        if credential.isTyped, error.refusesToken { throw .tokenRefused(provider: provider, words: error.refusalWords) }
+        if credential.isTyped, let user, !error.concernsRights, error != .interrupted, !user.keepsUnverified(error) {
+          throw user.isCancelled ? .interrupted : .unverified(provider: provider, error)
+        }
+        // The token does not belong to the user that the provider names, so it may have been swapped.
+        if case .oauth(.idToken, _) = error { throw error }
+        if case .oauth(.valueOutOfBounds, _) = error { throw error }
+        if error == .interrupted { throw error }
+        if credential.isGiven, options.verifies, !error.concernsRights { throw error }
+        return (name, kept, .unidentified(error))
+      }
+    }
+    if let name, source.secrets.reveals(name) { throw .oauth(.secretAccount, provider: provider) }
+    guard let name, !Accounts.isName(name) else { return (name, kept, nil) }
+    return (nil, kept, .unnameable)
+  }
+
+  /// Asks the provider who owns a credential, or else whether it is valid.
+  private func answer(
+    about credential: Credential
+  ) throws(CredentialError) -> (name: String?, kept: [String: String]) {
+    var permit = permit
+    if credential.variables != options.variables {
+      permit = try source.permitToLogIn(loaded, needsClient: false, variables: credential.variables).permit
+    }
+    let client = permit.client
+    let hasIdentity = client.descriptor.endpoints[.identity] != nil
+    let response = try source.send(to: permit, bound: client.binding(of: credential.grant)) {
+      nonce throws(OAuthError) in
+      try hasIdentity
+        ? client.identityRequest(credential, nonce: nonce)
+        : client.validationRequest(credential, nonce: nonce).request
+    }
+    if hasIdentity { return try source.core(provider, client.identity(response, of: credential)) }
+    if try source.core(provider, client.validity(response, .introspection)) == .inactive {
+      throw .tokenRefused(provider: provider, words: nil)
+    }
+    return (nil, [:])
+  }
+}
+
+extension Credential {
+  /// Adds what the user gave with the login.
+  mutating func add(_ options: LoginOptions) {
+    variables = options.variables.merging(variables) { _, typed in typed }
+    if isTyped, let expiresAt = options.expiresAt { self.expiresAt = expiresAt }
+  }
+}
