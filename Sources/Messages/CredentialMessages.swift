@@ -269,6 +269,7 @@ extension ClientNeeds {
   /// The options to add to "credmgr add-provider ID".
   package var options: [String] {
     (needsIdentifier ? ["--client-id", "ID"] : []) + (needsSecret ? ["--client-secret-file", "FILE"] : [])
+      + variables.flatMap { ["--set", $0] }
   }
 }
 

@@ -55,6 +55,13 @@ extension CredentialError {
   }
 }
 
+extension LoginNote {
+  fileprivate var arguments: [String] {
+    scope.flatMap { ["--scope", $0] }
+      + variables.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
+  }
+}
+
 extension Interruption {
   /// Returns what was interrupted, and the possible consequences.
   package func words(now: Moment, titled: (String) -> String = quoted) -> String {
@@ -72,7 +79,7 @@ extension Interruption {
     let account = accountOption(account)
     return switch exchange {
     case .refresh: "if the token is rejected, \(credmgr: ["login", provider] + account)"
-    case .login: "\(credmgr: ["login", provider] + account) again"
+    case .login: "\(credmgr: ["login", provider] + account + options.arguments) again"
     case .logout: "\(credmgr: ["logout", provider] + account) to finish it"
     }
   }

@@ -203,6 +203,18 @@ import CredmgrStore
     #expect(message.hints.first?.commands == [["kill", "4711"]])
   }
 
+  @Test func anInterruptedLoginIsRepeatedWithItsOptions() {
+    var interruption = Interruption(provider: "notes", account: "it's me", exchange: .login, startedAt: 0)
+    interruption.options = LoginNote(scope: ["read"], variables: ["org": "7"])
+    let command = "credmgr login notes --account 'it'\\''s me' --scope read --set org=7"
+    #expect(interruption.remedy.sentence() == "run \"\(command)\" again")
+  }
+
+  @Test func anAdditionNamesItsVariables() {
+    let needs = ClientNeeds(needsIdentifier: true, needsSecret: false, register: nil, variables: ["port=VALUE"])
+    #expect(needs.options == ["--client-id", "ID", "--set", "port=VALUE"])
+  }
+
   // MARK: What is to be added
 
   private static let completions: [(typed: String, remedy: Remedy, sentence: String)] = [

@@ -364,6 +364,20 @@ struct LoginTests {
     try fixture.expectNothingLeft()
   }
 
+  /// The hint after an interruption repeats what the user typed, except secrets.
+  @Test func aLoginNotesItsOptions() throws {
+    let variables = "variables: { org: { default: '1', help: org }, key: { secret: true, optional: true, help: key } }"
+    let fixture = try Fixture.added(Fixture.endpoints + "\n" + variables)
+    fixture.consent()
+    fixture.http.then { _ in
+      let options = LoginNote(scope: ["extra"], variables: ["org": "7"])
+      #expect((try? fixture.note(nil))?.options == options)
+      return .token("token-1")
+    }
+    fixture.http.then(.identity("ana"))
+    _ = try fixture.login { ($0.scope, $0.variables) = (["extra"], ["org": "7", "key": "hidden"]) }
+  }
+
   @Test func anInterruptedLoginIsReported() throws {
     let fixture = try Fixture.added()
     try fixture.leave(ExchangeNote(.login, startedAt: 1), nil, "")

@@ -242,7 +242,9 @@ struct GitHelper: HelperProtocol {
     let isAdded = (try? context.source.accountsIfAny()?.registration(of: provider.identifier)) != nil
     context.tell("\"\(host)\" reports that it is \(realm), but no provider is set up for it")
     let name = isAdded ? ["--as", "\(provider.identifier)-\(host.exchanging(":", for: "-"))"] : []
-    let options = name + ["--set", "host=\(host)"] + ClientNeeds(provider).options
+    var needs = ClientNeeds(provider)
+    needs.leaveOut(["host": host])
+    let options = name + ["--set", "host=\(host)"] + needs.options
     context.tell(hint: "\(credmgr: ["add-provider", provider.identifier] + options)")
   }
 }

@@ -51,6 +51,7 @@ struct Login {
   let grant: Grant
   /// The registration of a shipped provider that this login adds; `nil` if the provider was added before.
   let registration: Registration?
+  private let given: LoginNote
   let accounts: Accounts
   let id: AccountID
   let ending = LoginEnding()
@@ -66,6 +67,10 @@ struct Login {
     _ = try source.network()
     self.source = source
     loaded = try source.descriptor(provider)
+    let descriptor = loaded.descriptor
+    given = LoginNote(
+      scope: options.scope,
+      variables: options.variables.filter { descriptor.variable($0.key)?.isSecret == false })
     var options = options
     // A login to an existing account repeats its scopes and variables.
     if let name = options.account, let there = try source.accountsIfAny()?.readableAccount(AccountID(provider, name)) {
@@ -168,7 +173,7 @@ struct Login {
         deadline: max(deadline, source.clock.monotonic() + .seconds(1)))
       // Without a name, the account is known only after the login.
       var begun = ExchangeNote(.login, startedAt: source.clock.now(), after: note)
-      begun.process = ownProcess
+      (begun.process, begun.options) = (ownProcess, given)
       let pending = try locked.begin(begun, for: id.name == nil ? before.map(\.id) : [id])
       FaultPoint.reach("login.noted")
       let credential: Credential

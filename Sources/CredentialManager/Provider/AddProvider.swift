@@ -19,7 +19,7 @@ package struct ClientNeeds: Sendable, Equatable {
   package var needsIdentifier: Bool
   package var needsSecret: Bool  // Whether that client certainly has a secret.
   package var register: String?
-
+  package var variables: [String] = []  // The required ones without a value, as "NAME=VALUE".
 }
 
 extension ClientNeeds {
@@ -27,6 +27,9 @@ extension ClientNeeds {
   package init(_ descriptor: Descriptor) {
     let client = descriptor.client
     register = client.register
+    variables = descriptor.variables.filter { $0.defaultValue == nil && !$0.isOptional }.map {
+      $0.name + ($0.isSecret ? "=@FILE" : "=VALUE")
+    }
     needsIdentifier =
       client.identifier == nil && descriptor.endpoints[.registration] == nil
       && descriptor.grants.contains(where: \.traits.needsClient)
@@ -34,6 +37,13 @@ extension ClientNeeds {
       needsIdentifier
       && (descriptor.grants.first?.traits.binding == .signature
         || [.clientSecretBasic, .clientSecretPost, .clientSecretJWT, .privateKeyJWT].contains(client.authentication))
+  }
+}
+
+extension ClientNeeds {
+  /// Leaves out the variables that have a value.
+  package mutating func leaveOut(_ given: [String: String]) {
+    variables.removeAll { given[String($0.prefix { $0 != "=" })] != nil }
   }
 }
 
@@ -109,6 +119,7 @@ extension CredentialSource {
     var needs = ClientNeeds(addition.descriptor)
     if clientIdentifier?.isEmpty == true || known == nil && !canRegister && needsClient {
       needs.needsIdentifier = true
+      needs.leaveOut(variables)
       throw .clientIdentifierMissing(provider: identifier, needs)
     }
     // Drop values of variables that the new descriptor no longer has.

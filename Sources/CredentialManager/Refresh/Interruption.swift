@@ -15,6 +15,14 @@ package struct Interruption: Sendable, Equatable {
   package let account: String?  // `nil` for a login whose account was not yet known.
   package let exchange: Exchange
   package let startedAt: Moment
+  /// The options of an interrupted login, without secret variables.
+  package var options = LoginNote()
+}
+
+/// The options of a login that its hint repeats.
+package struct LoginNote: Sendable, Equatable {
+  package var scope: [String] = []
+  package var variables: [String: String] = [:]
 }
 
 /// The `pending` record, written before an exchange that must not happen twice, and removed by its commit.
@@ -31,6 +39,7 @@ struct ExchangeNote: Equatable {
   let startedAt: Moment
   /// The process of a login, for others that wait for it.
   var process: Int32?
+  var options = LoginNote()
   /// A login or a logout keeps the refusal of an earlier refresh, because it may end without a result.
   var refusal: Refusal?
   /// Whether the answer to a refresh before this login or logout may be lost.
@@ -61,7 +70,9 @@ struct ExchangeNote: Equatable {
       "exchange": .string(exchange.rawValue), "started_at": .moment(startedAt),
       "refused_at": refusal.map { .moment($0.at) } ?? .null, "words": .optional(refusal?.words),
       "after_interruption": .boolean(refusal?.isAfterInterruption == true || isAfterLoss),
-      "process": process.map { .integer($0) } ?? .null, "ended": .optional(refusal?.ended?.reveal()),
+      "process": process.map { .integer($0) } ?? .null, "scope": .array(options.scope.map(JSONValue.string)),
+      "variables": .object(options.variables.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) }),
+      "ended": .optional(refusal?.ended?.reveal()),
       "answer": .optional(answer?.encoded.reveal()),
     ]
     return Secret(value.encoded)
@@ -76,6 +87,8 @@ struct ExchangeNote: Equatable {
     let isAfterInterruption = value?["after_interruption"] == .boolean(true)
     isAfterLoss = exchange != .refresh && isAfterInterruption
     process = value?["process"]?.integer.flatMap { Int32(exactly: $0) }
+    options.scope = value?["scope"]?.elements?.compactMap(\.text) ?? []
+    for member in value?["variables"]?.members ?? [] { options.variables[member.name] = member.value.text }
     if let refusedAt = value?["refused_at"]?.moment {
       refusal = Refusal(
         at: refusedAt, words: value?["words"]?.text,
@@ -167,7 +180,9 @@ extension Accounts {
 
 extension Interruption {
   init(_ id: AccountID, _ note: ExchangeNote) {
-    self.init(provider: id.provider, account: id.name, exchange: note.exchange, startedAt: note.startedAt)
+    self.init(
+      provider: id.provider, account: id.name, exchange: note.exchange, startedAt: note.startedAt,
+      options: note.options)
   }
 }
 
