@@ -120,6 +120,11 @@ extension OAuthError {
     case .presentedInQuery:
       .usage("cannot print a header: \(name) expects the credential in the URL or the body of a request")
         .hint("\(credmgr: "request", provider, "URL")")
+    case .bodyNeeded:
+      .usage("\(name) expects its key in the body, so the request needs a method with a body, and JSON or a form")
+        .hint("\(add: "--data", "{}", "--header", "Content-Type: application/json")")
+    case .malformedPath:
+      .usage("the token of \(name) cannot be part of a path").hint("check \"header_style\" in the descriptor; \(file)")
     case .credentialHeader(let header):
       .usage("cannot set the header \(quoted(header)): it carries the credential of \(name)")
         .hint("omit \"--header\" for this header")

@@ -51,6 +51,8 @@ package enum OAuthError: Error, Sendable, Equatable {
   case notRefreshable
   case foreignHost(String)
   case presentedInQuery  // The token or signature goes into the URL or the body.
+  case bodyNeeded  // The token goes into a JSON or form body, and the request has none.
+  case malformedPath  // The token cannot be part of a path.
   case credentialHeader(String)
   case signatureNeedsURL
   case malformedHeader(name: String)

@@ -75,6 +75,7 @@ struct IssuedKey: Sendable {
 
 struct SimulationState: Sendable {
   var key: IssuedKey?
+  var tokenOfPath: String?  // The token before the path of the current request.
   var consents: [Consent] = []
   var pages: [String: ConsentSubject] = [:]
   var codes: [String: IssuedCode] = [:]

@@ -254,7 +254,7 @@ struct RouteTests {
     let words = ["accessToken", "idToken ", "refreshToken.", "refreshToken?", "tokenSecret"].map { "credential." + $0 }
     let handing = [
       "DockerHelper.swift", "GitHelper.swift", "HelperProtocol.swift", "HelperSession.swift", "KubectlCommand.swift",
-      "ExecCommand.swift", "TokenCommands.swift",
+      "CredentialFields.swift", "ExecCommand.swift", "TokenCommands.swift",
     ]
     #expect(try Self.files("Commands", saying: words) == handing)
     #expect(try Self.files("Credmgr", saying: words) == ["Credentials.swift"])

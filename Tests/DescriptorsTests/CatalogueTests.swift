@@ -35,6 +35,20 @@ import Testing
     #expect(try library.load("own").descriptor.group == .ai)
   }
 
+  @Test func environmentsNameTheVariablesOfPrograms() throws {
+    let text =
+      "provider: sample\ngrant: secrets\nendpoints: {}\nhosts: [a.example]\n"
+      + "variables: { other: { at_login: true } }\nenvironment: "
+    #expect(try descriptor(text + "A_API_KEY\n").environment == ["access_token": "A_API_KEY"])
+    #expect(try descriptor(text + "{ other: A_ID }\n").environment == ["other": "A_ID"])
+    for wrong in [
+      "PATH", "LD_PRELOAD", "a_token", "TOKEN", "A-TOKEN", "{ another: A_ID }", "[A_ID]", "{ other: HOME }",
+    ] {
+      let found = MemoryLibrary().library.check(Array((text + wrong + "\n").utf8), name: "sample.yaml").findings
+      #expect(found.contains { $0.severity == .error }, "\(wrong)")
+    }
+  }
+
   @Test func kindsAndNeedsFollowTheGrants() throws {
     func facts(_ name: String) throws -> [[String]] {
       let descriptor = try PackageFiles.shippedLibrary.load(name).descriptor
@@ -79,7 +93,6 @@ import Testing
         text += "| \((descriptor.verified ?? .unverified).text)\(open) |\n"
       }
     }
-    text += "\n\(all.count) providers.\n"
     GeneratedFile.compare("/docs/providers.md", text)
   }
 }

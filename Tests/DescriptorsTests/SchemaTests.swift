@@ -62,7 +62,7 @@ enum DescriptorTables {
     HeaderStyle.keys.description, ScopeRules.keys.description, ClientRules.keys.description,
     TypedKeyRules.keys.description,
     AssertionRules.keys.description, ExpiryRules.keys.description, DeviceRules.keys.description,
-    OAuth1Rules.keys.description, GitRules.keys.description, DockerRules.keys.description,
+    OAuth1Rules.keys.description, AWS4Rules.keys.description, GitRules.keys.description, DockerRules.keys.description,
     KubectlRules.keys.description, Variable.keys.description,
   ].compactMap { $0 }
 }

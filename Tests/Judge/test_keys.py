@@ -48,7 +48,7 @@ class KeyService(Service):
         return json_response({"error": {"message": "Incorrect API key provided"}}, 401)
 
 
-class Keys(ProgramTest):
+class KeyTest(ProgramTest):
     shipped = ("openai", "anthropic")
 
     def setUp(self):
@@ -75,6 +75,8 @@ class Keys(ProgramTest):
         added = json.loads(self.credmgr("providers", "--json").out)
         self.assertFalse([row["provider"] for row in added if row["added"]])
 
+
+class Keys(KeyTest):
     def test_a_key_from_its_prompt_to_its_use(self):
         terminal = self.terminal("login", "openai")
         terminal.wait_for(r"make one at https://platform\.openai\.com")
@@ -220,6 +222,18 @@ hosts: ["{place}"]
         self.credmgr("login", "two", "--with-token", stdin="id-0123456789\nsecret-0123456789\n")
         self.assertEqual(self.credmgr("header", "two").out, "X-Id: id-0123456789\nX-Secret: secret-0123456789\n")
         self.assertEqual(self.credmgr("token", "two").line, "id-0123456789")
+        self.assertEqual(self.credmgr("token", "two", "--field", "secret").line, "secret-0123456789")
+        outcome = self.credmgr("token", "two", "--field", "sercet", status=USAGE)
+        self.assertIn("it has access_token, id, secret", outcome.err)
+        self.assertNotIn("0123456789", outcome.err)
+        show = ("--", "sh", "-c", "env | grep -E '^(TWO|MY)_' | sort")
+        self.assertEqual(self.credmgr("exec", "two", *show).out,
+                         "TWO_ID=id-0123456789\nTWO_SECRET=secret-0123456789\nTWO_TOKEN=id-0123456789\n")
+        self.assertEqual(self.credmgr("exec", "two/secret=MY_SECRET", *show).out, "MY_SECRET=secret-0123456789\n")
+        self.assertEqual(self.credmgr("exec", "two/secret", "two=MY_ID", *show).out,
+                         "MY_ID=id-0123456789\nTWO_SECRET=secret-0123456789\n")
+        self.credmgr("exec", "two/none", *show, status=USAGE)
+        self.credmgr("exec", "two", "two/id", *show, status=USAGE)
 
     def test_a_key_that_expires(self):
         self.credmgr("login", "openai", "--with-token", "--expires", "20d", stdin=OPENAI)
@@ -247,3 +261,64 @@ hosts: ["{place}"]
         self.credmgr("login", "practice", "--with-token", stdin=key)
         self.credmgr("request", "practice", said["listening on"] + "/simulator/resource")
         running.process.terminate()
+
+
+class Places(KeyTest):
+    """Keys in the path, in the body and beside parameters of the query."""
+
+    shipped = ("telegram", "mailchimp-transactional")
+    TELEGRAM = "123456:ABC-DEF1234ghIkl-zyx57W2v1u123ew11"
+
+    def setUp(self):
+        super().setUp()
+        service = self.service
+
+        def handle(request):
+            service.seen.append((request.target, request.body))
+            if request.target.startswith(f"/bot{self.TELEGRAM}/"):
+                return json_response({"ok": True, "result": {"username": "a_bot"}})
+            if request.method == "POST" and b"md-0123456789" in request.body:
+                return json_response({"username": "ada"})
+            return json_response({"ok": False}, 401)
+
+        service.handle = handle
+        service.secrets |= {self.TELEGRAM, "md-0123456789"}
+
+    def ship(self, name, base):
+        with open(os.path.join(ROOT, "providers", name + ".yaml"), encoding="utf-8") as file:
+            text = file.read()
+        for host in ("api.telegram.org", "mandrillapp.com"):
+            text = text.replace(f"identity: https://{host}", f"identity: {base}").replace(f"url: https://{host}", f"url: {base}")
+            text = text.replace(f"[{host}]", f'["{base.removeprefix("http://")}"]')
+        folder = os.path.join(os.path.dirname(os.path.dirname(self.binary)), "share/credmgr/providers")
+        with open(os.path.join(folder, name + ".yaml"), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def test_a_token_in_the_path(self):
+        self.credmgr("login", "telegram", "--with-token", stdin="123456:WRONG", status=REFUSED)
+        self.credmgr("login", "telegram", "--with-token", stdin=self.TELEGRAM)
+        self.assertEqual(self.accounts_of("telegram")[0]["account"], "a_bot")
+        traced = self.credmgr("request", "telegram", self.service.base + "/sendMessage?chat_id=1", "--trace")
+        self.assertEqual(self.service.seen[-1][0], f"/bot{self.TELEGRAM}/sendMessage?chat_id=1")
+        self.assertNotIn(self.TELEGRAM, traced.err)
+        self.credmgr("header", "telegram", status=USAGE)
+        other = self.serve(KeyService())
+        self.credmgr("request", "telegram", other.base + "/x", status=USAGE)
+        self.assertEqual(other.seen, [])
+
+    def test_a_key_in_the_body(self):
+        self.credmgr("login", "mailchimp-transactional", "--with-token", stdin="md-0123456789")
+        self.assertEqual(json.loads(self.service.seen[-1][1])["key"], "md-0123456789")
+        url = self.service.base + "/api/1.0/messages/send.json"
+        send = ("request", "mailchimp-transactional", url)
+        self.credmgr(*send, "-H", "Content-Type: application/json", "-d", '{"message": {"n": 1.50}}')
+        self.assertEqual(json.loads(self.service.seen[-1][1]), {"key": "md-0123456789", "message": {"n": 1.5}})
+        self.credmgr(*send, "-d", "a=b")
+        self.assertEqual(self.service.seen[-1][1], b"a=b&key=md-0123456789")
+        self.file("body.json", '{"a": 1}')
+        self.credmgr(*send, "-H", "Content-Type: application/json", "-d", "@body.json")
+        self.assertEqual(json.loads(self.service.seen[-1][1]), {"key": "md-0123456789", "a": 1})
+        count = len(self.service.seen)
+        self.credmgr(*send, status=USAGE)
+        self.credmgr(*send, "-H", "Content-Type: text/plain", "-d", "text", status=USAGE)
+        self.assertEqual(len(self.service.seen), count)

@@ -62,6 +62,71 @@ struct PresentationTests {
     #expect(try Self.present(style, credential).uri.query == "access_token=t&v=5&key=client-1")
   }
 
+  @Test(arguments: [
+    ("/getMe", "/bot1:a-b/getMe"), ("/", "/bot1:a-b/"), ("", "/bot1:a-b"), ("/x?y=1#f", "/bot1:a-b/x?y=1#f"),
+  ]) func path(_ target: String, _ presented: String) throws {
+    let style = "header_style: { path: \"/bot{access_token}\" }"
+    let base = "https://api.provider.example"
+    let request = try Self.present(style, Fixture.credential("1:a-b"), url: base + target)
+    #expect(request.uri.text == base + presented)
+    #expect(request.fields == [:])
+    #expect(throws: OAuthError.presentedInQuery) {
+      try Self.client(style).headerFields(presenting: Fixture.credential(), on: nil, nonce: Fixture.nonce)
+    }
+  }
+
+  /// A token cannot change the path, and the path never changes the host.
+  @Test func tokensArePiecesOfAPath() throws {
+    let style = "header_style: { path: \"/{access_token}\" }"
+    for (token, path) in [
+      ("a/../b", "/a%2F..%2Fb/resource"), ("a?b#c", "/a%3Fb%23c/resource"), ("@h", "/%40h/resource"),
+    ] {
+      let request = try Self.present(style, Fixture.credential(token))
+      #expect(request.uri.path == path)
+      #expect(request.uri.host == "api.provider.example")
+    }
+    for token in [".", ".."] {
+      #expect(throws: OAuthError.malformedPath) { try Self.present(style, Fixture.credential(token)) }
+    }
+  }
+
+  @Test(arguments: [
+    ("", nil, #"{"key":"token-1"}"#), (#"{"a":1.50}"#, MediaType.json, #"{"key":"token-1","a":1.50}"#),
+    ("a=b", MediaType.form, "a=b&key=token-1"), (#"{"key":"own"}"#, MediaType.json, #"{"key":"own"}"#),
+  ]) func body(_ text: String, _ type: String?, _ presented: String) throws {
+    let client = try Self.client("header_style: { body: key }")
+    var request = HTTPRequest(method: "POST", uri: try URI(parsing: Self.api), body: Array(text.utf8))
+    if let type { request.fields.set("Content-Type", type) }
+    #expect(client.signsBody(of: request, with: Fixture.credential()))
+    let made = try client.presenting(Fixture.credential(), on: request, nonce: Fixture.nonce)
+    #expect(String(decoding: made.body, as: UTF8.self) == presented)
+    #expect(made.fields["Content-Type"] == type ?? MediaType.json)
+    #expect(made.uri == request.uri)
+  }
+
+  @Test(arguments: [("GET", ""), ("POST", "text"), ("POST", "[1]")])
+  func aBodyThatCannotCarryTheToken(_ method: String, _ text: String) throws {
+    let request = HTTPRequest(method: method, uri: try URI(parsing: Self.api), body: Array(text.utf8))
+    #expect(throws: OAuthError.bodyNeeded) {
+      try Self.client("header_style: { body: key }").presenting(Fixture.credential(), on: request, nonce: Fixture.nonce)
+    }
+  }
+
+  @Test func parametersBesideAHeader() throws {
+    let more = """
+      response: { keep: [shop] }
+      extra_query: { shop_domain: "{shop}", v: "5" }
+      """
+    var credential = Fixture.credential()
+    #expect(try Self.present(more, credential).wire == "GET \(Self.api)?v=5\nAuthorization: Bearer token-1\n")
+    credential.kept = ["shop": "a b"]
+    #expect(try Self.present(more, credential, url: Self.api + "?v=6").uri.query == "v=6&shop_domain=a%20b")
+    // A header does not carry them.
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: Self.api))
+    let fields = try Self.client(more).headerFields(presenting: credential, on: request, nonce: Fixture.nonce)
+    #expect(fields.map(\.name) == ["Authorization"])
+  }
+
   private static let oclc = """
     response: { keep: [principalID, principalIDNS] }
     header_style: { scheme: bearer, parameters: { principalID: "{principalID}", principalIDNS: "{principalIDNS}" } }

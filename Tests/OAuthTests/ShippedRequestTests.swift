@@ -207,7 +207,8 @@ private struct Recorder {
     }
     for host in client.hosts(for: credential) {
       let name = host.hasPrefix("*.") ? "any" + host.dropFirst() : host
-      let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://\(name)/resource?a=b"))
+      let method = if case .body = client.descriptor.headerStyle.location { "POST" } else { "GET" }
+      let request = HTTPRequest(method: method, uri: try URI(parsing: "https://\(name)/resource?a=b"))
       add("api", try client.presenting(credential, on: request, nonce: Fixture.nonce))
     }
   }

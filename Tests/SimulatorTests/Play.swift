@@ -149,8 +149,10 @@ struct Play {
 
   func nonce() -> RequestNonce { RequestNonce(timestamp: clock.now, text: "n\(clock.tick())") }
 
-  func resource(_ credential: Credential, _ method: String = "GET") throws -> HTTPResponse {
-    let request = HTTPRequest(method: method, uri: try URI(parsing: Self.origin + "/simulator/resource/x"))
+  /// Requests the API. Only a method with a body can carry a token in it.
+  func resource(_ credential: Credential, _ method: String? = nil) throws -> HTTPResponse {
+    let standard = if case .body = client.descriptor.headerStyle.location { "POST" } else { "GET" }
+    let request = HTTPRequest(method: method ?? standard, uri: try URI(parsing: Self.origin + "/simulator/resource/x"))
     return send(try client.presenting(credential, on: request, nonce: nonce()))
   }
 

@@ -224,6 +224,8 @@ final class TerminalUser: User {
     if fields.count == 1 { return [text] }
     var lines = text.linesByScalars.map { $0.hasSuffix("\r") ? String($0.dropLast()) : $0 }
     while lines.last?.isEmpty == true { lines.removeLast() }
+    let missing = fields.dropFirst(lines.count)
+    if missing.allSatisfy(\.isOptional) { lines += missing.map { _ in "" } }
     guard lines.count == fields.count else {
       throw .wrongPaste(provider: provider, .count(expected: fields.map(\.label)))
     }

@@ -5,11 +5,13 @@ import CredmgrPlatform
 
 extension Command {
   static let exec = Command(
-    name: "exec", operands: "ID[:ACCOUNT][=VARIABLE]… -- COMMAND [ARGUMENT]…", operandCount: 0...10_000,
+    name: "exec", operands: "ID[/FIELD][:ACCOUNT][=VARIABLE]… -- COMMAND [ARGUMENT]…", operandCount: 0...10_000,
     summary: "Run a command with tokens in its environment", options: [],
     notes: [
-      "Without VARIABLE, the variable is named after the provider: GITHUB_TOKEN for github, MY_GITLAB_TOKEN for "
-        + "my-gitlab.",
+      "Without VARIABLE, credmgr sets the variables that the descriptor names: OPENAI_API_KEY for openai. If it names "
+        + "none, the variable has the name of the provider: GITHUB_TOKEN for github, MY_GITLAB_TOKEN for my-gitlab.",
+      "FIELD is a value that you typed at the login or that the provider sent, such as application_key. Without FIELD "
+        + "and VARIABLE, credmgr sets all values of a login with several of them.",
       "The command replaces credmgr, so it receives all signals and sets the exit status. credmgr adds only these "
         + "variables.",
       "With \"--trace\" before \"--\", credmgr prints all HTTP requests and answers on standard error without secrets.",
@@ -32,17 +34,20 @@ extension Command {
     }
     let program = try program(name)
     let list = try wishes.map(EnvironmentWish.init)
-    for (index, wish) in list.enumerated() where list[..<index].contains(where: { $0.variable == wish.variable }) {
-      throw .usage("two tokens use the variable \"\(wish.variable)\"", hint: "name another variable: ID=VARIABLE")
-    }
-    var environment = Environment.entries()
+    try checkVariables(list.compactMap(\.variable))
+    var added: [(variable: String, value: [UInt8])] = []
     for wish in list {
       let accountName = try context.account(wish.account, of: wish.provider)
       let account = try manager(context.source.handOut(accountName, of: wish.provider, by: .exec, to: .caller))
+      added += try values(wish, of: account, context)
+      try checkVariables(added.map(\.variable))
       context.source.noteHandOut(account, to: "exec " + Path.lastComponent(of: name))
-      let assignment = Array((wish.variable + "=").utf8)
+    }
+    var environment = Environment.entries()
+    for (variable, value) in added {
+      let assignment = Array((variable + "=").utf8)
       environment.removeAll { $0.starts(with: assignment) }
-      environment.append(assignment + account.credential.accessToken.revealBytes())
+      environment.append(assignment + value)
     }
     if let coreLimit = context.coreLimit { ProcessProtection.lift(coreLimit: coreLimit) }
     do throws(POSIXError) {
@@ -56,11 +61,32 @@ extension Command {
     }
   }
 
+  private static func checkVariables(_ variables: [String]) throws(CommandError) {
+    for (index, variable) in variables.enumerated() where variables[..<index].contains(variable) {
+      throw .usage("two tokens use the variable \"\(variable)\"", hint: "name another variable: ID=VARIABLE")
+    }
+  }
+
+  /// Returns the variables of a wish with their values. A token in a named variable needs no descriptor.
+  private static func values(
+    _ wish: EnvironmentWish, of account: Account, _ context: Context
+  ) throws(CommandError) -> [(variable: String, value: [UInt8])] {
+    if let variable = wish.variable, wish.field == nil {
+      return [(variable, account.credential.accessToken.revealBytes())]
+    }
+    let fields = CredentialFields(of: account, context)
+    var wanted = fields.assignments()
+    if let field = wish.field { wanted = [(wish.variable ?? fields.variable(of: field), field)] }
+    var values: [(variable: String, value: [UInt8])] = []
+    for (variable, field) in wanted { values.append((variable, try fields.value(field))) }
+    return values
+  }
+
   /// Returns the command with "--" before the first word that is not a provider, or the syntax if that is unknown.
   private static func separated(_ operands: [String], _ context: Context) -> Remedy {
     let known = context.source.knownProviders()
     let count = operands.prefix { word in
-      word == "--trace" || known.contains(String(word.prefix { !":=".contains($0) }))
+      word == "--trace" || known.contains(String(word.prefix { !"/:=".contains($0) }))
     }.count
     let command = ["credmgr", "exec"] + operands[..<count] + ["--"] + operands[count...]
     return count > 0 && count < operands.count && context.line.shown(command) != nil
@@ -77,28 +103,26 @@ extension Command {
   }
 }
 
-/// `ID[:ACCOUNT][=VARIABLE]`: the account whose token `exec` puts into the variable.
+/// `ID[/FIELD][:ACCOUNT][=VARIABLE]`: the account whose token or other field `exec` puts into the variable.
 struct EnvironmentWish: Equatable {
   let provider: String
+  let field: String?
   let account: String?
-  let variable: String
+  let variable: String?
 
   init(_ text: String) throws(CommandError) {
     let sign = text.lastIndex(of: "=") ?? text.endIndex
     let names = text[..<sign].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-    provider = names[0]
+    let parts = names[0].split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    provider = parts[0]
+    field = parts.count > 1 ? parts[1] : nil
     account = names.count > 1 ? names[1] : nil
     if let account, !Accounts.isName(account) { throw CommandError(.malformedAccount(account)) }
     if !DescriptorLibrary.isIdentifier(provider) { throw CommandError(.provider(.malformedIdentifier(provider))) }
-    variable = sign < text.endIndex ? String(text[text.index(after: sign)...]) : Self.variable(for: provider)
+    variable = sign < text.endIndex ? String(text[text.index(after: sign)...]) : nil
+    guard let variable else { return }
     guard variable.first?.isNumber == false, variable.isASCIIAlphanumeric(or: "_") else {
       throw .usage("invalid variable name \"\(variable)\": use letters, digits and \"_\"")
     }
-  }
-
-  private static func variable(for provider: String) -> String {
-    let letters = provider.uppercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }
-    let name = String(letters) + "_TOKEN"
-    return name.first?.isNumber == true ? "_" + name : name
   }
 }

@@ -14,9 +14,10 @@ extension Command {
       Option("--min-validity", value: "DURATION", "minimum time until expiry (default: set by the descriptor)"),
       Option("--refresh", "always refresh the token first"),
       Option("--timeout", value: "DURATION", "time to wait for another process that refreshes the token (default: 1m)"),
-      json,
+      Option("--field", value: "NAME", "print another value of the account, such as a user name"), json,
     ],
     examples: [
+      ("credmgr token twilio --field username", "Print the user name that belongs to a password"),
       ("export GITHUB_TOKEN=$(credmgr token github)", "Set a token in the environment"),
       ("credmgr token github --min-validity 30m", "Get a token that is valid for at least 30 minutes"),
     ]
@@ -34,6 +35,15 @@ extension Command {
     if let wanted, let lifetime = credential.expiresAt.map({ $0 - credential.obtainedAt }), lifetime < wanted {
       let (actual, wish) = (duration(max(lifetime, .zero)), exactDuration(wanted))
       context.tell("warning: \(context.titled(provider)) tokens are valid for only \(actual), not \(wish)")
+    }
+    if let field = invocation.value("--field") {
+      let value = String(decoding: try CredentialFields(of: account, context).value(field), as: UTF8.self)
+      return try context.output(
+        value + "\n",
+        orJSON: [
+          "provider": .string(provider), "account": .string(account.name), "field": .string(field),
+          "value": .string(value),
+        ])
     }
     try context.output(
       credential.accessToken.reveal() + "\n",

@@ -25,11 +25,13 @@ extension Client {
       settings["endpoints.\(kind.rawValue).authentication"] = Self.authentications(upTo: strength)
     }
     settings["endpoints.send"] = secretsInAddresses
-    if case .query = descriptor.headerStyle.location {
-      settings["header_style"] = ["header", "query"]
-    } else {
-      settings["header_style"] = ["header"]
-    }
+    settings["header_style"] =
+      switch descriptor.headerStyle.location {
+      case .header, .none: ["header"]
+      case .body: ["header", "body"]
+      case .query: ["header", "query"]
+      case .path: ["header", "query", "path"]
+      }
     settings["assertion"] = assertionRules
     // Without the exchange, credmgr would return the token with more rights.
     settings["token_exchange"] =
@@ -60,7 +62,8 @@ extension Client {
       addressed.insert(kind.rawValue + ": parameters")
       if authentication(for: endpoint) == .clientSecretPost { addressed.insert(kind.rawValue + ": client_secret") }
     }
-    for name in descriptor.headerStyle.parameters.flatMap(\.value.names) where secrets.contains(name) {
+    let inQuery = descriptor.headerStyle.parameters.map(\.value) + descriptor.extraQuery.compactMap(\.value)
+    for name in inQuery.flatMap(\.names) where secrets.contains(name) {
       addressed.insert("requests: " + name)
     }
     return addressed.sorted()

@@ -79,7 +79,8 @@ package struct Agreement: Sendable, Equatable {
     places[.issuer] = texts(descriptor.issuer)
     places[.audience] = texts(descriptor.foreignAudience)
     let style = descriptor.headerStyle
-    let pair = [style.username, style.password].compactMap(\.self)
+    let pair =
+      [style.username, style.password, style.path].compactMap(\.self) + descriptor.extraQuery.compactMap(\.value)
     let carriers = ((descriptor.extraHeaders + style.parameters).map(\.value) + pair).flatMap(\.names)
     let carried = Self.protocolSecrets.union(descriptor.variables.map(\.name)).intersection(carriers)
     places[.carried] = carried.isEmpty ? nil : carried.reduce(into: [:]) { $0[$1] = [$1] }

@@ -234,6 +234,36 @@ extension Notation<[ParameterRule]> {
 }
 
 extension Notation<[String: String]> {
+  /// Names of environment variables, by field. A text alone is the variable of the token.
+  static var environment: Self {
+    Notation(
+      .either(.text, .mapping(of: .text, names: nil)),
+      read: { decoder, node in
+        let node = DescriptorTree.wrapped(node, as: "access_token")
+        var names: [String: String] = [:]
+        for entry in decoder.entries(of: node) ?? [] {
+          guard let name = decoder.text(entry.value) else { continue }
+          if isVariable(name) {
+            names[entry.key] = name
+          } else {
+            decoder.add(.malformedName(name), at: entry.value.place)
+          }
+          let isKnown = entry.key == "access_token" || decoder.definedNames.contains(entry.key)
+          if !isKnown { decoder.add(.unknownTemplateName(entry.key, suggestion: nil), at: entry.keyPlace) }
+        }
+        return names
+      }, write: { .mapping($0.sorted { $0.key < $1.key }.map { ($0.key, .text($0.value)) }) })
+  }
+
+  /// Whether programs read a variable of this name for credentials. Other names would change how they run.
+  private static func isVariable(_ name: String) -> Bool {
+    let isName = name.utf8.allSatisfy { ($0.isLetterOrDigit && !($0 >= 0x61)) || $0 == UInt8(ascii: "_") }
+    let words = [
+      "TOKEN", "KEY", "SECRET", "PASSWORD", "USERNAME", "USER", "ID", "REGION", "SID", "EMAIL", "PAT", "PASS",
+    ]
+    return isName && name.first?.isLetter == true && words.contains { name.hasSuffix("_" + $0) }
+  }
+
   static func texts(valuesExcept owned: Set<String> = []) -> Self {
     Notation(
       .mapping(of: owned.isEmpty ? .text : .name(except: owned), names: nil),

@@ -8,6 +8,9 @@ package struct Descriptor: Sendable, Equatable {
   package var endpoints: [EndpointKind: Endpoint] = [:]
   package var headerStyle = HeaderStyle()
   package var extraHeaders: [HeaderTemplate] = []
+  package var extraQuery: [ParameterRule] = []  // Of every request to the API.
+  /// The environment variables that programs of this provider read, by field: `access_token` or one of the login.
+  package var environment: [String: String] = [:]
   package var scope = ScopeRules()
   package var ownRedirect: URLTemplate?
   /// The redirect if the descriptor has none; `nil` means the redirect with the provider's identifier.
@@ -23,6 +26,7 @@ package struct Descriptor: Sendable, Equatable {
   package var assertion: AssertionRules?
   package var device = DeviceRules()
   package var oauth1 = OAuth1Rules()
+  package var aws4: AWS4Rules?  // `nil` if requests are not signed this way.
   /// Paths of the account's name in the identity endpoint's response or else the kept fields; the first found counts.
   package var account: [FieldPath] = []
   package var hosts: [Template] = []
@@ -54,12 +58,16 @@ package struct HeaderStyle: Sendable, Equatable {
   package enum Location: Sendable, Equatable {
     case header(name: String, scheme: String)
     case query(name: String)
+    case path(Template)  // Before the path of the request.
+    case body(name: String)  // A member of the request's JSON, or a parameter of its form.
     case none  // Extra headers contain it, or the request is signed.
   }
 
   var scheme: String?
   var header: String?
   var query: String?
+  package var path: Template?
+  var body: String?
   package var username: Template?  // The user name of a pair (RFC 7617), whose password is the token.
   package var password: Template?  // The password of a pair, whose user name is the token.
   /// Further parts of the header as `name="value"`, separated by commas (OCLC), or of the query (WeChat).
@@ -73,6 +81,8 @@ package struct HeaderStyle: Sendable, Equatable {
 
   package var location: Location {
     if let query { return .query(name: query) }
+    if let path { return .path(path) }
+    if let body { return .body(name: body) }
     // A provider's own header contains the bare token unless a scheme is set.
     if let header { return .header(name: header, scheme: scheme ?? "") }
     let standard = username == nil && password == nil ? "Bearer" : "Basic"

@@ -1,8 +1,10 @@
 import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrHTTP
+import CredmgrJSON
+import CredmgrText
 
-/// Puts the token itself in a header or in the query (RFC 6750, or the provider's own way).
+/// Puts the token itself in a header, the query, the path or the body (RFC 6750, or the provider's own way).
 struct BearerBinding: TokenBinding {
   let client: Client
   let style: HeaderStyle
@@ -16,7 +18,8 @@ struct BearerBinding: TokenBinding {
   }
 
   func signsBody(of request: HTTPRequest) -> Bool {
-    style.parameters.contains { $0.value.names.contains("request_body") }
+    if case .body = style.location { return true }
+    return style.parameters.contains { $0.value.names.contains("request_body") }
   }
 
   func sign(
@@ -34,6 +37,10 @@ struct BearerBinding: TokenBinding {
         query.append(name, text)
       }
       request.uri = request.uri.adding(query: query)
+    case .path(let template):
+      let values = client.values(for: credential, of: request)
+      request.uri = try request.uri.beginning(with: template, values, client.calculator(nonce))
+    case .body(let name): try request.addToBody(name, credential.accessToken.reveal())
     case .none: break
     }
     return request
@@ -75,5 +82,44 @@ struct BearerBinding: TokenBinding {
     return style.parameters.compactMap { parameter in
       (try? parameter.value.filled(values, calculate: client.calculator(nonce))).map { (parameter.name, $0) }
     }
+  }
+}
+
+extension URI {
+  /// Returns the URI with a filled template before its path.
+  fileprivate func beginning(
+    with template: Template, _ values: (String) -> String?, _ calculate: Template.Calculator
+  ) throws(OAuthError) -> URI {
+    let slash = template.text.hasPrefix("/") ? "" : "/"
+    do {
+      let start = try URLTemplate(Template(parsing: origin + slash + template.text)).filled(
+        values, calculate: calculate)
+      // Servers need not decode a colon, which is valid in a path (RFC 3986, 3.3).
+      let path = start.path.exchanging("%3A", for: ":")
+      let rest = text.dropFirst(withoutQueryAndFragment.text.count)
+      return try URI(parsing: origin + path + self.path + rest)
+    } catch {
+      throw .malformedPath
+    }
+  }
+}
+
+extension HTTPRequest {
+  /// Adds a member to a JSON body or a parameter to a form, unless the body has one of this name. An empty body
+  /// becomes JSON, unless its type is a form.
+  fileprivate mutating func addToBody(_ name: String, _ value: String) throws(OAuthError) {
+    guard !["GET", "HEAD"].contains(method) else { throw .bodyNeeded }
+    if hasForm {
+      var form = FormParameters(decoding: String(decoding: body, as: UTF8.self))
+      if form.contains(name) { return }
+      form.append(name, value)
+      body = Array(form.encoded.utf8)
+      return
+    }
+    let isEmpty = body.isEmpty
+    guard let members = isEmpty ? [] : (try? JSONValue.parse(body))?.members else { throw .bodyNeeded }
+    if members.contains(where: { $0.name == name }) { return }
+    body = Array(JSONValue.object([.init(name, .string(value))] + members).encoded.utf8)
+    if isEmpty { fields.set("Content-Type", MediaType.json) }
   }
 }

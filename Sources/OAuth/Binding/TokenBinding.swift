@@ -26,9 +26,10 @@ extension TokenBinding {
 
 extension Client {
   package func binding(of grant: Grant) -> any TokenBinding {
+    if let rules = descriptor.aws4 { return AWS4Binding(client: self, rules: rules) }
     switch (grant.traits.binding, descriptor.headerStyle.location) {
-    case (.signature, .none): OAuth1Binding(client: self)
-    default: BearerBinding(client: self, style: descriptor.headerStyle(of: grant))
+    case (.signature, .none): return OAuth1Binding(client: self)
+    default: return BearerBinding(client: self, style: descriptor.headerStyle(of: grant))
     }
   }
 }

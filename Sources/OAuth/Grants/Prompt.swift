@@ -32,7 +32,7 @@ extension Step.Prompt {
     package let label: String
     package let content: Content
     package var isSecret = true
-    var isOptional = false
+    package var isOptional = false
     var pattern: String?
     var choices: [String] = []
 

@@ -41,8 +41,12 @@ extension Client {
     presenting credential: Credential, on request: HTTPRequest?, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPFields {
     let style = descriptor.headerStyle(of: credential.grant)
-    if case .query = style.location { throw .presentedInQuery }
+    switch style.location {
+    case .query, .path, .body: throw .presentedInQuery
+    case .header, .none: break
+    }
     if let request {
+      let request = try withExtraQuery(request, credential, nonce)
       let presented = try presenting(credential, on: request, nonce: nonce)
       // Headers cannot carry a signature that belongs in the query or body.
       guard presented.uri == request.uri, presented.body == request.body else { throw .presentedInQuery }
@@ -64,10 +68,27 @@ extension Client {
   func presented(
     _ credential: Credential, on request: HTTPRequest, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
+    let request = try withExtraQuery(request, credential, nonce)
     var signed = try binding(of: credential.grant).sign(request, with: credential, nonce: nonce)
     for field in try filled(descriptor.extraHeaders, values: values(for: credential, of: request), calculator(nonce))
     where request.fields[field.name] == nil { signed.fields.set(field.name, field.value) }
     return signed
+  }
+
+  /// Adds the descriptor's parameters to the query. The request's own win, and one without a value is left out.
+  private func withExtraQuery(
+    _ request: HTTPRequest, _ credential: Credential, _ nonce: RequestNonce
+  ) throws(OAuthError) -> HTTPRequest {
+    var query: FormParameters = []
+    let given = request.uri.queryParameters
+    for rule in descriptor.extraQuery where !given.contains(rule.name) {
+      let value = try filled(
+        rule.value, values: values(for: credential, of: request), calculator(nonce), tooLong: { .malformedPath })
+      if let value { query.append(rule.name, value) }
+    }
+    var request = request
+    request.uri = request.uri.adding(query: query)
+    return request
   }
 
   /// Whether the headers or signature of a request depend on its body.

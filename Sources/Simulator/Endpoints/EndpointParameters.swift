@@ -38,6 +38,11 @@ struct EndpointParameters {
     }
   }
 
+  /// Returns the members of a JSON body or the parameters of a form.
+  static func body(of request: HTTPRequest) -> FormParameters {
+    request.fields.mediaType.flatMap { read(request.body, $0) } ?? []
+  }
+
   /// Returns all parameters of a request, from any place, to choose the endpoint.
   static func everything(in request: HTTPRequest) -> FormParameters {
     var all = request.uri.queryParameters

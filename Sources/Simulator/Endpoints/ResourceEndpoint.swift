@@ -1,12 +1,19 @@
+import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrHTTP
 import CredmgrJSON
+import CredmgrOAuth
 import CredmgrText
 
 extension Simulation {
   /// Replaces the provider's API: accepts any path and method with a valid, correctly presented token.
   mutating func resource(_ request: HTTPRequest) throws(Refusal) -> HTTPResponse {
     let consent = consent(of: try presentedToken(request, headers: descriptor.extraHeaders))
+    let knowledge = knowledge(consent.kept)
+    for rule in descriptor.extraQuery {
+      guard let template = rule.value else { continue }
+      try TemplatePattern(template, knowledge).check(request.uri.queryParameters[first: rule.name], rule.name)
+    }
     state.log.count(.resourceOK)
     let answer: JSONValue = [
       "account": .string(consent.account), "method": .string(request.method), "path": .string(request.uri.path),
@@ -55,13 +62,16 @@ extension Simulation {
   /// Returns the request's token if it is valid and presented exactly as declared; throws otherwise.
   mutating func presentedToken(_ request: HTTPRequest, headers: [HeaderTemplate]) throws(Refusal) -> String {
     let isSigned = isOAuth1 && descriptor.headerStyle.location == .none
-    let token = isSigned ? try signedToken(request) : try bareToken(request, headers)
+    let isSignedByKey = descriptor.aws4 != nil
+    let token =
+      isSignedByKey
+      ? try signingKey(request) : isSigned ? try signedToken(request) : try bareToken(request, headers)
     guard let issued = state.tokens[token] else { throw .tokenUnknown }
     let consent = state.consents[issued.consent]
     if consent.isRevoked { throw .revoked.with(code: "invalid_token") }
     if let expiresAt = issued.expiresAt, now >= expiresAt { throw .tokenExpired }
     let knowledge = knowledge(consent.kept.merging(["access_token": token]) { _, new in new })
-    try checkTokenParameters(request, knowledge)
+    if !isSignedByKey { try checkTokenParameters(request, knowledge) }
     try request.check(headers, knowledge)
     return token
   }
@@ -72,6 +82,21 @@ extension Simulation {
     guard let issued = state.tokens[token] else { throw .tokenUnknown }
     try checkSignature(parameters, token: (token, issued.secret))
     return token
+  }
+
+  /// Returns the key that signed a request (AWS Signature Version 4). Any region and service will do.
+  private func signingKey(_ request: HTTPRequest) throws(Refusal) -> String {
+    let given = request.fields["Authorization"] ?? ""
+    let scope = given.pieces(separatedBy: ", ").first?.split(separator: "/").map(String.init) ?? []
+    guard scope.count == 5, let key = state.key else { throw .notPresented(expected: "AWS4-HMAC-SHA256 …") }
+    let signature = AWS4Signature(request, region: scope[2], service: scope[3])
+    let identifier = String(scope[0].split(separator: "=").last ?? "")
+    let text = signature.text(secret: Secret(key.token))
+    guard signature.header(keyIdentifier: identifier, signature: text) == given,
+      request.fields["X-Amz-Content-Sha256"] == Hexadecimal.encode(HashAlgorithm.sha256.digest(request.body)),
+      key.variables.values.contains(identifier)
+    else { throw .wrongValue("Authorization", kind: Refusal.header) }
+    return key.token
   }
 
   /// How requests present the token, which depends on the grant if the descriptor does not say.
@@ -96,6 +121,15 @@ extension Simulation {
       isTwice =
         query.values(of: name).count > 1
         || token.map { token in request.fields.contains { $0.value.firstPlace(of: token) != nil } } ?? false
+    case .path(let template):
+      expected = template.text + " before the path"
+      token = state.tokenOfPath
+      isTwice = token.map { token in query.pairs.contains { $0.value == token } } ?? false
+    case .body(let name):
+      expected = name + " in the body"
+      let values = EndpointParameters.body(of: request).values(of: name)
+      token = values.first
+      isTwice = values.count > 1
     case .none:
       let header = headers.first { $0.value.names.contains("access_token") }
       expected = header.map { "\($0.name): \($0.value.text)" } ?? "a header (the descriptor defines none)"
@@ -139,7 +173,7 @@ extension Simulation {
         try TemplatePattern(parameter.value, knowledge).check(value, parameter.name)
       }
       if let left = given.first { throw .unwanted(String(left.name.prefix(40))) }
-    case .none: break
+    case .path, .body, .none: break
     }
   }
 

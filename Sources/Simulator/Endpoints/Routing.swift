@@ -4,6 +4,7 @@ import CredmgrJSON
 
 extension Simulation {
   mutating func answer(_ request: HTTPRequest) -> LoopbackServer.Answer {
+    let request = withoutTokenOfPath(request)
     // Refuse other hosts, because a web page could point its own host name at this server.
     guard request.uri.origin == origin else { return refused("simulator", .foreignHost, status: 421) }
     if request.uri.path.hasPrefix(Self.controlPrefix) { return LoopbackServer.Answer(control(request)) }
@@ -25,6 +26,25 @@ extension Simulation {
       return LoopbackServer.Answer(response(.unsupportedGrantType, at: .token, first.value))
     }
     return answer(request, at: kind, endpoint)
+  }
+
+  /// Removes and notes the token before the path, if the descriptor puts it there.
+  private mutating func withoutTokenOfPath(_ request: HTTPRequest) -> HTTPRequest {
+    state.tokenOfPath = nil
+    guard case .path(let template) = descriptor.headerStyle.location else { return request }
+    let pattern = TemplatePattern(template, encode: PercentEncoding.encode, knowledge())
+    let path = request.uri.path
+    let isEnd = { (rest: ArraySlice<UInt8>) in rest.isEmpty || rest.first == UInt8(ascii: "/") }
+    guard let captured = pattern.captures(in: path, isValue: { $0 != UInt8(ascii: "/") }, isEnd: isEnd),
+      let token = captured["access_token"],
+      let uri = try? URI(
+        parsing: request.uri.origin + path.dropFirst(template.filledLength(with: token))
+          + (request.uri.query.map { "?" + $0 } ?? ""))
+    else { return request }
+    state.tokenOfPath = PercentEncoding.decode(token, plusAsSpace: false)
+    var request = request
+    request.uri = uri
+    return request
   }
 
   private mutating func refused(_ place: String, _ refusal: Refusal, status: Int) -> LoopbackServer.Answer {
@@ -184,4 +204,8 @@ extension Simulation {
     }
     return nil
   }
+}
+
+extension Template {
+  fileprivate func filledLength(with token: String) -> Int { ((try? filled { _ in token }) ?? "").count }
 }

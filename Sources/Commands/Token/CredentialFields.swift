@@ -1,0 +1,62 @@
+import CredmgrCredentialManager
+import CredmgrDescriptors
+import CredmgrMessages
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrText
+
+/// The values of an account by name: the token, the values that the user typed at the login, the values that answers
+/// contained, and the variables of the provider that are not secret.
+struct CredentialFields {
+  static let token = "access_token"
+
+  private let account: Account
+  private let ofProvider: [String: String]
+  let environment: [String: String]  // The descriptor's variables, by field.
+
+  /// Reads the descriptor only for a field, or for the names of variables.
+  init(of account: Account, _ context: Context) {
+    self.account = account
+    let descriptor = try? context.home.library.load(account.provider).descriptor
+    let registered = (try? context.source.accountsIfAny()?.registration(of: account.provider))?.variables ?? [:]
+    let variables = (descriptor?.variables ?? []).filter { !$0.isSecret }
+    ofProvider = variables.reduce(into: [:]) { $0[$1.name] = registered[$1.name] ?? $1.defaultValue }
+    environment = descriptor?.environment ?? [:]
+  }
+
+  /// The names of the values that belong to this account alone.
+  var names: [String] {
+    [Self.token] + Set(account.credential.variables.keys).union(account.credential.kept.keys).sorted()
+  }
+
+  subscript(name: String) -> [UInt8]? {
+    let credential = account.credential
+    if name == Self.token { return credential.accessToken.revealBytes() }
+    return (credential.variables[name] ?? credential.kept[name] ?? ofProvider[name]).map { Array($0.utf8) }
+  }
+
+  func value(_ name: String) throws(CommandError) -> [UInt8] {
+    if let value = self[name] { return value }
+    throw .usage(
+      "the account \(quoted(account.name)) has no field \(quoted(name)); it has \(names.joined(separator: ", "))")
+  }
+
+  /// Returns each variable of the environment with its field: those of the descriptor, or else `ID_TOKEN` and one for
+  /// each value that the user typed.
+  func assignments() -> [(variable: String, field: String)] {
+    if !environment.isEmpty {
+      return environment.sorted { $0.value < $1.value }.filter { self[$0.key] != nil }.map { ($0.value, $0.key) }
+    }
+    let typed = account.credential.grant.traits.typed == nil ? [] : account.credential.variables.keys.sorted()
+    return ([Self.token] + typed).map { (variable(of: $0), $0) }
+  }
+
+  /// Returns the variable of one field.
+  func variable(of field: String) -> String {
+    if let name = environment[field] { return name }
+    let word = field == Self.token ? "token" : field
+    let text = account.provider + "_" + word
+    let name = String(text.uppercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" })
+    return name.first?.isNumber == true ? "_" + name : name
+  }
+}

@@ -1,0 +1,82 @@
+import CredmgrYAML
+
+extension AssertionRules {
+  static let keys = Table("assertion", AssertionRules()) {
+    Key(
+      "algorithm", at: \.algorithm, as: .choice(), default: "`HS256` with `client_secret_jwt`, else `RS256`",
+      means: "the signature algorithm (RFC 7518, 3.1)", for: "Apple: `ES256`")
+    Key(
+      "key", at: \.key, as: .template(DescriptorDecoder.endpointNames),
+      means: "the private key as PEM, or the secret of an HMAC", for: "a key that is not the client secret")
+    Key(
+      "header", at: \.header, as: .parameters(), type: "mapping of templates",
+      means: "members of the header in addition to `alg` and `typ` (RFC 7515, 4.1)", for: "Apple: `kid`")
+    Key(
+      "claims", at: \.claims, as: .parameters(), type: "mapping of templates, or `null`",
+      default: "`iss` and `sub`: the client; `aud`: the `issuer`, else the URL of `token`; `jti`, `iat`, `exp`",
+      means: "claims to add or replace; `null` drops one (RFC 7519, 4.1)", for: "Google: `sub: null`")
+    Key(
+      "lifetime", at: \.lifetime, as: .duration, default: "`5m`", change: .compared, means: "from `iat` to `exp`",
+      for: "Google: `1h`")
+  }
+}
+
+extension ExpiryRules {
+  static let keys = Table("expiry", ExpiryRules()) {
+    Key(
+      "lifetime", at: \.lifetime, as: .duration, default: "until the provider refuses the token",
+      means: "a token's lifetime if the answer contains none", for: "Workday: `1h`")
+    Key(
+      "margin", at: \.margin, as: .duration, means: "the time before expiry at which credmgr refreshes a token",
+      for: "Exact Online: `30s`")
+  }
+}
+
+extension DeviceRules {
+  static let keys = Table("device", DeviceRules()) {
+    Key(
+      "verification_uri_complete", at: \.verificationURIComplete, as: .devicePage, type: "URL template",
+      default: "the one in the answer",
+      means: """
+        the page's URL with the code, made from `{verification_uri}` and `{user_code}`; must use `https` and the host \
+        of an endpoint or of `{verification_uri}`
+        """, for: "`l2p`")
+    Key(
+      "hosts", at: \.hosts, as: .hosts(), type: "list of host templates", default: "those of the endpoints",
+      means: "the hosts of the page for entering the code; in your own descriptor they require consent",
+      for: "`google`: `www.google.com`")
+    Key(
+      "interval", at: \.interval, as: .duration,
+      means: "the polling interval if the answer contains none (RFC 8628, 3.2)", for: "–")
+    Key(
+      "slow_down", at: \.slowDown, as: .slowDown,
+      means: "the time that `slow_down` adds to the interval, or its factor (RFC 8628, 3.5)", for: "`l2p`: `x1.2`")
+  }
+}
+
+extension OAuth1Rules {
+  static let keys = Table("oauth1", OAuth1Rules()) {
+    Key(
+      "signature_method", at: \.signatureMethod, as: .template(of: SignatureMethod.self),
+      change: .compared,
+      means: "the signature of requests (RFC 5849, 3.4); with RSA, the client secret is the private key as PEM",
+      for: "Launchpad: `PLAINTEXT`")
+    Key(
+      "transport", at: \.transport, as: .template(of: SignatureTransport.self),
+      means: "the location of the protocol parameters (RFC 5849, 3.5)", for: "Launchpad: `body`")
+    Key("realm", at: \.realm, as: .template(), means: "the realm of the header (RFC 5849, 3.5.1)", for: "NetSuite")
+    Key(
+      "version", at: \.sendsVersion, as: .boolean, means: "whether to send `oauth_version` (RFC 5849, 3.1)", for: "–")
+    Key(
+      "callback", at: \.callback, as: .choice(among: [.temporaryCredentials, .authorization]),
+      means: "the leg that sends the callback: `authorization` in OAuth 1.0 without \"a\"", for: "TripIt")
+    Key(
+      "callback_confirmed", at: \.requiresCallbackConfirmed, as: .requirement,
+      change: .compared, means: "whether the answer must contain `oauth_callback_confirmed` (RFC 5849, 2.1)",
+      for: "services of 1.0 without \"a\"")
+    Key(
+      "verifier", at: \.requiresVerifier, as: .requirement,
+      change: .compared, means: "whether the redirect must contain a verifier (RFC 5849, 2.2)", for: "TripIt, Goodreads"
+    )
+  }
+}

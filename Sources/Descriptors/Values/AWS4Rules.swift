@@ -1,0 +1,27 @@
+/// Rules of AWS Signature Version 4, whose secret key is the token of the account.
+package struct AWS4Rules: Sendable, Equatable {
+  package var keyIdentifier = Template(literal: "")
+  package var sessionToken: Template?
+  package var region: Template?  // For hosts without one.
+  package var service: Template?  // `nil` if the host names it.
+  package var services: [String: String] = [:]  // The names of services by the host's label, where they differ.
+}
+
+extension AWS4Rules {
+  static let keys = Table("aws4", AWS4Rules()) {
+    Key(
+      "key_id", at: \.keyIdentifier, as: .template(), isRequired: true,
+      means: "the identifier of the key, which each request names", for: "`aws`: `{access_key_id}`")
+    Key(
+      "session_token", at: \.sessionToken, as: .template(),
+      means: "the token that belongs to a temporary key; without a value it is left out", for: "`aws`")
+    Key(
+      "region", at: \.region, as: .template(), means: "the region of hosts that name none", for: "`aws`: `{region}`")
+    Key(
+      "service", at: \.service, as: .template(), default: "the last label of the host before the region",
+      means: "the service, and the region above is that of all hosts", for: "stores that are compatible with S3: `s3`")
+    Key(
+      "services", at: \.services, as: .texts(), type: "mapping of names",
+      means: "services by the label of their hosts, where the names differ", for: "`aws`: `email: ses`")
+  }
+}

@@ -1,0 +1,185 @@
+"""Packages of providers that read a key from their environment, and an independent signer of AWS requests. They are
+optional: "Tests/Judge/prepare --consumers" installs them."""
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import sys
+import unittest
+
+from program import REFUSED, ROOT, USAGE, ProgramTest
+from service import Service, json_response
+
+OPENAI, ANTHROPIC = "sk-proj-0123456789abcdefghij", "sk-ant-api03-0123456789abcdefghij"
+KEY_ID, SECRET, SESSION = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "session/token+="
+
+
+def have(*names):
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    return unittest.skipIf(missing, "not installed: " + ", ".join(missing))
+
+
+class Packages(ProgramTest):
+    def ship(self, name, changes):
+        """Ships a descriptor with other hosts."""
+        with open(os.path.join(ROOT, "providers", name + ".yaml"), encoding="utf-8") as file:
+            text = file.read()
+        for before, after in changes:
+            self.assertIn(before, text)
+            text = text.replace(before, after)
+        folder = os.path.join(os.path.dirname(os.path.dirname(self.binary)), "share/credmgr/providers")
+        with open(os.path.join(folder, name + ".yaml"), "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+class API(Service):
+    """Answers a chat request as both providers do, if its key is right."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+        self.secrets |= {OPENAI, ANTHROPIC}
+
+    def handle(self, request):
+        self.seen.append(request.target)
+        headers = request.headers
+        if headers.get("Authorization") == f"Bearer {OPENAI}":
+            return json_response({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [
+                {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hello from openai"}}]})
+        # Version 2.12 of the package sends the key as a Bearer token, and credmgr as the documentation says.
+        keys = (headers.get("x-api-key"), (headers.get("Authorization") or "").removeprefix("Bearer "))
+        if ANTHROPIC in keys and headers.get("anthropic-version"):
+            return json_response({"id": "1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn",
+                                  "content": [{"type": "text", "text": "hello from anthropic"}],
+                                  "usage": {"input_tokens": 1, "output_tokens": 1}})
+        return json_response({"error": {"type": "authentication_error", "message": "invalid x-api-key"}}, 401)
+
+
+CHAT = {
+    "openai": """
+import openai
+answer = openai.OpenAI(max_retries=0).chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
+print(answer.choices[0].message.content)
+""",
+    "anthropic": """
+import anthropic
+client = anthropic.Anthropic(max_retries=0)
+answer = client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "hi"}])
+print(answer.content[0].text)
+""",
+}
+
+
+class Chats(Packages):
+    shipped = ("openai", "anthropic")
+
+    def chat(self, provider, base_path):
+        api = self.serve(API())
+        self.ship(provider, [(f"https://api.{provider}.com", api.base),
+                             (f"[api.{provider}.com]", f'["{api.base.removeprefix("http://")}"]')])
+        key = {"openai": OPENAI, "anthropic": ANTHROPIC}[provider]
+        self.credmgr("login", provider, "--with-token", stdin=key)
+        places = {"OPENAI_BASE_URL": api.base + "/v1", "ANTHROPIC_BASE_URL": api.base}
+        said = self.credmgr("exec", provider, "--", sys.executable, "-c", CHAT[provider], environment=places)
+        self.assertEqual(said.line, f"hello from {provider}")
+        self.assertEqual(api.seen[-1].split("?")[0], base_path)
+        # The control: without credmgr, the package has no key.
+        alone = self.run_program("-c", CHAT[provider], binary=sys.executable, environment=places)
+        self.assertNotEqual(alone.status, 0)
+
+    @have("openai")
+    def test_openai(self):
+        self.chat("openai", "/v1/chat/completions")
+
+    @have("anthropic")
+    def test_anthropic(self):
+        self.chat("anthropic", "/v1/messages")
+
+
+class AWS(Service):
+    """Verifies each signature with botocore, and answers as STS does."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+        self.secrets |= {SECRET}
+
+    def handle(self, request):
+        self.seen.append(request)
+        if not self.verifies(request):
+            return json_response({"Error": {"Code": "SignatureDoesNotMatch"}}, 403)
+        return json_response({"GetCallerIdentityResponse": {"GetCallerIdentityResult": {
+            "Account": "1", "Arn": "arn:aws:iam::1:user/ada", "UserId": "A"}}})
+
+    @staticmethod
+    def verifies(request):
+        import botocore.auth  # Not installed everywhere.
+        from botocore.awsrequest import AWSRequest
+        from botocore.credentials import Credentials
+
+        given = request.headers.get("Authorization") or ""
+        found = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=(\w+)/(\d{8})/([\w-]+)/([\w-]+)/aws4_request, "
+                             r"SignedHeaders=([\w;-]+), Signature=([0-9a-f]{64})", given)
+        if not found or found[1] != KEY_ID or "host" not in found[5].split(";"):
+            return False
+        if request.headers["X-Amz-Content-Sha256"] != hashlib.sha256(request.body).hexdigest():
+            return False
+        same = AWSRequest(method=request.method, url=request.url, data=request.body)
+        for name in found[5].split(";"):
+            same.headers[name] = request.headers[name]
+        kind = botocore.auth.S3SigV4Auth if found[4] == "s3" else botocore.auth.SigV4Auth
+        signer = kind(Credentials(KEY_ID, SECRET), found[4], found[3])
+        same.context["timestamp"] = request.headers["X-Amz-Date"]
+        text = signer.string_to_sign(same, signer.canonical_request(same))
+        return signer.signature(text, same) == found[6]
+
+
+@have("botocore")
+class Signatures(Packages):
+    shipped = ("aws",)
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.serve(AWS())
+        place = self.service.base.removeprefix("http://")
+        self.ship("aws", [("https://sts.amazonaws.com", self.service.base), ('"*.amazonaws.com"', f'"{place}"'),
+                          ('region: "{region}"', 'region: "{region}"\n  service: sts')])
+
+    def test_a_key_that_signs(self):
+        typed = f"{KEY_ID}\n{SECRET}\n{SESSION}\n"
+        self.credmgr("login", "aws", "--with-token", stdin=f"{KEY_ID}\nwrong-secret\n{SESSION}\n", status=REFUSED)
+        self.credmgr("login", "aws", "--with-token", "--account", "short", stdin=f"{KEY_ID}\n{SECRET}\n")
+        self.assertNotIn("Security", self.credmgr("header", "aws", "--url", self.service.base + "/y").out)
+        self.credmgr("logout", "aws")
+        self.credmgr("login", "aws", "--with-token", stdin=typed)
+        account, = json.loads(self.credmgr("status", "aws", "--json").out)
+        self.assertEqual(account["account"], "arn:aws:iam::1:user/ada")
+        for arguments in (
+            ("/a%20b/c?b=2&a=1&b=1",), ("/?z=%C3%A4&y=a+b",), ("/x", "-d", "Action=ListUsers&Version=1"),
+            ("/", "-X", "PUT", "-H", "Content-Type: application/json", "-H", "X-Amz-Target: A.B", "-d", "{}"),
+        ):
+            with self.subTest(arguments=arguments):
+                self.credmgr("request", "aws", self.service.base + arguments[0], *arguments[1:])
+        for request in self.service.seen:
+            self.assertNotIn(SECRET, str(request.headers) + request.target + request.body.decode())
+        # Its headers work in another program, and only for this address.
+        lines = self.credmgr("header", "aws", "--url", self.service.base + "/y?a=1").out.splitlines()
+        self.assertEqual([line.split(":")[0] for line in lines], [
+            "X-Amz-Date", "X-Amz-Content-Sha256", "X-Amz-Security-Token", "Authorization"])
+        self.credmgr("header", "aws", status=USAGE)
+
+    def test_the_environment_of_other_programs(self):
+        self.credmgr("login", "aws", "--with-token", "--yes", stdin=f"{KEY_ID}\n{SECRET}\n{SESSION}\n")
+        script = """
+import botocore.session
+session = botocore.session.get_session()
+found = session.get_credentials().get_frozen_credentials()
+print(found.access_key, found.secret_key, found.token)
+"""
+        said = self.credmgr("exec", "aws", "--", sys.executable, "-c", script)
+        self.assertEqual(said.line, f"{KEY_ID} {SECRET} {SESSION}")
+        self.assertEqual(self.credmgr("exec", "aws", "--", "printenv", "AWS_REGION").line, "us-east-1")
+        self.credmgr("request", "aws", self.service.base + "/with-session")
+        self.assertEqual(self.service.seen[-1].headers["X-Amz-Security-Token"], SESSION)

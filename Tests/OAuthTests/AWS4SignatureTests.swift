@@ -1,0 +1,102 @@
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrJSON
+import CredmgrPlatform
+import CredmgrText
+import Testing
+
+@testable import CredmgrOAuth
+
+struct AWS4SignatureTests {
+  struct Vector: CustomTestStringConvertible {
+    let value: JSONValue
+    var testDescription: String { text("method") + " " + text("url") }
+    func text(_ name: String) -> String { value[name]?.text ?? "" }
+  }
+
+  static let vectors: [Vector] = {
+    let path = String(#filePath.dropLast("AWS4SignatureTests.swift".count)) + "Vectors/aws4.json"
+    let whole = (try? File.read(path, limit: 1 << 20)).flatMap { try? JSONValue.parse($0) }
+    return (whole?["vectors"]?.elements ?? []).map { Vector(value: $0) }
+  }()
+
+  /// 2015-08-30T12:36:00Z
+  private static let nonce = RequestNonce(timestamp: 1_440_938_160, text: "n")
+
+  private static func client(_ rules: String, hosts: String = "\"*.amazonaws.com\"") throws -> Client {
+    let text = """
+      grant: secrets
+      endpoints: {}
+      variables: { session: { at_login: true, secret: true, optional: true }, region: { default: us-east-1 } }
+      aws4: { key_id: AKIDEXAMPLE, session_token: "{session}", \(rules) }
+      hosts: [\(hosts)]
+      """
+    return try Client(descriptor: Fixture.descriptor(text), identifier: "", secret: nil, variables: [:])
+  }
+
+  private static func signed(
+    _ request: HTTPRequest, _ rules: String = "region: '{region}', services: { email: ses }",
+    hosts: String = "\"*.amazonaws.com\", \"*.amazonaws.com:8443\"", session: String = ""
+  ) throws -> HTTPRequest {
+    var credential = Fixture.credential("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", grant: .secrets)
+    if !session.isEmpty { credential.variables = ["session": session] }
+    return try client(rules, hosts: hosts).presenting(credential, on: request, nonce: nonce)
+  }
+
+  @Test(arguments: vectors) func aVectorOfAnotherImplementation(_ vector: Vector) throws {
+    var request = HTTPRequest(
+      method: vector.text("method"), uri: try URI(parsing: vector.text("url")), body: Array(vector.text("body").utf8))
+    for member in vector.value["headers"]?.members ?? [] { request.fields.set(member.name, member.value.text ?? "") }
+    let made = try Self.signed(request, session: vector.text("session_token"))
+    let scope = "/20150830/\(vector.text("region"))/\(vector.text("service"))/aws4_request,"
+    let header = try #require(made.fields["Authorization"])
+    #expect(header.contains("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE" + scope))
+    #expect(header.hasSuffix("Signature=" + vector.text("signature")))
+    #expect(made.fields["X-Amz-Date"] == "20150830T123600Z")
+    #expect(!made.wire.contains("wJalr"))
+  }
+
+  @Test func theVectorsAreThere() { #expect(Self.vectors.count > 7) }
+
+  @Test(arguments: [
+    ("sts.amazonaws.com", "us-east-1/sts"), ("bucket.s3.amazonaws.com", "us-east-1/s3"),
+    ("a.b.s3.eu-central-1.amazonaws.com", "eu-central-1/s3"), ("email.us-west-2.amazonaws.com", "us-west-2/ses"),
+    ("s3-bucket-1.amazonaws.com", "us-east-1/s3-bucket-1"),
+  ]) func theHostNamesServiceAndRegion(_ host: String, _ scope: String) throws {
+    let made = try Self.signed(HTTPRequest(method: "GET", uri: try URI(parsing: "https://\(host)/")))
+    #expect(made.fields["Authorization"]?.contains("/20150830/\(scope)/aws4_request") == true)
+  }
+
+  @Test func theDescriptorNamesServiceAndRegion() throws {
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://acme.store.example/"))
+    let made = try Self.signed(request, "region: auto, service: s3", hosts: "acme.store.example")
+    #expect(made.fields["Authorization"]?.contains("/auto/s3/aws4_request") == true)
+  }
+
+  /// Only S3 accepts a body that is not signed, and only TLS protects such a body.
+  @Test func bodiesAreSignedUnlessS3StreamsThem() throws {
+    for (host, isSigned) in [("s3.eu-west-1.amazonaws.com", false), ("sqs.eu-west-1.amazonaws.com", true)] {
+      let request = HTTPRequest(method: "PUT", uri: try URI(parsing: "https://\(host)/b/x"))
+      let client = try Self.client("region: '{region}'")
+      #expect(client.signsBody(of: request, with: Fixture.credential()) == isSigned)
+      let sum = try Self.signed(request).fields["X-Amz-Content-Sha256"]
+      #expect((sum == "UNSIGNED-PAYLOAD") != isSigned)
+    }
+  }
+
+  @Test func aPlusInAQueryIsASpace() throws {
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://iam.amazonaws.com/?a=1+2"))
+    #expect(try Self.signed(request).uri.query == "a=1%202")
+  }
+
+  @Test func aHeaderNeedsTheAddress() throws {
+    let client = try Self.client("region: '{region}'")
+    #expect(throws: OAuthError.signatureNeedsURL) {
+      try client.headerFields(presenting: Fixture.credential(), on: nil, nonce: Self.nonce)
+    }
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://iam.amazonaws.com/"))
+    let fields = try client.headerFields(presenting: Fixture.credential(), on: request, nonce: Self.nonce)
+    #expect(fields.map(\.name).sorted() == ["Authorization", "X-Amz-Content-Sha256", "X-Amz-Date"])
+  }
+}
