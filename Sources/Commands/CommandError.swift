@@ -48,7 +48,7 @@ package enum CommandError: Error {
     let isOption = name.hasPrefix("-")
     let near =
       nearMiss(name, among: isOption ? ["--help", "--version"] : Command.all.map(\.name))
-      ?? (["list", "ls", "accounts", "whoami"].contains(name) ? "status" : nil)
+      ?? (["ls", "accounts", "whoami"].contains(name) ? "list" : nil)
     let ordered = isOption ? ordered(arguments) : nil
     return .usage(
       (isOption ? "a command must come before the option" : "unknown command") + " \"\(name)\"\(didYouMean(near))",

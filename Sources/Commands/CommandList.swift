@@ -13,7 +13,7 @@ extension Command {
       name: "providers", title: "providers", commands: [.providers, .addProvider, .removeProvider, .check, .simulate]),
     Group(
       name: "accounts", title: "accounts",
-      commands: [.login, .import, .status, .use, .refresh, .validate, .logout]),
+      commands: [.login, .import, .list, .status, .use, .refresh, .validate, .logout]),
     Group(name: "tokens", title: "using tokens", commands: [.token, .header, .request, .exec]),
     Group(
       name: "helpers", title: "git, docker and kubectl",
@@ -36,6 +36,7 @@ extension Command {
     case "simulate": .simulate
     case "login": .login
     case "import": .import
+    case "list": .list
     case "token": .token
     case "header": .header
     case "request": .request

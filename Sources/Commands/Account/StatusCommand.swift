@@ -21,44 +21,26 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     let provider: String? = if let text = invocation.operands.first { try context.provider(text) } else { nil }
     if invocation.has("--why") || invocation.has("--for") { return try whichAccount(of: provider, invocation, context) }
-    let vault = try manager(context.source.accountsIfAny())
-    let accounts = try manager(vault?.accounts(of: provider) ?? [])
-    let now = context.clock.now()
-    let states = try manager(vault?.states(of: accounts, at: now) ?? [])
-    var selected: [String: String] = [:]
-    for provider in Set(accounts.map(\.provider)) { selected[provider] = try manager(vault?.selected(for: provider)) }
-    let interrupted = try manager(context.source.interruptedExchanges())
-    if accounts.isEmpty {
-      try context.reportDamagedRecords(provider, without: accounts)
-      if let provider, let unknown = context.unknown(provider) { throw CommandError(unknown) }
-    }
+    let overview = try AccountOverview(of: provider, context)
+    let now = overview.now
     if context.isJSON {
-      let rows = zip(accounts, states).map { account, state in
-        let isInterrupted = interrupted.contains { $0.provider == account.provider && $0.account == account.name }
-        let isDefault = selected[account.provider] == account.name
-        return json(account, state, isDefault: isDefault, isInterrupted: isInterrupted, at: now)
-      }
-      try context.output(.array(rows))
-      return try context.reportDamagedRecords(provider, without: accounts)
+      try context.output(.array(overview.rows.map(\.json)))
+      return try overview.reportDamagedRecords(context)
     }
-    if accounts.isEmpty {
-      context.tell("not logged in to " + (provider.map(context.titled) ?? "any provider"))
-      context.tell(
-        hint: provider.map { "\(credmgr: "login", $0)" } ?? "\(credmgr: "providers") to see where you can log in")
-    }
+    overview.tellIfEmpty(context)
     let style = Style(1)
     let columns = Terminal.outputColumns
     var text = ""
-    for (account, state) in zip(accounts, states) {
-      let isDefault = selected[account.provider] == account.name
-      text += style.bold("\(account.provider)  \(account.name)") + (isDefault ? "  (default)" : "") + "\n"
-      text += Layout.table(details(account.credential, state, at: now, style: style), width: columns)
+    for row in overview.rows {
+      let account = row.account
+      text += style.bold("\(account.provider)  \(account.name)") + (row.isDefault ? "  (default)" : "") + "\n"
+      text += Layout.table(details(account.credential, row.state, at: now, style: style), width: columns)
     }
     try context.output(text)
-    for exchange in interrupted where provider == nil || provider == exchange.provider {
+    for exchange in overview.interrupted where provider == nil || provider == exchange.provider {
       context.tell(Notice.interrupted(exchange).sentence(now: now, titled: context.titled))
     }
-    try context.reportDamagedRecords(provider, without: accounts)
+    try overview.reportDamagedRecords(context)
   }
 
   private static func details(
@@ -91,30 +73,11 @@ extension Command {
     guard let moment else { return "expiry unknown" }
     return moment > now ? "expires in \(duration(moment - now))" : "expired \(duration(now - moment)) ago"
   }
-
-  static func json(
-    _ account: Account, _ state: AccountState, isDefault: Bool, isInterrupted: Bool, at now: Moment
-  ) -> JSONValue {
-    let credential = account.credential
-    return [
-      "provider": .string(account.provider), "account": .string(account.name), "default": .boolean(isDefault),
-      "identity": .optional(credential.identity), "earlier_identity": .optional(credential.earlierIdentity),
-      "grant": .string(credential.isGiven ? "given" : credential.grant.rawValue),
-      "kind": .string(credential.kindName), "ends_soon": .boolean(credential.endsSoon(at: now)),
-      "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
-      "withheld_scope": .array(credential.withheldScope.map(JSONValue.string)),
-      "obtained_at": .string(credential.obtainedAt.text),
-      "expires_at": .optional(credential.expiresAt?.text),
-      "refresh_token": .boolean(credential.refreshToken != nil),
-      "refresh_token_expires_at": .optional(credential.refreshTokenExpiresAt?.text),
-      "state": .string(state.names.state), "next": .string(state.names.next), "interrupted": .boolean(isInterrupted),
-    ]
-  }
 }
 
 extension Credential {
   /// The kind of credential: `oauth` for a token that a provider issued.
-  fileprivate var kindName: String {
+  var kindName: String {
     guard grant.traits.typed != nil else { return isGiven ? "token" : "oauth" }
     return isGiven ? "personal_access_token" : grant.rawValue
   }
@@ -122,6 +85,12 @@ extension Credential {
   fileprivate var kind: (left: String, right: String) {
     guard grant.traits.typed != nil else { return ("grant", isGiven ? "none (existing token)" : grant.rawValue) }
     return ("kind", isGiven ? "personal access token" : grant.traits.kind)
+  }
+
+  /// The kind of credential in words for a list.
+  var kindWords: String {
+    if grant.traits.typed != nil { return kind.right }
+    return isGiven ? "token" : grant.traits.binding == .signature ? "OAuth 1.0a" : "OAuth"
   }
 
   /// Whether a key of the user expires within 14 days. Only the user can replace it.
@@ -140,7 +109,7 @@ extension AccountState {
     }
   }
 
-  fileprivate var names: (state: String, next: String) {
+  var names: (state: String, next: String) {
     switch self {
     case .usable: ("usable", "valid")
     case .expiring: ("expiring", "refresh")
@@ -149,6 +118,14 @@ extension AccountState {
     case .refreshable: ("refreshable", "refresh")
     case .loggingIn: ("logging_in", "login")
     case .expired: ("expired", "login")
+    }
+  }
+
+  /// The state in words for a list.
+  var words: String {
+    switch self {
+    case .ending, .refused: "log in again soon"
+    default: sentence
     }
   }
 

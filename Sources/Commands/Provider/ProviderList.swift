@@ -80,7 +80,7 @@ private struct ProviderEntry {
 
   /// Formats one line per provider for other programs.
   static func lines(_ entries: [ProviderEntry]) -> String {
-    grid(
+    Layout.grid(
       entries.map { entry in
         let facts = entry.unverifiedCount
         let partly = facts == 0 ? "" : ", \(facts) \(facts == 1 ? "fact" : "facts") unverified"
@@ -98,7 +98,7 @@ private struct ProviderEntry {
     let sorted = order.flatMap { group in entries.filter { $0.group == group } }
     let head = ["PROVIDER", "TITLE", "KIND", "TO BEGIN", "VERIFIED"]
     let rows = [head] + sorted.map { [$0.identifier, $0.name, $0.kinds, $0.needs, $0.shortVerification] }
-    let lines = grid(rows, width: columns - 4)
+    let lines = Layout.grid(rows, width: columns - 4, shortening: 1)
     var text = "    " + lines[0] + "\n"
     var group = ""
     for (entry, line) in zip(sorted, lines.dropFirst()) {
@@ -109,26 +109,5 @@ private struct ProviderEntry {
       text += "    " + line + "\n"
     }
     return text
-  }
-
-  private static let shortestTitle = 8
-
-  /// Aligns the cells of each column. Within a width, it shortens the titles, which are the second column.
-  private static func grid(_ rows: [[String]], width: Int? = nil) -> [String] {
-    guard let count = rows.first?.count else { return [] }
-    var widths = (0..<count).map { column in rows.map { $0[column].count }.max() ?? 0 }
-    let total = widths.reduce(0, +) + 2 * (count - 1)
-    if let width, total > width { widths[1] = max(widths[1] - (total - width), min(widths[1], shortestTitle)) }
-    return rows.map { row in
-      var line = ""
-      var isFirst = true
-      for (cell, width) in zip(row, widths) {
-        let text = cell.count > width ? cell.prefix(width - 1) + "…" : Substring(cell)
-        line += (isFirst ? "" : "  ") + text + String(repeating: " ", count: width - text.count)
-        isFirst = false
-      }
-      while line.hasSuffix(" ") { line.removeLast() }
-      return line
-    }
   }
 }

@@ -90,6 +90,29 @@ package enum Layout {
     return String(decoding: table, as: UTF8.self)
   }
 
+  private static let shortestCell = 8
+
+  /// Aligns the cells of each column. Within a width, it shortens the cells of one column.
+  static func grid(_ rows: [[String]], width: Int? = nil, shortening column: Int = 0) -> [String] {
+    guard let count = rows.first?.count else { return [] }
+    var widths = (0..<count).map { column in rows.map { $0[column].count }.max() ?? 0 }
+    let total = widths.reduce(0, +) + 2 * (count - 1)
+    if let width, total > width {
+      widths[column] = max(widths[column] - (total - width), min(widths[column], shortestCell))
+    }
+    return rows.map { row in
+      var line = ""
+      var isFirst = true
+      for (cell, width) in zip(row, widths) {
+        let text = cell.count > width ? cell.prefix(width - 1) + "…" : Substring(cell)
+        line += (isFirst ? "" : "  ") + text + String(repeating: " ", count: width - text.count)
+        isFirst = false
+      }
+      while line.hasSuffix(" ") { line.removeLast() }
+      return line
+    }
+  }
+
   /// Counts visible characters. ASCII is the fast path.
   private static func columns(_ text: String) -> Int {
     text.utf8.allSatisfy { (0x20..<0x7F).contains($0) } ? text.utf8.count : text.count

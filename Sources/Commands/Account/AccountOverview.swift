@@ -1,0 +1,71 @@
+import CredmgrCredentialManager
+import CredmgrJSON
+import CredmgrOAuth
+import CredmgrText
+
+/// The accounts of one provider, or of all, for `status` and `list`.
+struct AccountOverview {
+  struct Row {
+    let account: Account
+    let state: AccountState
+    let isDefault: Bool
+    let isInterrupted: Bool
+    let now: Moment
+  }
+
+  let provider: String?
+  let now: Moment
+  let rows: [Row]
+  let interrupted: [Interruption]
+
+  init(of provider: String?, _ context: Context) throws(CommandError) {
+    let vault = try manager(context.source.accountsIfAny())
+    let accounts = try manager(vault?.accounts(of: provider) ?? [])
+    let now = context.clock.now()
+    let states = try manager(vault?.states(of: accounts, at: now) ?? [])
+    var selected: [String: String] = [:]
+    for provider in Set(accounts.map(\.provider)) { selected[provider] = try manager(vault?.selected(for: provider)) }
+    let interrupted = try manager(context.source.interruptedExchanges())
+    if accounts.isEmpty {
+      try context.reportDamagedRecords(provider, without: accounts)
+      if let provider, let unknown = context.unknown(provider) { throw CommandError(unknown) }
+    }
+    (self.provider, self.now, self.interrupted) = (provider, now, interrupted)
+    rows = zip(accounts, states).map { account, state in
+      Row(
+        account: account, state: state, isDefault: selected[account.provider] == account.name,
+        isInterrupted: interrupted.contains { $0.provider == account.provider && $0.account == account.name },
+        now: now)
+    }
+  }
+
+  func tellIfEmpty(_ context: Context) {
+    guard rows.isEmpty else { return }
+    context.tell("not logged in to " + (provider.map(context.titled) ?? "any provider"))
+    context.tell(
+      hint: provider.map { "\(credmgr: "login", $0)" } ?? "\(credmgr: "providers") to see where you can log in")
+  }
+
+  func reportDamagedRecords(_ context: Context) throws(CommandError) {
+    try context.reportDamagedRecords(provider, without: rows.map(\.account))
+  }
+}
+
+extension AccountOverview.Row {
+  var json: JSONValue {
+    let credential = account.credential
+    return [
+      "provider": .string(account.provider), "account": .string(account.name), "default": .boolean(isDefault),
+      "identity": .optional(credential.identity), "earlier_identity": .optional(credential.earlierIdentity),
+      "grant": .string(credential.isGiven ? "given" : credential.grant.rawValue),
+      "kind": .string(credential.kindName), "ends_soon": .boolean(credential.endsSoon(at: now)),
+      "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
+      "withheld_scope": .array(credential.withheldScope.map(JSONValue.string)),
+      "obtained_at": .string(credential.obtainedAt.text),
+      "expires_at": .optional(credential.expiresAt?.text),
+      "refresh_token": .boolean(credential.refreshToken != nil),
+      "refresh_token_expires_at": .optional(credential.refreshTokenExpiresAt?.text),
+      "state": .string(state.names.state), "next": .string(state.names.next), "interrupted": .boolean(isInterrupted),
+    ]
+  }
+}
