@@ -19,7 +19,7 @@ extension Command {
       name: "helpers", title: "git, docker and kubectl",
       commands: [.gitSetup, .gitCredential, .dockerCredential, .kubectlCredential]),
     Group(name: "vault", title: "vault", commands: [.vault, .log]),
-    Group(name: "setup", title: "setup", commands: [.doctor, .completion]),
+    Group(name: "setup", title: "setup", commands: [.setup, .doctor, .completion]),
   ]
 
   package static let all = groups.flatMap(\.commands)
@@ -52,6 +52,7 @@ extension Command {
     case "kubectl-credential": .kubectlCredential
     case "vault": .vault
     case "log": .log
+    case "setup": .setup
     case "doctor": .doctor
     case "completion": .completion
     case "redirect": .redirect

@@ -17,9 +17,16 @@ package struct Context {
   /// The core dump limit before this program set its own, for a program that replaces it.
   let coreLimit: UInt64?
   let online: Program.Online?
-  let line: CommandLine
+  private(set) var line: CommandLine
 
   package var home: Home { source.home }
+
+  /// Returns the context for a command that this one runs, so that hints repeat that command.
+  func running(_ line: CommandLine) -> Context {
+    var context = self
+    context.line = line
+    return context
+  }
 
   func output(_ text: String) throws(CommandError) { try system(Terminal.writeOutput(text)) }
 
@@ -174,6 +181,15 @@ package struct Context {
       variables[name] = value
     }
     return variables
+  }
+
+  /// Returns the variables of an addition that have no value yet.
+  func missing(_ given: [String: String], of addition: ProviderAddition) throws(CommandError) -> [Variable] {
+    let before = try manager(source.accountsIfAny()?.registration(of: addition.identifier)?.variables)
+    return addition.descriptor.variables.filter { variable in
+      let value = given[variable.name] ?? before?[variable.name] ?? variable.defaultValue ?? ""
+      return value.isEmpty && !variable.isOptional && !variable.isAtLogin
+    }
   }
 
   /// Reads a file that an option or an operand names; `-` is standard input.

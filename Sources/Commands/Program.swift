@@ -170,11 +170,9 @@ enum Help {
     gives them to git, docker, kubectl and your own programs.
 
     First steps:
+      credmgr setup                choose a provider, and get the first token
       credmgr providers            list the providers
-      credmgr providers github     see where to register a client
-      credmgr add-provider github --client-id ID --client-secret-file FILE
-                                   add the provider with your client
-      credmgr login github         log in
+      credmgr import               move the logins of other tools
 
     Then:
       credmgr token github         print an access token

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 
 from browser import Browser
@@ -74,6 +75,24 @@ class Documents(ProgramTest):
         self.assertEqual(outcome.status, 0, f"{line}\n{outcome.out}{outcome.err}")
         return outcome
 
+    def set_up(self):
+        """Answers the questions of `setup`, and begins anew for the commands that do the same."""
+        self.environment["BROWSER"] = self.browser_command
+        with open(self.said["client-secret-file"], encoding="utf-8") as file:
+            secret = file.read().strip()
+        person = self.terminal("setup", columns=200)
+        for question, answer in (
+                ("Set up what", self.said["descriptor"]), ("Open this page", "n"), ("client ID:", self.said["client-id"]),
+                ("client secret", secret), ("Let git use", "n")):
+            person.wait_for(question)
+            person.type(answer + "\r")
+        if shutil.which("docker"):
+            person.wait_for("Let docker use")
+            person.type("n\r")
+        self.assertEqual(person.end(), 0, person.seen)
+        self.assertIn("logged in to", person.seen)
+        self.new_home()
+
     def filled(self, line):
         """Returns the line with this test's files and a simulated provider filled in."""
         for name, key in self.keys.items():
@@ -99,6 +118,9 @@ class Documents(ProgramTest):
         ran = commands(text)
         for line in ran:
             with self.subTest(line):
+                if line == "credmgr setup":
+                    self.set_up()
+                    continue
                 # The user pastes because no browser opens.
                 self.environment.pop("BROWSER", None)
                 if line == "credmgr login github":

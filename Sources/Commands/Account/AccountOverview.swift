@@ -43,7 +43,7 @@ struct AccountOverview {
     guard rows.isEmpty else { return }
     context.tell("not logged in to " + (provider.map(context.titled) ?? "any provider"))
     context.tell(
-      hint: provider.map { "\(credmgr: "login", $0)" } ?? "\(credmgr: "providers") to see where you can log in")
+      hint: provider.map { "\(credmgr: "login", $0)" } ?? "\(credmgr: "setup") to log in to a provider")
   }
 
   func reportDamagedRecords(_ context: Context) throws(CommandError) {

@@ -53,7 +53,9 @@ extension Command {
     }
     let addition: ProviderAddition
     if isURL(source) {
-      addition = try discovered(at: source, invocation, context)
+      addition = try discovered(
+        at: source, as: invocation.value("--as"), replaces: invocation.has("--replace"),
+        isAgreed: invocation.has("--yes"), context)
     } else if Context.isDescriptorFile(source) {
       let bytes = try context.descriptor(source)
       if source == "-" { input = bytes }
@@ -79,68 +81,13 @@ extension Command {
       isURL(source) || Context.isDescriptorFile(source) || !context.source.isShipped(addition.loaded)
     let secret = try issued(secretFile, "client secret")
     let token = try issued(tokenFile, "initial access token")
-    var variables = try context.variables(invocation, of: addition.descriptor, read: read)
-    func add() throws(CommandError) -> Registration? {
-      do throws(CredentialError) {
-        return try context.source.add(
-          addition, clientIdentifier: invocation.value("--client-id"), clientSecret: secret, variables: variables,
-          initialAccessToken: token, replaces: invocation.has("--replace"),
-          confirms: { provider, accounts, places in
-            let isOwn = provider == addition.identifier
-            let subject = isOwn ? "the new descriptor of" : "\(quoted(provider)) extends"
-            let verb = isOwn ? "" : "and "
-            return agrees(
-              "\(subject) \(quoted(addition.identifier)) \(verb)\(places.words(accounts, "sends"))",
-              to: places.map(\.difference), isGiven: invocation.has("--yes"))
-          },
-          // The user saw the complete metadata of the issuer, but not which provider owns its login page.
-          agrees: { places in
-            isURL(source) && !places.contains(where: \.isBorrowed)
-              || agrees(
-                "\(quoted(addition.identifier)) requires your consent:", to: places.peculiarities,
-                isGiven: invocation.has("--yes"))
-          })
-      } catch .networkNeeded {
-        throw .handOver(input: input)
-      } catch .provider(.missingVariable) {
-        let missing = try missing(variables, of: addition, context)
-        guard missing.allSatisfy(\.isSecret), Terminal.isTerminal(2) else { throw .failed(.missing(missing)) }
-        // Leave prompting to the program that can register, so that the user is not prompted twice.
-        if addition.descriptor.endpoints[.registration] != nil, !context.source.hasNetwork {
-          throw .handOver(input: input)
-        }
-        for variable in missing { variables[variable.name] = try asked(variable).reveal() }
-        return try add()
-      } catch { throw CommandError(error) }
-    }
-    let accounts = try? context.source.accountsIfAny()
-    let before = try? accounts?.registration(of: addition.identifier)
-    let registration = try add()
-    StandardError.show(addition.warnings)
-    if let registered = registration?.registered, let registration {
-      context.tell("registered the client \"\(registration.clientIdentifier)\" at \(registered.place)")
-      if let expiresAt = registered.secretExpiresAt {
-        let another = "run \"credmgr add-provider \(addition.identifier) --replace\" to register another client"
-        context.tell("its secret expires in \(duration(expiresAt - context.clock.now())); then \(another)")
-      }
-    }
-    let added = try manager(context.source.accountsIfAny()?.registration(of: addition.identifier))
-    if isForeign { try tellAgreement(on: addition.identifier, context) }
-    let client = added?.clientIdentifier
-    if let before, before.clientIdentifier != client {
-      let tied = ((try? accounts?.accounts(of: addition.identifier)) ?? []).filter { $0.credential.refreshToken != nil }
-      if !tied.isEmpty {
-        context.tell(
-          "warning: the refresh tokens of \(some(tied.map(\.name))) belong to the client "
-            + "\"\(before.clientIdentifier)\"; log in again when the access tokens expire")
-      }
-    }
-    if context.isJSON {
-      try context.output([
-        "provider": .string(addition.identifier), "client_id": .optional(client?.isEmpty == true ? nil : client),
-        "registered": .boolean(registration?.registered != nil),
-      ])
-    }
+    var adding = AddingProvider(
+      addition: addition, isDiscovered: isURL(source), isForeign: isForeign,
+      clientIdentifier: invocation.value("--client-id"), clientSecret: secret, initialAccessToken: token,
+      variables: try context.variables(invocation, of: addition.descriptor, read: read),
+      replaces: invocation.has("--replace"), isAgreed: invocation.has("--yes"))
+    adding.input = input
+    _ = try adding.run(context)
     let title = context.titled(addition.identifier)
     context.tell("added \(title); run \"credmgr login \(addition.identifier)\" to log in")
     context.tellOtherGitHelpers(of: addition.identifier)
@@ -161,25 +108,26 @@ extension Command {
     }
   }
 
-  private static func isURL(_ source: String) -> Bool {
+  static func isURL(_ source: String) -> Bool {
     let beginning = source.prefix("https://".count).lowercased()
     return beginning == "https://" || beginning.hasPrefix("http://")
   }
 
-  private static func discovered(
-    at source: String, _ invocation: Invocation, _ context: Context
+  /// Makes a descriptor from an issuer's metadata, shows it, and asks whether to add it.
+  static func discovered(
+    at source: String, as name: String? = nil, replaces: Bool = false, isAgreed: Bool = false, _ context: Context
   ) throws(CommandError) -> ProviderAddition {
-    let discovery = try manager(context.source.discover(source, as: invocation.value("--as")))
+    let discovery = try manager(context.source.discover(source, as: name))
     let identifier = discovery.addition.identifier
     let registration = try manager(context.source.accountsIfAny()?.registration(of: identifier))
-    if registration != nil, !invocation.has("--replace") { throw CommandError(.alreadyAdded(provider: identifier)) }
+    if registration != nil, !replaces { throw CommandError(.alreadyAdded(provider: identifier)) }
     context.tell("found this metadata at \(discovery.location):")
     let lines = discovery.text.split(separator: "\n", omittingEmptySubsequences: false)
     Terminal.writeError("\n" + lines.map { ($0.isEmpty ? "" : "  " + Message.visible(String($0))) + "\n" }.joined())
     for endpoint in discovery.foreignEndpoints {
       context.tell("the \(endpoint.name) is on a different host than the issuer: \(endpoint.host)")
     }
-    if invocation.has("--yes") { return discovery.addition }
+    if isAgreed { return discovery.addition }
     guard Terminal.isTerminal(0), Terminal.isTerminal(2) else {
       throw .usage("cannot ask whether to add this provider: no terminal", hint: "\(add: "--yes") to add it")
     }
@@ -225,21 +173,11 @@ extension Command {
     context.tell("removed \(quoted(provider))" + (removal.successor.map { "; the name now refers to \"\($0)\"" } ?? ""))
   }
 
-  private static func asked(_ variable: Variable) throws(CommandError) -> Secret {
+  static func asked(_ variable: Variable) throws(CommandError) -> Secret {
     let name = variable.name + (variable.help.map { " (\($0))" } ?? "")
     let typed = try system(Terminal.readPassword(prompt: StandardError.prompt(name + ":"), limit: 1 << 14))
     guard !typed.isEmpty else { throw .failed(.missing([variable])) }
     return Secret(bytes: typed)
-  }
-
-  private static func missing(
-    _ given: [String: String], of addition: ProviderAddition, _ context: Context
-  ) throws(CommandError) -> [Variable] {
-    let before = try manager(context.source.accountsIfAny()?.registration(of: addition.identifier)?.variables)
-    return addition.descriptor.variables.filter { variable in
-      let value = given[variable.name] ?? before?[variable.name] ?? variable.defaultValue ?? ""
-      return value.isEmpty && !variable.isOptional
-    }
   }
 
   /// Shows the changes line by line and asks the user at a terminal. Without a terminal, returns false.

@@ -37,7 +37,7 @@ extension Command {
 }
 
 /// One line of the list of providers.
-private struct ProviderEntry {
+struct ProviderEntry {
   let identifier: String
   let title: String
   let isAdded: Bool
@@ -66,7 +66,7 @@ private struct ProviderEntry {
   private var name: String { Message.visible(title + (isAdded ? " (added)" : "")) }
   private var kinds: String { descriptor?.kinds.joined(separator: ", ") ?? "" }
   private var needs: String { descriptor?.needs.joined(separator: " or ") ?? "" }
-  private var group: String { descriptor?.group?.rawValue ?? ProviderGroup.other.rawValue }
+  var group: String { descriptor?.group?.rawValue ?? ProviderGroup.other.rawValue }
 
   /// The verification in one word, for narrow tables.
   private var shortVerification: String {

@@ -1,0 +1,92 @@
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrJSON
+import CredmgrMessages
+import CredmgrPlatform
+import CredmgrText
+
+/// Adds a provider and tells the user about it, for `add-provider` and `setup`.
+struct AddingProvider {
+  let addition: ProviderAddition
+  /// Whether the descriptor was made from an issuer's metadata, which the user saw completely.
+  let isDiscovered: Bool
+  /// Whether the descriptor did not come with the program.
+  let isForeign: Bool
+  var clientIdentifier: String?
+  var clientSecret: Secret?
+  var initialAccessToken: Secret?
+  var variables: [String: String] = [:]
+  var replaces = false
+  /// Whether the user agreed beforehand to anything unusual.
+  var isAgreed = false
+  /// The standard input, if it was read already.
+  var input: [UInt8]?
+
+  /// Adds the provider, and returns its registration if the provider registered a client. Changes nothing if it throws.
+  mutating func add(_ context: Context) throws(CommandError) -> Registration? {
+    let (identifier, isDiscovered, isAgreed) = (addition.identifier, isDiscovered, isAgreed)
+    do throws(CredentialError) {
+      return try context.source.add(
+        addition, clientIdentifier: clientIdentifier, clientSecret: clientSecret, variables: variables,
+        initialAccessToken: initialAccessToken, replaces: replaces,
+        confirms: { provider, accounts, places in
+          let isOwn = provider == identifier
+          let subject = isOwn ? "the new descriptor of" : "\(quoted(provider)) extends"
+          let verb = isOwn ? "" : "and "
+          return Command.agrees(
+            "\(subject) \(quoted(identifier)) \(verb)\(places.words(accounts, "sends"))",
+            to: places.map(\.difference), isGiven: isAgreed)
+        },
+        // The user saw the complete metadata of the issuer, but not which provider owns its login page.
+        agrees: { places in
+          isDiscovered && !places.contains(where: \.isBorrowed)
+            || Command.agrees(
+              "\(quoted(identifier)) requires your consent:", to: places.peculiarities, isGiven: isAgreed)
+        })
+    } catch .networkNeeded {
+      throw .handOver(input: input)
+    } catch .provider(.missingVariable) {
+      let missing = try context.missing(variables, of: addition)
+      guard missing.allSatisfy(\.isSecret), Terminal.isTerminal(2) else { throw .failed(.missing(missing)) }
+      // Leave prompting to the program that can register, so that the user is not prompted twice.
+      if addition.descriptor.endpoints[.registration] != nil, !context.source.hasNetwork {
+        throw .handOver(input: input)
+      }
+      for variable in missing { variables[variable.name] = try Command.asked(variable).reveal() }
+      return try add(context)
+    } catch { throw CommandError(error) }
+  }
+
+  /// Adds the provider and tells the user what was added.
+  mutating func run(_ context: Context) throws(CommandError) -> Registration? {
+    let accounts = try? context.source.accountsIfAny()
+    let before = try? accounts?.registration(of: addition.identifier)
+    let registration = try add(context)
+    StandardError.show(addition.warnings)
+    if let registered = registration?.registered, let registration {
+      context.tell("registered the client \"\(registration.clientIdentifier)\" at \(registered.place)")
+      if let expiresAt = registered.secretExpiresAt {
+        let another = "run \"credmgr add-provider \(addition.identifier) --replace\" to register another client"
+        context.tell("its secret expires in \(duration(expiresAt - context.clock.now())); then \(another)")
+      }
+    }
+    let added = try manager(context.source.accountsIfAny()?.registration(of: addition.identifier))
+    if isForeign { try Command.tellAgreement(on: addition.identifier, context) }
+    if let before, before.clientIdentifier != added?.clientIdentifier {
+      let tied = ((try? accounts?.accounts(of: addition.identifier)) ?? []).filter { $0.credential.refreshToken != nil }
+      if !tied.isEmpty {
+        context.tell(
+          "warning: the refresh tokens of \(some(tied.map(\.name))) belong to the client "
+            + "\"\(before.clientIdentifier)\"; log in again when the access tokens expire")
+      }
+    }
+    if context.isJSON {
+      let client = added?.clientIdentifier
+      try context.output([
+        "provider": .string(addition.identifier), "client_id": .optional(client?.isEmpty == true ? nil : client),
+        "registered": .boolean(registration?.registered != nil),
+      ])
+    }
+    return registration
+  }
+}

@@ -1,0 +1,339 @@
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrMessages
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrText
+
+/// Leads from a provider to its first token, with the steps that the other commands take.
+///
+/// Each step stores all of its result or nothing, so the user can stop at every question and continue later.
+struct Setup {
+  let context: Context
+  /// The words of the login that led here; `nil` to log in without options.
+  var login: [String]?
+
+  /// A way to the first token.
+  enum Way: Equatable {
+    case registered  // The provider publishes a client, or registers one.
+    case typed(Grant)  // A key or a password.
+    case token  // A token that the user makes at a provider of OAuth.
+    case client  // The user's own client.
+  }
+
+  init(_ context: Context, login: [String]? = nil) { (self.context, self.login) = (context, login) }
+
+  func run(_ given: String?) throws(CommandError) {
+    guard Question.canAsk else { throw try explanation(given) }
+    var source = given
+    do throws(CommandError) {
+      let chosen = if let given { given } else { try SetupChoice(context).source() }
+      source = chosen
+      try setUp(chosen)
+    } catch {
+      guard let message = context.message(error), message.status == .interrupted else { throw error }
+      throw .failed(message.with(hints: ["\(credmgr: ["setup"] + (source.map { [$0] } ?? [])) to continue"]))
+    }
+  }
+
+  private func setUp(_ source: String) throws(CommandError) {
+    let isDiscovered = Command.isURL(source)
+    let addition: ProviderAddition
+    if isDiscovered {
+      do throws(CommandError) { addition = try Command.discovered(at: source, context) } catch {
+        guard case .credential(.alreadyAdded(let provider)) = error else { throw error }
+        return try setUp(provider)
+      }
+    } else {
+      addition = try self.addition(source)
+    }
+    let provider = addition.identifier
+    let isFile = !isDiscovered && Context.isDescriptorFile(source)
+    let names = try manager(context.source.accountsIfAny()?.accounts(of: provider) ?? []).map(\.name)
+    let isNew = isDiscovered || isFile
+    let title = isNew ? quoted(provider) : context.titled(provider)
+    if isFile, try isAdded(addition), let installed = context.home.library.path(of: provider),
+      try context.descriptor(source) != (try? File.read(installed, limit: 1 << 20))
+    {
+      throw .usage(
+        "\(title) has already been added from another descriptor",
+        hint: "\(credmgr: "add-provider", source, "--replace") to use this one")
+    }
+    var settings: [String] = []
+    if !names.isEmpty, login == nil {
+      context.tell("already logged in to \(title) as " + some(names))
+      guard try Command.agrees("Log in with another account?") else { return try finish(provider) }
+      // The provider does not name the user, so the name of the first account is taken.
+      if addition.descriptor.account.isEmpty {
+        let name = try Question.answer("name of the account:") { $0.isEmpty ? "a name is required" : nil }
+        settings = ["--account", name]
+      }
+    }
+    if try isAdded(addition) {
+      try logIn(to: provider, nil, of: addition.descriptor, with: settings)
+      return try finish(provider)
+    }
+    let isForeign = isNew || !context.source.isShipped(addition.loaded)
+    let way = try chosenWay(ways(of: addition, isForeign: isForeign), of: addition.descriptor, title: title)
+    var adding = AddingProvider(addition: addition, isDiscovered: isDiscovered, isForeign: isForeign)
+    let missing = try missing(of: addition, way)
+    for variable in missing {
+      let value = try value(of: variable)
+      adding.variables[variable.name] = value
+      if !variable.isSecret { settings += ["--set", "\(variable.name)=\(value)"] }
+    }
+    if way == .client { try askForClient(&adding, title) }
+    // A login adds a shipped provider without a client of the user, and only together with the first account.
+    if isForeign || way == .client || missing.contains(where: \.isSecret) {
+      _ = try adding.run(context)
+      context.tell("added \(context.titled(provider))")
+      settings = settings.first == "--account" ? Array(settings.prefix(2)) : []
+    }
+    try logIn(to: provider, way, of: addition.descriptor, with: settings)
+    try finish(provider)
+  }
+
+  private func addition(_ source: String) throws(CommandError) -> ProviderAddition {
+    guard Context.isDescriptorFile(source) else {
+      let identifier = try context.provider(source)
+      return try manager(context.source.addition(shipped: identifier, as: nil))
+    }
+    if source == "-" { throw .usage("the answers come from standard input, so the descriptor must be a file") }
+    let bytes = try context.descriptor(source)
+    return try manager(context.source.addition(bytes, named: Context.descriptorName(source), as: nil))
+  }
+
+  /// Whether the provider was added, with a client if it requires one.
+  private func isAdded(_ addition: ProviderAddition) throws(CommandError) -> Bool {
+    guard let there = try manager(context.source.accountsIfAny()?.registration(of: addition.identifier)) else {
+      return false
+    }
+    return !ClientNeeds(addition.descriptor).needsIdentifier || !there.clientIdentifier.isEmpty
+  }
+
+  private func missing(of addition: ProviderAddition, _ way: Way) throws(CommandError) -> [Variable] {
+    // Without a client, no browser returns to a redirect.
+    let redirects = way == .client || way == .registered
+    return try context.missing([:], of: addition).filter { redirects || $0.format != .redirect }
+  }
+
+  private func value(of variable: Variable) throws(CommandError) -> String {
+    if variable.isSecret { return try Command.asked(variable).reveal() }
+    let help = variable.help.map { " (\($0))" } ?? ""
+    return try Question.answer("\(variable.name)\(help):") { text in
+      text.isEmpty ? "a value is required" : variable.accepts(text) ? nil : "this is not a valid value"
+    }
+  }
+
+  // MARK: Ways
+
+  /// The ways to the first token, beginning with those that require no registration.
+  func ways(of addition: ProviderAddition, isForeign: Bool) -> [Way] {
+    let descriptor = addition.descriptor
+    let typed = descriptor.grants.filter { $0.traits.typed != nil }
+    var ways: [Way] = typed.map(Way.typed)
+    guard typed.count < descriptor.grants.count else { return ways }
+    let needsClient = ClientNeeds(descriptor).needsIdentifier
+    // Such a provider cannot be added without its client.
+    if needsClient, isForeign { return [.client] }
+    if typed.isEmpty, descriptor.key != nil, !isForeign { ways.append(.token) }
+    // The options of a login are for a browser or a device code.
+    let hasOptions = login?.contains { $0.hasPrefix("--") && !$0.hasPrefix("--account") } == true
+    if hasOptions { ways = [] }
+    return needsClient ? ways + [.client] : [.registered] + ways
+  }
+
+  private func chosenWay(_ ways: [Way], of descriptor: Descriptor, title: String) throws(CommandError) -> Way {
+    guard ways.count > 1 else { return ways.first ?? .client }
+    context.tell("\(title) offers \(ways.count) ways to log in:")
+    for (index, way) in ways.enumerated() {
+      Terminal.writeError("  \(index + 1)  " + Message.visible(words(way, descriptor)) + "\n")
+    }
+    let text = try Question.answer("Which one? (Enter for 1)") { text in
+      text.isEmpty || Int(text).map { ways.indices.contains($0 - 1) } == true
+        ? nil : "type a number from 1 to \(ways.count)"
+    }
+    return ways[(Int(text) ?? 1) - 1]
+  }
+
+  private func words(_ way: Way, _ descriptor: Descriptor) -> String {
+    let page = descriptor.key?.page.map { " that you make at " + $0 } ?? " that you make at the provider"
+    return switch way {
+    case .registered: "your browser, without a registration"
+    case .typed(let grant): (grant.traits.typed ?? "a key") + (grant == .apiKey ? page : "")
+    case .token: "a token" + page
+    case .client: "your own client" + (descriptor.client.register.map { " that you register at " + $0 } ?? "")
+    }
+  }
+
+  // MARK: The client
+
+  private func askForClient(_ adding: inout AddingProvider, _ title: String) throws(CommandError) {
+    let descriptor = adding.addition.descriptor
+    let page = descriptor.client.register
+    context.tell("register a client of \(title)" + (page.map { " at \($0)" } ?? "") + " with these values:")
+    var rows = [(left: "name", right: "any, for example credmgr")]
+    if descriptor.grants.contains(where: \.traits.redirects), let uri = redirect(of: descriptor, adding.variables) {
+      rows.append(("callback URL", uri))
+    }
+    if descriptor.grants.contains(.deviceCode) { rows.append(("device flow", "enabled, if the page has this setting")) }
+    let scope = descriptor.scope.requested
+    if !scope.isEmpty { rows.append(("scopes", scope.joined(separator: " ") + ", if the page asks")) }
+    if !descriptor.client.hasSecret { rows.append(("client type", "public, without a secret")) }
+    rows = rows.map { (left: $0.left, right: Message.visible($0.right)) }
+    Terminal.writeError(Layout.table(rows, width: Terminal.width))
+    if let page { try offer(page) }
+    adding.clientIdentifier = try Question.answer("client ID:") { text in
+      text.isEmpty || text.contains(" ") ? "enter the client ID that the page shows" : nil
+    }
+    if descriptor.client.hasSecret { adding.clientSecret = try clientSecret(descriptor) }
+  }
+
+  /// The redirect to register, as `credmgr providers` shows it; `nil` if it is not known.
+  private func redirect(of descriptor: Descriptor, _ variables: [String: String]) -> String? {
+    let secrets = Set(descriptor.variables.filter(\.isSecret).map(\.name))
+    guard secrets.isDisjoint(with: descriptor.redirect.template.names) else { return nil }
+    let client = try? Client(descriptor: descriptor, identifier: "id", secret: nil, variables: variables)
+    return switch try? client?.redirect() {
+    case .loopback(let uri)?: uri.text
+    case .elsewhere(let text)?, .outOfBand(let text)?: text
+    case nil: nil
+    }
+  }
+
+  private func offer(_ page: String) throws(CommandError) {
+    guard SessionKind(environment: context.environment) == .desktop,
+      try Command.agrees("Open this page in the browser?")
+    else { return }
+    if (try? Browser.open(page, patience: .milliseconds(300)))?.isOpen != true {
+      context.tell("cannot start a browser; open \(page) yourself")
+    }
+  }
+
+  private func clientSecret(_ descriptor: Descriptor) throws(CommandError) -> Secret? {
+    if descriptor.client.authentication == .privateKeyJWT {
+      let path = try Question.answer("file with the private key:") { File.exists($0) ? nil : "no such file" }
+      return try context.issuedSecret(context.secretFile(path, called: "private key"), path, called: "private key")
+    }
+    let isNeeded = ClientNeeds(descriptor).needsSecret
+    while true {
+      let typed = try Question.secret("client secret" + (isNeeded ? ":" : " (Enter for none):"))
+      if !typed.isEmpty { return try context.issuedSecret(typed, "-", called: "client secret") }
+      if !isNeeded { return nil }
+      context.tell("\(quoted(descriptor.identifier)) requires a client secret")
+    }
+  }
+
+  // MARK: Login
+
+  private func logIn(
+    to provider: String, _ way: Way?, of descriptor: Descriptor, with settings: [String]
+  ) throws(CommandError) {
+    var words = (login ?? ["credmgr", "login", provider]) + settings
+    switch way {
+    case .token?:
+      if let page = descriptor.key?.page {
+        context.tell("make a token at \(page)")
+        try offer(page)
+      }
+      words.append("--with-token")
+    case .typed(let grant)? where descriptor.grants.first != grant: words += ["--grant", grant.rawValue]
+    default: break
+    }
+    try run(.login, words)
+  }
+
+  /// Runs another command. Its errors keep their own hints.
+  private func run(_ command: Command, _ words: [String]) throws(CommandError) {
+    let invocation = try Invocation(command, words.dropFirst(2))
+    let inner = context.running(CommandLine(words, invocation))
+    do throws(CommandError) { try command.run(invocation, inner) } catch {
+      if case .handOver = error { throw error }
+      guard let message = inner.message(error) else { throw error }
+      let hint = message.hint(after: inner.line)
+      throw .failed(message.with(hints: hint.map { [Remedy(parts: [.words($0)])] } ?? []))
+    }
+  }
+
+  /// Offers what other programs need, and says what to type next.
+  private func finish(_ provider: String) throws(CommandError) {
+    let claims = try manager(context.source.hostClaims()).filter { $0.provider == provider }
+    let git = hosts(claims, .git) { host in
+      let told = GitHelperEntry.told(GitHelperEntry.all() ?? [], at: host)
+      return !told.isEmpty && told.allSatisfy(\.isOurs)
+    }
+    if !git.isEmpty, isInstalled("git"), try Command.agrees("Let git use credmgr for \(some(git))?") {
+      try run(.gitSetup, ["credmgr", "git-setup"])
+    }
+    let bytes = DockerConfiguration.path(context).flatMap { try? File.read($0, limit: 1 << 20) }
+    let configuration = bytes.flatMap { DockerConfiguration($0) }
+    let docker = hosts(claims, .docker) { configuration?.helper(of: $0) == DockerConfiguration.own }
+    if !docker.isEmpty, isInstalled("docker"), try Command.agrees("Let docker use credmgr for \(some(docker))?") {
+      try run(.dockerCredential, ["credmgr", "docker-credential", "setup"] + docker)
+    }
+    context.tell("\"credmgr token \(provider)\" prints the token, and \"credmgr list\" shows your accounts")
+  }
+
+  private func hosts(_ claims: [HostClaim], _ helper: HostClaim.Helper, unless isSetUp: (String) -> Bool) -> [String] {
+    Set(claims.filter { $0.helper == helper }.map(\.host)).sorted().filter { !isSetUp($0) }
+  }
+
+  private func isInstalled(_ program: String) -> Bool { (try? Launcher.find(program)) != nil }
+
+  // MARK: Without a terminal
+
+  /// Returns the error with the commands that do without questions.
+  private func explanation(_ source: String?) throws(CommandError) -> CommandError {
+    let fault = "cannot ask at a terminal"
+    guard let source else {
+      return .usage(fault + " what to set up", hint: "\(credmgr: "providers") to see the providers")
+    }
+    if Command.isURL(source) {
+      return .usage(fault, hint: "\(credmgr: "add-provider", source) to see what the issuer offers")
+    }
+    let addition = try addition(source)
+    let provider = addition.identifier
+    if try isAdded(addition) {
+      return .usage("\(context.titled(provider)) has already been added", hint: "\(credmgr: "login", provider)")
+    }
+    let isForeign = Context.isDescriptorFile(source) || !context.source.isShipped(addition.loaded)
+    let way = ways(of: addition, isForeign: isForeign).first ?? .client
+    let settings = try missing(of: addition, way).flatMap { variable in
+      ["--set", variable.name + (variable.isSecret ? "=@FILE" : "=VALUE")]
+    }
+    let needs = ClientNeeds(addition.descriptor)
+    let adds = isForeign || way == .client || settings.contains { $0.hasSuffix("=@FILE") }
+    var commands = adds ? [["credmgr", "add-provider", source] + (way == .client ? needs.options : []) + settings] : []
+    commands.append(["credmgr", "login", provider] + (adds ? [] : settings))
+    let title = isForeign ? quoted(provider) : context.titled(provider)
+    switch way {
+    case .typed, .token:
+      let page = addition.descriptor.key?.page.map { "; make one at " + $0 } ?? ""
+      let line = commands.map { $0.map(argument).joined(separator: " ") }.joined(separator: " && ")
+      return .usage(
+        "\(fault) for a key of \(title)\(page)",
+        hint: "\(shell: line + " --with-token <FILE") with the file that contains it")
+    case .client: return .usage("\(fault) for a client of \(title)\(needs.registration)", hint: "\(all: commands)")
+    case .registered: return .usage("\(fault) about \(title)", hint: "\(all: commands)")
+    }
+  }
+}
+
+extension Setup {
+  /// Whether the user wants to set up a provider that a login did not find.
+  static func isWanted(
+    _ provider: String, _ error: CredentialError, _ context: Context
+  ) throws(CommandError) -> Bool {
+    switch error {
+    case .notAdded(provider: provider, _): break
+    case .provider(.missingVariable):
+      guard (try? context.source.accountsIfAny()?.registration(of: provider)) == nil else { return false }
+    default: return false
+    }
+    guard Question.canAsk, !context.isJSON else { return false }
+    let title = context.titled(provider)
+    context.tell("\(title) has not been added")
+    return try Command.agrees("Set up \(title) now?")
+  }
+}

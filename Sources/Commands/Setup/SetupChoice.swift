@@ -1,0 +1,72 @@
+import CredmgrCredentialManager
+import CredmgrDescriptors
+import CredmgrMessages
+import CredmgrPlatform
+import CredmgrText
+
+/// The choice of a provider at the terminal.
+struct SetupChoice {
+  private let context: Context
+  private let entries: [ProviderEntry]
+
+  init(_ context: Context) {
+    self.context = context
+    let library = context.home.library
+    entries = context.source.knownProviders().map { identifier in
+      ProviderEntry(identifier, try? library.load(identifier), isAdded: false)
+    }
+  }
+
+  /// Asks until the user names a provider, an issuer or a file.
+  func source() throws(CommandError) -> String {
+    context.tell("type a provider or a word such as \"mail\", the URL of an issuer, or the path of a descriptor")
+    var listed: [ProviderEntry] = []
+    while true {
+      let word = try Question.answer("Set up what? (Enter lists all providers)")
+      if word.isEmpty {
+        showAll()
+        continue
+      }
+      if let number = Int(word), listed.indices.contains(number - 1) { return listed[number - 1].identifier }
+      if Command.isURL(word) || word != "-" && Context.isDescriptorFile(word) { return word }
+      let found = matches(word)
+      if let entry = found.first, found.count == 1 { return entry.identifier }
+      if found.isEmpty {
+        // A host is an issuer without its scheme.
+        if word.contains(".") { return "https://" + word }
+        let near = nearMiss(word, among: entries.map(\.identifier))
+        context.tell("no provider matches \(quoted(word))\(didYouMean(near))")
+        continue
+      }
+      listed = found
+      for (index, entry) in found.enumerated() {
+        let kinds = entry.descriptor.map { " – " + $0.kinds.joined(separator: " or ") } ?? ""
+        Terminal.writeError("  \(index + 1)  " + Message.visible("\(entry.title) (\(entry.identifier))\(kinds)") + "\n")
+      }
+      context.tell("type a number, or another word")
+    }
+  }
+
+  /// Returns the provider with this name, or else those that contain the word, the best first.
+  private func matches(_ word: String) -> [ProviderEntry] {
+    let word = word.lowercased()
+    if let exact = entries.first(where: { $0.identifier == word }) { return [exact] }
+    let named = entries.filter { $0.title.lowercased() == word }
+    if named.count == 1 { return named }
+    let names = entries.filter { entry in
+      [entry.identifier, entry.title.lowercased(), entry.descriptor?.group?.rawValue ?? ""].contains {
+        $0.firstPlace(of: word) != nil
+      }
+    }
+    let found = names.isEmpty ? entries.filter { $0.contains(word) } : names
+    return found.filter { $0.identifier.hasPrefix(word) } + found.filter { !$0.identifier.hasPrefix(word) }
+  }
+
+  private func showAll() {
+    let rows = ProviderGroup.allCases.compactMap { group -> (left: String, right: String)? in
+      let names = entries.filter { $0.group == group.rawValue }.map(\.identifier)
+      return names.isEmpty ? nil : (group.rawValue, Message.visible(names.joined(separator: ", ")))
+    }
+    Terminal.writeError(Layout.table(rows, width: Terminal.width))
+  }
+}

@@ -1,0 +1,68 @@
+import CredmgrCredentialManager
+import CredmgrMessages
+import CredmgrPlatform
+
+extension Command {
+  static let setup = Command(
+    name: "setup", operands: "[SOURCE]", operandCount: 0...1, summary: "Set up a provider step by step",
+    options: [],
+    notes: [
+      "SOURCE is a provider from \"credmgr providers\", the path of a descriptor (with \"/\" or \".yaml\"), or the "
+        + "https URL of an issuer. Without it, credmgr asks at the terminal, and searches for your words.",
+      "credmgr prefers a login that needs no registration: a client that the provider registers, or a key or token "
+        + "that you make at the provider. For your own client, it shows the values for the provider's page, and "
+        + "prompts for the client ID and the secret. Then it logs in, and offers to set up git and docker.",
+      "If you press Control-C before credmgr adds the provider, nothing is stored. The next \"credmgr setup\" "
+        + "continues with the login if the provider was added.",
+    ],
+    examples: [
+      ("credmgr setup", "Choose a provider, and get the first token"),
+      ("credmgr setup openai", "Store an API key"),
+      ("credmgr setup https://id.example.org", "Set up a provider by the URL of its issuer"),
+    ], needsNetwork: true
+  ) { invocation, context throws(CommandError) in try Setup(context).run(invocation.operands.first) }
+}
+
+/// The questions of `setup`, which the user answers at the terminal.
+enum Question {
+  /// Whether the user can answer.
+  static var canAsk: Bool { Terminal.isTerminal(0) && Terminal.isTerminal(2) }
+
+  /// Returns a typed line without blanks at its ends. Throws at Control-C, and at the end of the input.
+  static func answer(_ question: String) throws(CommandError) -> String {
+    Signals.installInterruptFlag()
+    Terminal.writeError(StandardError.prompt(question))
+    let line: String?
+    do throws(POSIXError) { line = try Terminal.readLine(0) } catch {
+      if error != .interrupted { throw CommandError(error) }
+      line = nil
+    }
+    guard let line, !Signals.isInterrupted else {
+      Terminal.writeError("\n")
+      throw CommandError(CredentialError.interrupted)
+    }
+    let start = line.drop { $0 == " " || $0 == "\t" }
+    return String(start.prefix(start.count - start.reversed().prefix { $0 == " " || $0 == "\t" }.count))
+  }
+
+  /// Repeats a question until `accepts` returns no objection.
+  static func answer(
+    _ question: String, unless objection: (String) -> String?
+  ) throws(CommandError) -> String {
+    while true {
+      let text = try answer(question)
+      guard let words = objection(text) else { return text }
+      StandardError.tell(words)
+    }
+  }
+
+  /// Returns a text that the user types without echo; empty if the user presses Enter.
+  static func secret(_ question: String) throws(CommandError) -> [UInt8] {
+    do throws(POSIXError) {
+      return try Terminal.readPassword(prompt: StandardError.prompt(question), limit: 1 << 14)
+    } catch {
+      if error == .interrupted || error == .endOfInput { throw CommandError(CredentialError.interrupted) }
+      throw CommandError(error)
+    }
+  }
+}

@@ -1,0 +1,230 @@
+"""`credmgr setup`: from a question at the terminal to the first token, and every way to stop in between."""
+
+import json
+import os
+
+import test_keys
+from discovery_server import DiscoveryServer
+from oauth2_server import CLIENT_SECRET, POST_CLIENT, OAuth2Server
+from program import DONE, USAGE, ProgramTest
+
+INTERRUPTED = 130
+
+FORGE = """provider: {name}
+title: Forge
+group: forge
+grant: [authorization_code, device_code]
+key: {{ page: https://forge.example/tokens }}
+endpoints:
+  authorization: {base}/authorize
+  token: {base}/token
+  device_authorization: {base}/device
+  identity: {base}/resource
+account: login
+scope: [read, offline]
+client: {{ authentication: client_secret_post, register: https://forge.example/register }}
+hosts: ["{place}"]
+git: {{ hosts: [git.forge.example] }}
+docker: {{ hosts: [registry.forge.example] }}
+"""
+
+
+class SetupTest(ProgramTest):
+    shipped = ("openai", "anthropic")
+
+    def setUp(self):
+        super().setUp()
+        # The program offers docker only where it is installed.
+        self.file("docker", "#!/bin/sh\n", 0o700)
+        self.environment["PATH"] = self.folder + ":" + self.environment["PATH"]
+
+    def forge(self):
+        """Ships a provider of OAuth, which also takes tokens."""
+        service = self.serve(OAuth2Server())
+        self.ship("forge", FORGE.format(name="forge", base=service.base, place=service.base.removeprefix("http://")))
+        self.addCleanup(os.remove, self.place("forge"))
+        return service
+
+    def place(self, name):
+        prefix = os.path.dirname(os.path.dirname(self.binary))
+        return os.path.join(prefix, "share/credmgr/providers", name + ".yaml")
+
+    def ship(self, name, text):
+        with open(self.place(name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def own_file(self):
+        """Returns a server and a file with its descriptor."""
+        service = self.serve(OAuth2Server())
+        text = FORGE.format(name="own", base=service.base, place=service.base.removeprefix("http://"))
+        return service, self.file("own.yaml", text)
+
+    def answer(self, answers, *arguments):
+        """Answers each question as it appears; returns the terminal."""
+        person = self.terminal(*arguments, columns=200)
+        self.give(person, answers)
+        return person
+
+    def give(self, person, answers):
+        for question, answer in answers:
+            person.wait_for(question)
+            person.seen_before, person.seen = getattr(person, "seen_before", "") + person.seen, ""
+            person.type(answer if answer == "\x03" else answer + "\r")
+
+    def completed(self, answers, *arguments, status=DONE):
+        person = self.answer(answers, *arguments)
+        self.assertEqual(person.end(), status, person.seen)
+        return getattr(person, "seen_before", "") + person.seen
+
+    def accounts_of(self, provider):
+        return json.loads(self.credmgr("list", provider, "--json").out)
+
+    def stored(self):
+        """Returns the accounts, the added providers and the installed descriptors."""
+        added = [row for row in json.loads(self.credmgr("providers", "--json").out) if row["added"]]
+        folder = os.path.join(self.homes[-1], "config/providers")
+        return json.loads(self.credmgr("list", "--json").out) + added + (os.listdir(folder) if os.path.isdir(folder) else [])
+
+    def assert_stops_everywhere(self, answers, *arguments):
+        """Control-C at each question stores nothing, and names the command that continues."""
+        for count in range(len(answers)):
+            question = answers[count][0]
+            with self.subTest(question=question):
+                shown = self.completed(answers[:count] + [(question, "\x03")], *arguments, status=INTERRUPTED)
+                self.assertRegex(shown, r'hint: run "credmgr setup[^"]*" to continue')
+                self.assertEqual(self.stored(), [])
+
+
+class Keys(SetupTest):
+    def setUp(self):
+        super().setUp()
+        self.service = self.serve(test_keys.KeyService())
+        test_keys.Keys.ship(self, "openai", self.service.base)
+
+    def test_a_key_from_a_word(self):
+        answers = [("Set up what", "ai"), (r"2  OpenAI \(openai\)", "2"), ("API key of OpenAI:", test_keys.OPENAI)]
+        self.assert_stops_everywhere(answers, "setup")
+        shown = self.completed(answers, "setup")
+        self.assertIn('"credmgr token openai" prints the token', shown)
+        self.assertNotIn(test_keys.OPENAI, shown)
+        self.assertEqual(self.credmgr("token", "openai").line, test_keys.OPENAI)
+
+    def test_the_search(self):
+        shown = self.completed(
+            [("Set up what", ""), ("ai +anthropic, openai", "opnai"), (r'no provider matches "opnai" \(did you mean "openai"', "OpenAI"),
+             ("API key of OpenAI:", test_keys.OPENAI)], "setup")
+        self.assertIn("logged in to OpenAI", shown)
+
+    def test_a_second_account(self):
+        self.completed([("API key of OpenAI:", test_keys.OPENAI)], "setup", "openai")
+        shown = self.completed([('already logged in to OpenAI as "default".*\n.*another account', "n")], "setup", "openai")
+        self.assertIn('"credmgr list" shows your accounts', shown)
+        self.completed([("another account", "y"), ("name of the account:", "second"), ("API key of OpenAI:", test_keys.OPENAI)],
+                       "setup", "openai")
+        self.assertEqual([account["account"] for account in self.accounts_of("openai")], ["default", "second"])
+
+    def test_a_refused_key(self):
+        shown = self.completed([("API key of OpenAI:", "sk-proj-wrong-key-0123456789")], "setup", "openai", status=4)
+        self.assertIn("OpenAI rejected the token", shown)
+        self.assertEqual(self.accounts_of("openai"), [])
+
+
+class Clients(SetupTest):
+    CLIENT = [("client ID:", POST_CLIENT), ("client secret:", CLIENT_SECRET)]
+    LATER = [("Let git use credmgr", "n"), ("Let docker use credmgr", "n")]
+
+    def test_a_token_needs_no_registration(self):
+        service = self.forge()
+        self.assert_stops_everywhere(
+            [("Which one", "3"), ("type a number from 1 to 2\r\n.*Which one", ""), ("Open this page", "n"), ("token:", "x")],
+            "setup", "forge")
+        self.completed([("Which one", "2"), ("Open this page", "n"), *self.CLIENT, *self.LATER], "setup", "forge")
+        token = self.credmgr("token", "forge").line
+        self.new_home()
+        shown = self.completed(
+            [("1  a token that you make at https://forge.example/tokens", ""), ("Open this page", "n"), ("token:", token),
+             ("Let git use credmgr for \"git.forge.example\"", "y"), ("Let docker use credmgr for \"registry.forge.example\"", "y")],
+            "setup", "forge")
+        self.assertIn('logged in to Forge as "ada"', shown)
+        self.assertTrue(service.accepts(token))
+        with open(self.environment["GIT_CONFIG_GLOBAL"], encoding="utf-8") as file:
+            self.assertIn("git.forge.example", file.read())
+        with open(os.path.join(self.folder, ".docker/config.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["credHelpers"], {"registry.forge.example": "credmgr"})
+
+    def test_a_client_of_a_file(self):
+        service, path = self.own_file()
+        answers = [("Open this page", "n"), *self.CLIENT]
+        self.assert_stops_everywhere(answers, "setup", path)
+        self.assert_stops_everywhere([("Set up what", path), *answers], "setup")
+        shown = self.completed([*answers, *self.LATER], "setup", path)
+        self.assertIn('register a client of "own" at https://forge.example/register with these values:', shown)
+        self.assertRegex(shown, r"callback URL +http://127\.0\.0\.1/callback/own\r\n")
+        self.assertRegex(shown, r"device flow +enabled")
+        self.assertRegex(shown, r"scopes +read offline, if the page asks")
+        self.assertIn('logged in to Forge (own) as "ada"', shown)
+        self.assertNotIn(CLIENT_SECRET, shown)
+        self.assertTrue(service.accepts(self.credmgr("token", "own").line))
+
+    def test_it_goes_on_after_an_interrupted_login(self):
+        service, path = self.own_file()
+        browser = self.environment.pop("BROWSER")
+        self.environment["SSH_TTY"] = "/dev/pts/0"
+        person = self.answer(self.CLIENT, "setup", path)
+        person.wait_for("Ctrl-C stops")
+        person.type("\x03")
+        self.assertEqual(person.end(), INTERRUPTED, person.seen)
+        self.assertIn(f'hint: run "credmgr setup {path}" to continue', person.seen)
+        del self.environment["SSH_TTY"]
+        self.environment["BROWSER"] = browser
+        shown = self.completed(self.LATER, "setup", path)
+        self.assertNotIn("client ID", shown)
+        self.assertTrue(service.accepts(self.credmgr("token", "own").line))
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("# changed\n")
+        shown = self.completed([], "setup", path, status=USAGE)
+        self.assertIn(f'hint: run "credmgr add-provider {path} --replace"', shown)
+
+    def test_an_issuer_registers_the_client(self):
+        service = self.serve(DiscoveryServer())
+        answers = [("Set up what", service.issuer), (r'Add it as "([^"]+)"\?', "y")]
+        self.assert_stops_everywhere(answers, "setup")
+        self.assertEqual(service.counts["registered"], 0)
+        shown = self.completed(answers, "setup")
+        provider = json.loads(self.credmgr("list", "--json").out)[0]["provider"]
+        self.assertIn("registered the client", shown)
+        self.assertTrue(service.accepts(self.credmgr("token", provider).line))
+        self.completed([("another account", "n")], "setup", service.issuer)
+        self.assertEqual(service.counts["registered"], 1)
+
+    def test_a_login_offers_it(self):
+        service = self.forge()
+        shown = self.completed([("Set up Forge now", "n")], "login", "forge", status=USAGE)
+        self.assertIn("Forge has not been added: register a client", shown)
+        self.completed([("Set up Forge now", "\x03")], "login", "forge", status=INTERRUPTED)
+        self.assertEqual(self.stored(), [])
+        self.completed(
+            [("Set up Forge now", "y"), ("Open this page", "n"), *self.CLIENT, *self.LATER],
+            "login", "forge", "--account", "work", "--scope", "read")
+        account, = self.accounts_of("forge")
+        self.assertEqual((account["account"], account["scope"], account["title"]), ("work", ["read"], "Forge"))
+        self.assertTrue(service.accepts(self.credmgr("token", "forge").line))
+
+
+class WithoutATerminal(SetupTest):
+    def test_one_command_says_the_same(self):
+        self.forge()
+        _, path = self.own_file()
+        key = "--with-token <FILE"
+        for arguments, hint in (
+                ((), 'run "credmgr providers" to see the providers'),
+                (("openai",), f'run "credmgr login openai {key}" with the file that contains it'),
+                (("forge",), f'run "credmgr login forge {key}" with the file that contains it'),
+                ((path,), f'run "credmgr add-provider {path} --client-id ID --client-secret-file FILE && credmgr login own"'),
+                (("https://id.example.org",), 'run "credmgr add-provider https://id.example.org" to see what the issuer offers'),
+                (("opnai",), 'run "credmgr setup openai"')):
+            with self.subTest(arguments=arguments):
+                outcome = self.credmgr("setup", *arguments, status=USAGE)
+                self.assertIn(f"hint: {hint}\n", outcome.err)
+        self.assertIn("Forge has not been added", self.credmgr("login", "forge", status=USAGE).err)
+        self.assertEqual(self.stored(), [])
