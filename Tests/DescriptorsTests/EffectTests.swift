@@ -34,7 +34,8 @@ import Testing
       .accountWithoutSource("login")),
     FaultyDescriptor("an assertion that nothing sends", tail: "‸assertion: {lifetime: 1m}\n", .unusedAssertion),
     FaultyDescriptor(
-      "an address without a scheme", tail: "client: {register: ‸a.example/apps}\n", .invalidURL("a.example/apps")),
+      "a page without TLS", tail: "client: {register: ‸http://a.example/apps}\n",
+      .invalidURL("http://a.example/apps")),
     FaultyDescriptor(
       "two scopes in one text", tail: "scope: {default: ‸read write, separator: \",\"}\n", .blankInScope("read write")),
   ]

@@ -165,7 +165,8 @@ class Owners(Import):
         self.credmgr("add-provider", self.file("another.yaml", descriptor), "--client-id", "x",
                      "--set", f"port={self.service.port}", "--set", f"git_port={self.git_server.port}")
         entry, = self.listed("git-store")
-        self.assertEqual((entry["provider"], entry["login"], entry["movable"]), (None, None, False))
+        self.assertEqual((entry["provider"], entry["login"], entry["movable"], entry["providers"]),
+                         (None, None, False, ["another", "import-host"]))
         self.assertIn("for one of another, import-host", self.credmgr("import", "--list").out)
 
     def test_a_host_that_the_added_provider_does_not_have(self):
@@ -174,6 +175,19 @@ class Owners(Import):
         self.file(".netrc", "machine github.com login ada password one\nmachine acme.ghe.com login ada password two\n")
         self.assertEqual([(entry["host"], entry["provider"]) for entry in self.listed("netrc")],
                          [("github.com", None), ("acme.ghe.com", "github")])
+        # The registry still has the host that it has with github.com.
+        self.file(".netrc", "machine ghcr.io login ada password one\n")
+        self.assertIn("at acme.ghe.com, api.acme.ghe.com", self.credmgr("import", "--list").out)
+
+    def test_a_host_that_gets_tokens_of_another(self):
+        """Its own server and a helper's host elsewhere: the token could leave through the helper."""
+        self.credmgr("add-provider", "--yes", self.file(
+            "catch.yaml", "provider: catch\ngrant: api_key\nendpoints: {}\nhosts: [bank.example]\n"
+            "git: { hosts: [bank.example, evil.example], username: x }\n"))
+        self.file(".netrc", "machine bank.example login ada password one\n")
+        entry, = self.listed("netrc")
+        self.assertEqual((entry["provider"], entry["asks_about"]), ("catch", ["evil.example"]))
+        self.assertIn("credmgr cannot know", self.run_program("import", "netrc").err)
 
     def test_the_name_of_a_variable(self):
         self.file(".env", f"IMPORT_HOST_TOKEN={self.token}\nIMPORT_HOST_ENTERPRISE_TOKEN=x\nAWS_SECRET_ACCESS_KEY=x\n")

@@ -13,7 +13,7 @@ extension Command {
       Option("--all", "move all entries that credmgr can store, except those of .env"),
       Option("--remove", "remove moved entries from their old place"),
       Option("--replace", "replace other credentials of the same account or login"),
-      Option("--yes", "also send credentials that only a name ties to a provider"),
+      Option("--yes", "agree to the servers that credmgr would ask about"),
       Option("--dry-run", "show what would be moved and change nothing"),
       json,
     ],
@@ -169,8 +169,8 @@ struct ImportPlan {
 
   private func tellHint(_ item: Item, _ context: Context) {
     guard item.target == .nothing, item.entry.kind != .unsupported else { return }
-    if let rival = item.rivals.first {
-      return context.tell(hint: "\(credmgr: "login", rival, "--with-token") to store it for \(context.titled(rival))")
+    if !item.rivals.isEmpty {
+      return context.tell(hint: "\(credmgr: "login", "PROVIDER", "--with-token") to store it for one of them")
     }
     let what = item.entry.host.isEmpty ? "this provider" : item.entry.host
     context.tell(
@@ -213,18 +213,20 @@ struct ImportPlan {
       "host": .optional(entry.host.isEmpty ? nil : entry.host), "user": .optional(entry.shownUser),
       "place": .string(entry.place), "provider": .optional(provider), "added": .boolean(added),
       "login": .optional(login), "movable": .boolean(item.isMovable), "removable": .boolean(entry.isRemovable),
-      "advice": .optional(entry.advice?.word),
+      "advice": .optional(entry.advice?.word), "asks_about": .array(item.servers.map { .string($0) }),
+      "providers": .array(item.rivals.map { .string($0) }),
     ]
   }
 
   /// Leaves out `.env`, which may come with a stranger's repository, so its token could become the default account.
   mutating func leaveOutWhatMayBeOthers(_ context: Context) {
-    let name = ImportSource.environmentFile.name
-    guard items.contains(where: { $0.entry.source == name && $0.isMovable }) else { return }
-    items.removeAll { $0.entry.source == name }
+    guard items.contains(where: { Self.mayBeOthers($0) && $0.isMovable }) else { return }
+    items.removeAll(where: Self.mayBeOthers)
     context.tell("left out .env, which may belong to others")
-    context.tell(hint: "\(credmgr: "import", name) to move its entries")
+    context.tell(hint: "\(credmgr: "import", ImportSource.environmentFile.name) to move its entries")
   }
+
+  private static func mayBeOthers(_ item: Item) -> Bool { item.entry.source == ImportSource.environmentFile.name }
 
   /// Lists the entries at the terminal and reads which to move.
   mutating func choose(_ context: Context) throws(CommandError) {
@@ -239,13 +241,15 @@ struct ImportPlan {
     }
     Signals.installInterruptFlag()
     while true {
+      Terminal.discardInput()
       Terminal.writeError(StandardError.prompt("Move which? Numbers, \"all\", or Enter for none:"))
       let line = try? Terminal.readLine(0)
       if Signals.isInterrupted {
         Terminal.writeError("\n")
         throw CommandError(CredentialError.interrupted)
       }
-      if let numbers = Self.numbers(in: line ?? "", upTo: movable.count) {
+      if var numbers = Self.numbers(in: line ?? "", upTo: movable.count) {
+        if line?.lowercased() == "all" { numbers.removeAll { Self.mayBeOthers(movable[$0 - 1]) } }
         // The list named the servers.
         items = numbers.map { Item(entry: movable[$0 - 1].entry, target: movable[$0 - 1].target) }
         return

@@ -73,7 +73,9 @@ struct ImportMove {
   private func move(_ item: ImportPlan.Item) throws(CommandError) -> (Result, Secret) {
     let secret = try imported { () throws(ImportFault) in try item.entry.secret(plan.places) }
     switch item.target {
-    case .account(let provider, _): return (try account(item, at: provider, secret), secret)
+    case .account(let provider, _):
+      let token = item.entry.isUserToken ? item.entry.user.map { Secret($0) } ?? secret : secret
+      return (try account(item, at: provider, token), token)
     case .gitLogin:
       let entry = item.entry
       let parts = (entry.address ?? "https://" + entry.host).pieces(separatedBy: "://")
@@ -94,6 +96,7 @@ struct ImportMove {
   private func askWhether(_ item: ImportPlan.Item, belongsTo provider: String) throws(CommandError) {
     let title = context.titled(provider)
     context.tell("\(item.label) would go to \(title) at \(item.servers.joined(separator: ", "))")
+    if agrees { return }
     guard Terminal.isTerminal(0), Terminal.isTerminal(2), !context.isJSON else {
       throw .usage(
         "credmgr cannot know that it belongs to \(title)", hint: "\(add: "--yes") to send it there")
@@ -107,14 +110,14 @@ struct ImportMove {
     if let account = try manager(context.source.account(having: secret, of: provider)) {
       return .account(account, isVerified: account.credential.identity != nil, wasThere: true)
     }
-    if !item.servers.isEmpty, !agrees { try askWhether(item, belongsTo: provider) }
+    if !item.servers.isEmpty { try askWhether(item, belongsTo: provider) }
     var wish = LoginOptions()
     wish.verifies = true
     wish.replaces = replaces
     let account: Account
     do throws(CredentialError) { account = try context.source.login(provider, wish, token: secret) } catch {
       // If the provider does not name its users, the account keeps the name from the tool.
-      guard case .nameNeeded = error, let user = item.entry.user, Accounts.isName(user) else {
+      guard case .nameNeeded = error, !item.entry.isUserToken, let user = item.entry.user, Accounts.isName(user) else {
         throw CommandError(error)
       }
       wish.account = user

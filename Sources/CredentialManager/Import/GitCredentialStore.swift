@@ -8,7 +8,8 @@ extension ImportSource {
     name: "git-store", title: "git credential-store",
     files: { places in
       let standard = [places.inHome(".git-credentials"), places.configuration.map { $0 + "/git/credentials" }]
-      let git = ImportCommand(program: "git", arguments: ["config", "--get-all", "credential.helper"])
+      // Outside of every repository, because one from a stranger could name a file of its own.
+      let git = ImportCommand(program: "git", arguments: ["-C", "/", "config", "--get-all", "credential.helper"])
       let listed = try? places.run(git)
       let helpers = String(decoding: listed ?? [], as: UTF8.self).split(separator: "\n")
       return standard.compactMap { $0 } + helpers.compactMap { file(ofHelper: $0, places) }

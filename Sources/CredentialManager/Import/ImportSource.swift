@@ -58,6 +58,7 @@ package struct ImportEntry: Sendable, Equatable {
   package var advice: ImportAdvice?
   /// The name of a variable, whose beginning may name the provider.
   package var variable: String?
+  package var isUserToken = false  // Whether the user name is the token.
 
   init(
     _ name: String, host: String, user: String? = nil, kind: Kind, use: Use, held: Held, removal: Removal

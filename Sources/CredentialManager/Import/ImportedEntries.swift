@@ -51,14 +51,13 @@ extension ImportSource {
   fileprivate func labelled(_ entry: ImportEntry, _ place: String) -> ImportEntry {
     var entry = entry
     (entry.source, entry.place) = (name, place)
-    guard let user = entry.user else { return entry }
-    // GitHub and others take a token as the user name, with one of these passwords.
-    if entry.kind != .unsupported, case .value(let secret) = entry.held,
-      ["x-oauth-basic", ""].contains(where: { Secret($0) == secret })
+    // GitHub and others take a token as the user name, with this password.
+    if entry.kind == .password, entry.user != nil, case .value(let secret) = entry.held,
+      ["x-oauth-basic", "X-OAuth-Basic"].contains(where: { Secret($0) == secret })
     {
-      (entry.held, entry.user, entry.kind) = (.value(Secret(user)), nil, .token)
+      (entry.isUserToken, entry.kind) = (true, .token)
     }
-    if entry.shownUser != user { entry.name = entry.host }
+    if entry.shownUser != entry.user { entry.name = entry.host }
     return entry
   }
 }
@@ -88,7 +87,9 @@ extension ImportEntry {
   package var isRemovable: Bool { removal != .none }
 
   /// The user name, unless it may be a token.
-  package var shownUser: String? { user.map { $0.contains("@") ? $0 : CredentialSource.logged($0) } }
+  package var shownUser: String? {
+    isUserToken ? nil : user.map { $0.contains("@") ? $0 : CredentialSource.logged($0) }
+  }
 
   /// Removes the entry from its old place. A copy of the file is next to it until `isWorking` confirms that the vault
   /// has the credential; without that, the file is restored.

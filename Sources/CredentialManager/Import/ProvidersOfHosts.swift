@@ -71,16 +71,18 @@ package final class ProvidersOfHosts {
 
   private func provider(ofHost host: String) -> Match? {
     let domain = host.split(separator: ".").suffix(2).joined(separator: ".")
-    // An added provider has the variables that the user gave, so its defaults say nothing.
-    let others = files.filter { file in !added.contains { $0.provider == file.identifier } }
-    let candidates =
-      added.filter { $0.agreement.names(host) }
-      + others.filter { $0.text.mentions(domain) }.compactMap { candidate($0.identifier) }
+    let named = files.filter { $0.text.mentions(domain) }.compactMap { candidate($0.identifier) }
       .filter { $0.agreement.names(host) }
-    let shipped = candidates.filter(\.isShipped).flatMap { $0.agreement.servers(otherThan: host) }
+    // An added provider has the variables that the user gave, so its defaults do not count.
+    let others = named.filter { other in !added.contains { $0.provider == other.provider } }
+    let candidates = added.filter { $0.agreement.names(host) } + others
+    let shipped = named.filter(\.isShipped).flatMap { $0.agreement.servers(otherThan: host) }
     // A token of the host reaches these servers: its own, and those that a shipped descriptor names beside it.
     let certain = candidates.first { candidate in
-      candidate.isShipped || candidate.agreement.servers(otherThan: host).allSatisfy(shipped.contains)
+      if candidate.isShipped, !candidate.isAdded { return true }
+      // Of a shipped descriptor, only the servers of a login can depend on other variables than the host does.
+      let kinds: [Agreement.Kind] = candidate.isShipped ? [.endpoints] : Agreement.Kind.ofOrigins
+      return candidate.agreement.servers(otherThan: host, kinds).allSatisfy(shipped.contains)
     }
     if let certain { return .one(certain.provider, isAdded: certain.isAdded, servers: []) }
     guard let only = candidates.first, candidates.count == 1 else {
@@ -115,9 +117,9 @@ extension Agreement {
   }
 
   /// The servers that may get a token, without the host and its subdomains.
-  fileprivate func servers(otherThan host: String?) -> [String] {
+  fileprivate func servers(otherThan host: String?, _ kinds: [Kind] = Kind.ofOrigins) -> [String] {
     let own = host.flatMap { try? URI(parsing: "https://" + $0) }
-    let origins = Set(texts(.endpoints) + texts(.presented)).filter { own?.isRelated(toPattern: $0) != true }
+    let origins = Set(kinds.flatMap(texts)).filter { own?.isRelated(toPattern: $0) != true }
     return Set(origins.map(Self.withoutScheme)).subtracting([host ?? ""]).sorted()
   }
 }

@@ -53,7 +53,7 @@ struct OtherProviders {
 
     /// Whether a page belongs to this provider, including parent domains and subdomains.
     func owns(_ page: URI) -> Bool {
-      (servers + [client?.keyPage].compactMap(\.self)).contains(where: page.isRelated)
+      servers.contains(where: page.isRelated) || !page.domains.isEmpty && client?.keyPage?.domains == page.domains
         || tenants.contains { $0.matches(page, names) }
     }
   }

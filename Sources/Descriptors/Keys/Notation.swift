@@ -44,8 +44,9 @@ extension Notation<String> {
       .text,
       read: { decoder, node in
         let text = decoder.text(node)
-        if let text, (try? URI(parsing: text))?.isSecure != true {
-          decoder.add(.invalidURL(text), at: node.place, severity: .warning)
+        if let text, case let uri = try? URI(parsing: text), uri?.isSecure != true {
+          // A page that credmgr cannot read could not be compared with other providers' pages.
+          decoder.add(.invalidURL(text), at: node.place, severity: uri == nil ? .error : .warning)
         }
         return text
       }, write: Node.text)
