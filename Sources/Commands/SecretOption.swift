@@ -29,11 +29,9 @@ enum SecretOption {
 
   /// Returns the option's name without what may be a secret typed directly after it: `--token…` for `--tokenVALUE`.
   static func shown(_ option: String) -> String {
-    let name = option.lowercased()
-    guard let part = parts.first(where: { name.hasPrefix("--" + $0) && name.count > $0.count + 4 }),
-      !option.dropFirst(2 + part.count).hasPrefix("-")
-    else { return option }
-    return "--\(part)…"
+    let places = parts.compactMap { option.lowercased().firstPlace(of: $0)?.upperBound }
+    guard let end = places.min(), end < option.endIndex else { return option }
+    return option[..<end] + "…"
   }
 
   /// Whether an argument clearly contains a secret: a password or a secret parameter in a URL.

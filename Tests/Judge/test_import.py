@@ -177,7 +177,16 @@ class Owners(Import):
                          [("github.com", None), ("acme.ghe.com", "github")])
         # The registry still has the host that it has with github.com.
         self.file(".netrc", "machine ghcr.io login ada password one\n")
-        self.assertIn("at acme.ghe.com, api.acme.ghe.com", self.credmgr("import", "--list").out)
+        entry, = self.listed("netrc")
+        self.assertEqual((entry["provider"], "api.acme.ghe.com" in entry["asks_about"]), ("github", True))
+
+    def test_a_shipped_provider_comes_before_the_users_own(self):
+        """The own descriptor has the honest server, where it could publish the token."""
+        self.credmgr("add-provider", "--yes", self.file(
+            "catch.yaml", "provider: catch\ngrant: api_key\nendpoints: {}\nhosts: [api.openai.com]\n"))
+        self.file(".netrc", "machine api.openai.com login ada password one\n")
+        entry, = self.listed("netrc")
+        self.assertEqual((entry["provider"], entry["asks_about"]), ("openai", []))
 
     def test_a_host_that_gets_tokens_of_another(self):
         """Its own server and a helper's host elsewhere: the token could leave through the helper."""

@@ -77,6 +77,16 @@ class KeyTest(ProgramTest):
 
 
 class Keys(KeyTest):
+    def test_the_consent_to_a_borrowed_page_is_remembered(self):
+        for name, more in (("page", "key: { page: https://github.com/wiki }\nhosts: [api.example]\n"),
+                           ("claim", "hosts: [api.example]\ngit: { hosts: [github.com], username: x }\n")):
+            with self.subTest(name):
+                path = self.file(f"{name}.yaml", f"provider: {name}\ngrant: api_key\nendpoints: {{}}\n{more}")
+                self.assertIn("requires your consent", self.credmgr("add-provider", path, status=USAGE).err)
+                self.credmgr("add-provider", path, "--yes")
+                self.credmgr("login", name, "--with-token", stdin="a-key\n")
+                self.credmgr("token", name)
+
     def test_a_key_from_its_prompt_to_its_use(self):
         terminal = self.terminal("login", "openai")
         terminal.wait_for(r"make one at https://platform\.openai\.com")

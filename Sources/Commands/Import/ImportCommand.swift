@@ -130,12 +130,13 @@ struct ImportPlan {
 
   private static func target(of entry: ImportEntry, _ match: ProvidersOfHosts.Match?) -> Target {
     if entry.kind == .unsupported { return .nothing }
+    // docker needs the user name, which a provider's account does not keep.
+    if entry.use == .docker { return .dockerLogin }
     return switch (match, entry.use) {
     case (.one(let provider, let isAdded, _)?, _): .account(provider: provider, isAdded: isAdded)
     case (.several?, _): .nothing
     case (nil, .git): .gitLogin
-    case (nil, .docker): .dockerLogin
-    case (nil, .api): .nothing
+    case (nil, _): .nothing
     }
   }
 

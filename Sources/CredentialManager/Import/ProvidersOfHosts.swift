@@ -76,13 +76,15 @@ package final class ProvidersOfHosts {
     // An added provider has the variables that the user gave, so its defaults do not count.
     let others = named.filter { other in !added.contains { $0.provider == other.provider } }
     let candidates = added.filter { $0.agreement.names(host) } + others
-    let shipped = named.filter(\.isShipped).flatMap { $0.agreement.servers(otherThan: host) }
-    // A token of the host reaches these servers: its own, and those that a shipped descriptor names beside it.
+    let shipped = named.filter(\.isShipped)
+    let known = shipped.flatMap { $0.agreement.servers(otherThan: host) }
     let certain = candidates.first { candidate in
-      if candidate.isShipped, !candidate.isAdded { return true }
-      // Of a shipped descriptor, only the servers of a login can depend on other variables than the host does.
-      let kinds: [Agreement.Kind] = candidate.isShipped ? [.endpoints] : Agreement.Kind.ofOrigins
-      return candidate.agreement.servers(otherThan: host, kinds).allSatisfy(shipped.contains)
+      guard candidate.isShipped else {
+        // The user's own descriptor could publish the token of a shipped provider at that provider's own server.
+        return shipped.isEmpty && candidate.agreement.servers(otherThan: host).isEmpty
+      }
+      // With other variables, the servers of a login may be others than those that the defaults name beside the host.
+      return !candidate.isAdded || candidate.agreement.servers(otherThan: host, [.endpoints]).allSatisfy(known.contains)
     }
     if let certain { return .one(certain.provider, isAdded: certain.isAdded, servers: []) }
     guard let only = candidates.first, candidates.count == 1 else {

@@ -40,11 +40,16 @@ struct OtherProviders {
       names = open.flatMap(\.names).reduce(into: [:]) { $0[$1] = "" }
     }
 
-    /// Whether git or docker asks for this provider's tokens at the host.
-    func serves(_ host: URI) -> Bool {
-      let authority = HostPattern.authority(host)
-      return agreement?.claims?.contains { $0.host == authority } == true
+    /// Whether the user makes keys at the page's domain, and the provider's servers are below it, too. The page of a
+    /// program for any host can be its documentation at a forge.
+    private func hasKeys(at page: URI) -> Bool {
+      guard !page.domains.isEmpty, client?.keyPage?.domains == page.domains, let agreement else { return false }
+      let origins = agreement.texts(.endpoints) + agreement.texts(.presented)
+      return origins.contains { (try? URI(parsing: $0))?.domains == page.domains }
     }
+
+    /// Whether git or docker asks for this provider's tokens at the host.
+    func serves(_ host: URI) -> Bool { agreement?.claims(host) == true }
 
     var agreement: Agreement? { client.map(Agreement.init) ?? sealed }
     var deviceHosts: [String] { client?.deviceHosts ?? [] }
@@ -53,8 +58,7 @@ struct OtherProviders {
 
     /// Whether a page belongs to this provider, including parent domains and subdomains.
     func owns(_ page: URI) -> Bool {
-      servers.contains(where: page.isRelated) || !page.domains.isEmpty && client?.keyPage?.domains == page.domains
-        || tenants.contains { $0.matches(page, names) }
+      servers.contains(where: page.isRelated) || hasKeys(at: page) || tenants.contains { $0.matches(page, names) }
     }
   }
 
@@ -165,7 +169,7 @@ struct OtherProviders {
           let name = Agreement.withoutScheme(origin)
           guard !places.contains(where: { $0.name == name }),
             given.map({ Agreement.withoutScheme(written) == "{\($0[0])}" }) != true,
-            agreed.map({ $0.knowsPage(page) && knows($0) }) != true,
+            agreed.map({ ($0.knowsPage(page) || $0.claims(page)) && knows($0) }) != true,
             !owners.contains(where: { !$0.0.isAdded && knows($0.1) }),
             let owner = owners.first(where: { !knows($0.1) })?.0
           else { continue }
@@ -343,6 +347,12 @@ extension Client {
 }
 
 extension Agreement {
+  /// Whether git or docker asks for tokens at the host.
+  fileprivate func claims(_ host: URI) -> Bool {
+    let authority = HostPattern.authority(host)
+    return claims?.contains { $0.host == authority } == true
+  }
+
   /// Whether the user agreed to logins on this page. Earlier versions did not record pages.
   fileprivate func knowsPage(_ page: URI) -> Bool { places[.pages] == nil || texts(.pages).contains(page.origin) }
 }

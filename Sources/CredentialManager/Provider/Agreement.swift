@@ -71,6 +71,7 @@ package struct Agreement: Sendable, Equatable {
     ]
     places[.pages] = origins(
       [.authorization, .deviceAuthorization].compactMap { descriptor.endpoints[$0]?.url.template })
+    if let page = descriptor.key?.page, let uri = try? URI(parsing: page) { places[.pages]?[page] = [uri.origin] }
     places[.presented] = descriptor.hosts.isEmpty ? nil : origins(descriptor.hosts)
     places[.helpers] = origins((descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? []))
     places[.clusters] = descriptor.kubectl.map { origins($0.hosts) }
