@@ -131,7 +131,8 @@ package struct Context {
 
   func titled(_ provider: String) -> String { home.title(of: provider) }
 
-  private func noCredential(_ provider: String, _ account: String?) -> Message {
+  /// Returns the message for a provider without an account.
+  func noCredential(_ provider: String, _ account: String?) -> Message {
     if let unknown = unknown(provider) { return unknown.message }
     let error = CredentialError.loginNeeded(provider: provider, account: account, .noCredential)
     let message = error.message(titled: titled)
