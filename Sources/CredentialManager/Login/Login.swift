@@ -103,10 +103,10 @@ struct Login {
     }
     let before = try accounts.accounts(of: provider)
     let deadline = source.clock.monotonic() + options.timeout
-    let dead = try likelyAccount(before).flatMap { account throws(CredentialError) in
-      try state(of: account).loginReason.map { _ in account.id }
+    var awaited = try AwaitedLogins(besides: id, accounts, options) { () throws(CredentialError) in
+      guard let id = try likelyAccount(before)?.id, let account = try accounts.readableAccount(id) else { return nil }
+      return try isAlive(account) ? nil : id
     }
-    var awaited = try AwaitedLogins(besides: id, accounts, options, dead: dead)
     // Returns an account that another process logged in meanwhile.
     func done() throws(CredentialError) -> Account? {
       // A caller that only needs a token accepts any account with a valid one.

@@ -86,14 +86,15 @@ struct AwaitedLogins {
   private let accounts: Accounts
   private let id: AccountID
   private let options: LoginOptions
-  private let dead: AccountID?
+  private let dead: () throws(CredentialError) -> AccountID?
   /// The failure that was known before this login; a later one is of a login that this one waited for.
   private let failure: Int64?
   private var ended: [ExchangeNote] = []
 
-  /// `dead` is an account that needs the login.
+  /// `dead` returns the account that a login without a name would repair. Another process may find it dead meanwhile.
   init(
-    besides id: AccountID, _ accounts: Accounts, _ options: LoginOptions, dead: AccountID?
+    besides id: AccountID, _ accounts: Accounts, _ options: LoginOptions,
+    dead: @escaping () throws(CredentialError) -> AccountID?
   ) throws(CredentialError) {
     (self.accounts, self.id, self.options, self.dead) = (accounts, id, options, dead)
     failure = try accounts.failure(id)?.revision
@@ -126,7 +127,7 @@ struct AwaitedLogins {
 
   private func others() throws(CredentialError) -> [AccountID] {
     // A user who starts a login may want another account, unless an account needs a login.
-    if !options.unlessAlive { return dead.map { [$0] } ?? [] }
+    if !options.unlessAlive { return try dead().map { [$0] } ?? [] }
     // A login without a name repairs any account, and a login with a name may create the first one.
     return id.name == nil ? try accounts.pending(of: id.provider) : [AccountID(id.provider)]
   }
