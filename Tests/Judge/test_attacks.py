@@ -443,7 +443,8 @@ def borrows_from_another():
     keys = """provider: notes\ngrant: api_key\nkey: { page: "%s" }\nendpoints: { identity: "http://$H/me" }\naccount: name\n"""
     ask = Scene(keys % "http://$H/keys", options=(), login=("providers", "notes"))
     yield Attack("descriptor", "the page of a shipped provider's keys", ask, {
-        "descriptor": keys % "https://platform.openai.com/api-keys"}, says='requires your consent: .*belongs to "openai"')
+        "descriptor": (keys % "https://platform.openai.com/api-keys").replace("http://$H/me", "https://evil.example/me")},
+        says='requires your consent: .*belongs to "openai"')
     yield Attack("descriptor", "the git host of a shipped provider", ask, {
         "descriptor": (keys % "http://$H/keys").replace("http://$H/me", "https://evil.example/me")
         + "git: { hosts: [github.com], username: x }\n"}, says="requires your consent: .*github")

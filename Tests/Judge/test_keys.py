@@ -76,7 +76,7 @@ class KeyTest(ProgramTest):
         self.assertFalse([row["provider"] for row in added if row["added"]])
 
 
-class Keys(KeyTest):
+class Consent(ProgramTest):
     def test_the_consent_to_a_borrowed_page_is_remembered(self):
         for name, more in (("page", "key: { page: https://github.com/wiki }\nhosts: [api.example]\n"),
                            ("claim", "hosts: [api.example]\ngit: { hosts: [github.com], username: x }\n")):
@@ -87,6 +87,8 @@ class Keys(KeyTest):
                 self.credmgr("login", name, "--with-token", stdin="a-key\n")
                 self.credmgr("token", name)
 
+
+class Keys(KeyTest):
     def test_a_key_from_its_prompt_to_its_use(self):
         terminal = self.terminal("login", "openai")
         terminal.wait_for(r"make one at https://platform\.openai\.com")

@@ -146,10 +146,10 @@ struct OtherProviders {
   ) -> [NewPlace] {
     var places: [NewPlace] = []
     let own = Agreement(client)
-    let pages = (Self.ways.map { client.server($0.page) } + [client.keyPage]).compactMap(\.self)
+    let pages = Self.ways.compactMap { client.server($0.page) }
     // At a host that git or docker asks about, the user types what belongs to its own provider.
     let asked = (own.claims ?? []).compactMap { try? URI(parsing: "https://" + $0.host) }
-    for (index, page) in (pages + asked).enumerated() {
+    for (index, page) in (pages + [client.keyPage].compactMap(\.self) + asked).enumerated() {
       let owners = providers(near: [page]).filter { $0.owns(page) || $0.serves(page) }.compactMap { owner in
         owner.agreement.map { (owner, $0) }
       }
