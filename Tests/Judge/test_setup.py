@@ -151,6 +151,12 @@ class Clients(SetupTest):
             self.assertIn("git.forge.example", file.read())
         with open(os.path.join(self.folder, ".docker/config.json"), encoding="utf-8") as file:
             self.assertEqual(json.load(file)["credHelpers"], {"registry.forge.example": "credmgr"})
+        # Both are set up now.
+        shown = self.completed([("another account", "n")], "setup", "forge")
+        self.assertNotIn("Let git", shown)
+        self.credmgr("git-setup", "--remove")
+        with open(self.environment["GIT_CONFIG_GLOBAL"], encoding="utf-8") as file:
+            self.assertNotIn("git-credential", file.read())
 
     def test_a_client_of_a_file(self):
         service, path = self.own_file()

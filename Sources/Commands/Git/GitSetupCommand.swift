@@ -46,7 +46,7 @@ extension Command {
     let inherited = scope == "--global" ? GitHelperEntry.all()?.filter { $0.scope == "system" } ?? [] : []
     let own = values.filter { isOwn($0, context) }
     let existing = own.last ?? inherited.last { $0.pattern == nil && isOwn($0.value, context) }?.value
-    let entry = existing ?? helper(context.executable)
+    let entry = existing ?? helper(context.program)
     let sections = try sections(scope)
     if invocation.has("--remove") {
       let ours = sections.filter { $0.values.contains { isOwn($0, context) } }
@@ -95,7 +95,7 @@ extension Command {
   /// Whether a helper is this program, with any options.
   private static func isOwn(_ value: String, _ context: Context) -> Bool {
     let entry = GitHelperEntry(scope: "", origin: "", key: "credential.helper", value: value)
-    if value == helper(context.executable) { return true }
+    if value == helper(context.program) { return true }
     return entry.isOurs && entry.program.flatMap(Path.resolved) == Path.resolved(context.program)
   }
 
