@@ -278,7 +278,7 @@ hosts: ["{place}"]
 class Places(KeyTest):
     """Keys in the path, in the body and beside parameters of the query."""
 
-    shipped = ("telegram", "mailchimp-transactional")
+    shipped = ("telegram", "mandrill")
     TELEGRAM = "123456:ABC-DEF1234ghIkl-zyx57W2v1u123ew11"
 
     def setUp(self):
@@ -319,10 +319,10 @@ class Places(KeyTest):
         self.assertEqual(other.seen, [])
 
     def test_a_key_in_the_body(self):
-        self.credmgr("login", "mailchimp-transactional", "--with-token", stdin="md-0123456789")
+        self.credmgr("login", "mandrill", "--with-token", stdin="md-0123456789")
         self.assertEqual(json.loads(self.service.seen[-1][1])["key"], "md-0123456789")
         url = self.service.base + "/api/1.0/messages/send.json"
-        send = ("request", "mailchimp-transactional", url)
+        send = ("request", "mandrill", url)
         self.credmgr(*send, "-H", "Content-Type: application/json", "-d", '{"message": {"n": 1.50}}')
         self.assertEqual(json.loads(self.service.seen[-1][1]), {"key": "md-0123456789", "message": {"n": 1.5}})
         self.credmgr(*send, "-d", "a=b")

@@ -220,9 +220,9 @@ class Words(TerminalTest):
     """The messages that a user reads besides the result, at 80 columns."""
 
     WRONG = (
-        ("token", "github"), ("token", "githb"), ("tokn", "github"), ("login", "github", "--no-browsr"), ("login", "linkedin"),
+        ("token", "github"), ("token", "githb"), ("tokn", "github"), ("login", "github", "--no-browsr"), ("refresh", "linkedin"),
         ("add-provider", "github"), ("add-provider", "oclc", "--client-id", "a"), ("login", "github", "--timeout", "soon"),
-        ("vault", "verify"), ("vault", "restore", "nowhere"), ("git-setup", "--local"), ("login", "github", "--account", "x" * 90),
+        ("vault", "verify"), ("vault", "restore", "nowhere"), ("git-setup", "--local"), ("refresh", "github", "--account", "x" * 90),
         ("token", "github", "--account", "a name with many words in it, more than would fit into one line of any terminal"),
         ("add-provider", "broken.yaml"), ("simulate", "githb"), ("simulate", "github", "--fault", "non"),
     )

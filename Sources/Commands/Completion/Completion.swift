@@ -74,7 +74,7 @@ struct Completion {
     } else if let place = place(of: operands, in: command) {
       offer(place, of: command, after: operands)
       // `exec` accepts an account after a colon.
-      if place.hasPrefix("ID[:ACCOUNT]"), let colon = current.firstIndex(of: ":") {
+      if place.firstPlace(of: "[:ACCOUNT]") != nil, let colon = current.firstIndex(of: ":") {
         let provider = String(current[..<colon])
         candidates = accounts(of: provider).map { Candidate("\(provider):\($0.text)", $0.help) }
       }
