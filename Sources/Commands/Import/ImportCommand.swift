@@ -241,8 +241,8 @@ struct ImportPlan {
       context.tell("\(index + 1). \(item.label): \(words(item, context))")
     }
     Signals.installInterruptFlag()
+    Terminal.discardInput()
     while true {
-      Terminal.discardInput()
       Terminal.writeError(StandardError.prompt("Move which? Numbers, \"all\", or Enter for none:"))
       let line = try? Terminal.readLine(0)
       if Signals.isInterrupted {

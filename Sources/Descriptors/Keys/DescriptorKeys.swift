@@ -261,7 +261,7 @@ extension ClientRules {
 extension TypedKeyRules {
   static let keys = Table("key", TypedKeyRules()) {
     Key(
-      "page", at: \.page, as: .page, change: .harmless, means: "the page for making one; `login` shows it",
+      "page", at: \.page, as: .comparedPage, change: .harmless, means: "the page for making one; `login` shows it",
       for: "`openai`")
     Key(
       "pattern", at: \.pattern, as: .pattern, type: "regular expression", change: .harmless,

@@ -39,14 +39,18 @@ extension Notation<String> {
   }
 
   /// A web page for users.
-  static var page: Self {
+  static var page: Self { page(isCompared: false) }
+
+  /// A page that is compared with the pages of other providers, so credmgr must be able to read its address.
+  static var comparedPage: Self { page(isCompared: true) }
+
+  private static func page(isCompared: Bool) -> Self {
     Notation(
       .text,
       read: { decoder, node in
         let text = decoder.text(node)
         if let text, case let uri = try? URI(parsing: text), uri?.isSecure != true {
-          // A page that credmgr cannot read could not be compared with other providers' pages.
-          decoder.add(.invalidURL(text), at: node.place, severity: uri == nil ? .error : .warning)
+          decoder.add(.invalidURL(text), at: node.place, severity: isCompared && uri == nil ? .error : .warning)
         }
         return text
       }, write: Node.text)
