@@ -1,3 +1,4 @@
+import CredmgrCredentialManager
 import CredmgrOAuth
 import CredmgrText
 
@@ -30,5 +31,22 @@ extension PasteFault {
       .usage("standard input must have \(fields.count) lines for \(title): \(fields.joined(separator: ", "))")
         .hint("put each value on its own line, in this order")
     }
+  }
+}
+
+extension ClientPart {
+  fileprivate var name: String { self == .identifier ? "client ID" : "client secret" }
+}
+
+extension ClientDoubt {
+  /// Returns a warning without any part of the pasted text.
+  package func warning(on part: ClientPart, of title: String) -> String {
+    let reason =
+      switch self {
+      case .otherForm: "it has another form"
+      case .other(let other): "it looks like a \(other.name)"
+      case .named(let words): "it looks like \(words)"
+      }
+    return "warning: this is probably not a \(part.name) of \(title): \(reason)"
   }
 }

@@ -27,7 +27,8 @@ struct AgreedValueTests {
       Self.all(.harmless) == [
         "title", "verified", "group", "scope", "expiry", "account", "variables.format", "variables.pattern",
         "variables.choices",
-        "variables.help", "variables.optional", "client.register", "key.page", "key.pattern", "key.lifetime",
+        "variables.help", "variables.optional", "client.register",
+        "client.id_pattern", "client.secret_pattern", "client.other_shapes", "key.page", "key.pattern", "key.lifetime",
         "endpoints.token.response.format",
         field + "expires_in", field + "expires_at", field + "refresh_token_expires_in",
         field + "refresh_token_expires_at", field + "scope", field + "interval", field + "client_secret_expires_at",

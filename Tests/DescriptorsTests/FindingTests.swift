@@ -66,7 +66,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
         """, .unknownKey("defualt", suggestion: "default"), .unknownKey("form", suggestion: "format"),
       .unknownKey("codes", suggestion: "code"), .unknownKey("tine", suggestion: "time"),
       .unknownKey("equal", suggestion: "equals"), .unknownKey("schema", suggestion: "scheme"),
-      .unknownKey("seperator", suggestion: "separator"), .unknownKey("secret", suggestion: nil),
+      .unknownKey("seperator", suggestion: "separator"), .unknownKey("secret", suggestion: "secret_pattern"),
       .unknownKey("lifetme", suggestion: "lifetime"), .unknownKey("intervall", suggestion: "interval"),
       .unknownKey("versions", suggestion: "version"), .unknownKey("user", suggestion: "username"),
       .unknownKey("names", suggestion: nil)),

@@ -170,7 +170,7 @@ class Owners(Import):
         self.assertIn("for one of another, import-host", self.credmgr("import", "--list").out)
 
     def test_a_host_that_the_added_provider_does_not_have(self):
-        self.credmgr("add-provider", "github", "--client-id", "Iv1.0123456789abcdef", "--set", "host=acme.ghe.com",
+        self.credmgr("add-provider", "github", "--client-id", "Ov23liExample", "--set", "host=acme.ghe.com",
                      "--client-secret-file", self.file("secret", "a-client-secret\n"))
         self.file(".netrc", "machine github.com login ada password one\nmachine acme.ghe.com login ada password two\n")
         self.assertEqual([(entry["host"], entry["provider"]) for entry in self.listed("netrc")],

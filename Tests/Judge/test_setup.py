@@ -217,6 +217,88 @@ class Clients(SetupTest):
         self.assertTrue(service.accepts(self.credmgr("token", "forge").line))
 
 
+class Settings(SetupTest):
+    """Variables of a descriptor, such as the host of a server and a tenant."""
+
+    VARIABLES = """variables:
+  host: { default: "127.0.0.1:1", format: hostname, help: the host of your own Forge }
+  tenant: { pattern: "[a-z]+", help: the tenant }
+endpoints:
+  authorization: %(base)s/authorize
+  token: %(base)s/token
+"""
+
+    def test_they_are_asked_for(self):
+        service, path = self.own_file()
+        place = service.base.removeprefix("http://")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        text = text.replace(f"endpoints:\n  authorization: {service.base}/authorize\n  token: {service.base}/token\n",
+                            self.VARIABLES % {"base": "http://{host}/{tenant}"})
+        text = text.replace(f"{service.base}/", "http://{host}/").replace("{tenant}/", "").replace(
+            f'hosts: ["{place}"]', 'hosts: ["{host}"]\nextra_headers: { X-Tenant: "{tenant}" }', 1)
+        path = self.file("own.yaml", text)
+        answers = [
+            (r"host=127\.0\.0\.1:1 +\(the host of your own Forge\)\r\n.*Another value", "hst=x"),
+            (r"type a name from the list.*\n.*Another value", "host=a b"),
+            (r"not a valid value of host.*\n.*Another value", "host=" + place), ("Another value", ""),
+            (r"tenant \(the tenant\):", "4711"), (r"not a valid value\r\n.*tenant", "acme"),
+            ("Open this page", "n"), *Clients.CLIENT]
+        self.assert_stops_everywhere(answers, "setup", path)
+        self.completed([*answers, *Clients.LATER], "setup", path)
+        self.assertTrue(service.accepts(self.credmgr("token", "own").line))
+
+
+class Shapes(SetupTest):
+    """Values of a client that the user pasted by mistake."""
+
+    RULES = """  id_pattern: "id-[0-9a-z]+"
+  secret_pattern: "cs-.*"
+  other_shapes: { "Iv1\\\\..*": the client ID of a GitHub App, "[0-9]+": the App ID }
+"""
+
+    def shaped(self):
+        service, path = self.own_file()
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        client = "client: { authentication: client_secret_post, register: https://forge.example/register }\n"
+        self.assertIn(client, text)
+        block = "client:\n  authentication: client_secret_post\n  register: https://forge.example/register\n"
+        return service, self.file("own.yaml", text.replace(client, block + self.RULES))
+
+    WARNING = 'warning: this is probably not a client %s of "own": it '
+
+    def test_a_wrong_paste_is_noticed_in_setup(self):
+        service, path = self.shaped()
+        answers = [
+            ("Open this page", "n"), ("client ID:", "Iv1.8a61f9b3a7aba766"), ("Use it anyway", "n"),
+            ("client ID:", POST_CLIENT), ("Use it anyway", "y"), ("client secret:", "id-4711"), ("Use it anyway", "n"),
+            ("client secret:", CLIENT_SECRET), ("Use it anyway", "y")]
+        self.assert_stops_everywhere(answers, "setup", path)
+        shown = self.completed([*answers, *Clients.LATER], "setup", path)
+        self.assertIn(self.WARNING % "ID" + "looks like the client ID of a GitHub App\r\n", shown)
+        self.assertIn(self.WARNING % "secret" + "looks like a client ID\r\n", shown)
+        self.assertIn(self.WARNING % "secret" + "has another form\r\n", shown)
+        self.assertNotIn("id-4711", shown)
+        self.assertNotIn(CLIENT_SECRET, shown)
+        self.assertTrue(service.accepts(self.credmgr("token", "own").line))
+
+    def test_a_wrong_paste_is_noticed_in_add_provider(self):
+        _, path = self.shaped()
+        secret = self.file("secret", "id-4711\n")
+        command = ("add-provider", path, "--client-id", "cs-hidden", "--client-secret-file", secret)
+        shown = self.completed([("Use it anyway", "n")], *command, status=USAGE)
+        self.assertIn(self.WARNING % "ID" + "looks like a client secret\r\n", shown)
+        self.assertIn("nothing was added", shown)
+        self.assertNotIn("cs-hidden", shown.split("Use it anyway")[0].split("warning")[1])
+        self.assertEqual(self.stored(), [])
+        outcome = self.credmgr(*command)
+        self.assertIn(self.WARNING % "ID" + "looks like a client secret\n", outcome.err)
+        self.assertIn(self.WARNING % "secret" + "looks like a client ID\n", outcome.err)
+        self.assertNotIn("id-4711", outcome.err)
+        self.assertNotIn("cs-hidden", outcome.err)
+
+
 class WithoutATerminal(SetupTest):
     def test_one_command_says_the_same(self):
         self.forge()

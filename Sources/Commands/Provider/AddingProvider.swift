@@ -57,6 +57,19 @@ struct AddingProvider {
     } catch { throw CommandError(error) }
   }
 
+  /// Warns about values that are probably not those of a client, and asks at a terminal whether to use them.
+  func checkClient(_ context: Context) throws(CommandError) {
+    let rules = addition.descriptor.client
+    let title = isForeign ? quoted(addition.identifier) : context.titled(addition.identifier)
+    let parts: [(ClientPart, String?)] = [(.identifier, clientIdentifier), (.secret, clientSecret?.reveal())]
+    for (part, value) in parts {
+      guard let value, let doubt = rules.doubt(value, as: part) else { continue }
+      context.tell(doubt.warning(on: part, of: title))
+      guard !isAgreed, Question.canAsk else { continue }
+      guard try Command.agrees("Use it anyway?") else { throw .usage("nothing was added") }
+    }
+  }
+
   /// Adds the provider and tells the user what was added.
   mutating func run(_ context: Context) throws(CommandError) -> Registration? {
     let accounts = try? context.source.accountsIfAny()

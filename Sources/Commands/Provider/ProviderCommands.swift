@@ -32,7 +32,7 @@ extension Command {
       "The client ID, secret and variables are stored in the vault.",
     ],
     examples: [
-      ("credmgr add-provider github --client-id Iv1.8a61f9b3", "Add a built-in provider"),
+      ("credmgr add-provider github --client-id Ov23liExample", "Add a built-in provider"),
       ("credmgr add-provider gitlab --set host=git.example.org --client-id ID", "Add your own GitLab server"),
       ("credmgr add-provider ./notes.yaml --client-id ID --client-secret-file secret", "Add your own descriptor"),
     ]
@@ -87,6 +87,7 @@ extension Command {
       variables: try context.variables(invocation, of: addition.descriptor, read: read),
       replaces: invocation.has("--replace"), isAgreed: invocation.has("--yes"))
     adding.input = input
+    try adding.checkClient(context)
     _ = try adding.run(context)
     let title = context.titled(addition.identifier)
     context.tell("added \(title); run \"credmgr login \(addition.identifier)\" to log in")

@@ -77,6 +77,8 @@ struct Setup {
     let isForeign = isNew || !context.source.isShipped(addition.loaded)
     let way = try chosenWay(ways(of: addition, isForeign: isForeign), of: addition.descriptor, title: title)
     var adding = AddingProvider(addition: addition, isDiscovered: isDiscovered, isForeign: isForeign)
+    try askForSettings(&adding, title)
+    settings += adding.variables.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
     let missing = try missing(of: addition, way)
     for variable in missing {
       let value = try value(of: variable)
@@ -184,10 +186,23 @@ struct Setup {
     rows = rows.map { (left: $0.left, right: Message.visible($0.right)) }
     Terminal.writeError(Layout.table(rows, width: Terminal.width))
     if let page { try offer(page) }
-    adding.clientIdentifier = try Question.answer("client ID:") { text in
-      text.isEmpty || text.contains(" ") ? "enter the client ID that the page shows" : nil
-    }
-    if descriptor.client.hasSecret { adding.clientSecret = try clientSecret(descriptor) }
+    var identifier: String
+    repeat {
+      identifier = try Question.answer("client ID:") { text in
+        text.isEmpty || text.contains(" ") ? "enter the client ID that the page shows" : nil
+      }
+    } while try !isWanted(identifier, as: .identifier, descriptor, title)
+    adding.clientIdentifier = identifier
+    if descriptor.client.hasSecret { adding.clientSecret = try clientSecret(descriptor, title) }
+  }
+
+  /// Whether a value has the form that the provider issues, or the user wants to use it anyway.
+  private func isWanted(
+    _ value: String, as part: ClientPart, _ descriptor: Descriptor, _ title: String
+  ) throws(CommandError) -> Bool {
+    guard let doubt = descriptor.client.doubt(value, as: part) else { return true }
+    context.tell(doubt.warning(on: part, of: title))
+    return try Command.agrees("Use it anyway?")
   }
 
   /// The redirect to register, as `credmgr providers` shows it; `nil` if it is not known.
@@ -211,7 +226,7 @@ struct Setup {
     }
   }
 
-  private func clientSecret(_ descriptor: Descriptor) throws(CommandError) -> Secret? {
+  private func clientSecret(_ descriptor: Descriptor, _ title: String) throws(CommandError) -> Secret? {
     if descriptor.client.authentication == .privateKeyJWT {
       let path = try Question.answer("file with the private key:") { File.exists($0) ? nil : "no such file" }
       return try context.issuedSecret(context.secretFile(path, called: "private key"), path, called: "private key")
@@ -219,7 +234,11 @@ struct Setup {
     let isNeeded = ClientNeeds(descriptor).needsSecret
     while true {
       let typed = try Question.secret("client secret" + (isNeeded ? ":" : " (Enter for none):"))
-      if !typed.isEmpty { return try context.issuedSecret(typed, "-", called: "client secret") }
+      if !typed.isEmpty {
+        let secret = try context.issuedSecret(typed, "-", called: "client secret")
+        if try isWanted(secret.reveal(), as: .secret, descriptor, title) { return secret }
+        continue
+      }
       if !isNeeded { return nil }
       context.tell("\(quoted(descriptor.identifier)) requires a client secret")
     }

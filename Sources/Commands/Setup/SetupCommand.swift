@@ -11,7 +11,10 @@ extension Command {
         + "https URL of an issuer. Without it, credmgr asks at the terminal, and searches for your words.",
       "credmgr prefers a login that needs no registration: a client that the provider registers, or a key or token "
         + "that you make at the provider. For your own client, it shows the values for the provider's page, and "
-        + "prompts for the client ID and the secret. Then it logs in, and offers to set up git and docker.",
+        + "prompts for the client ID and the secret. It warns if a value has another form than the provider's. Then it "
+        + "logs in, and offers to set up git and docker.",
+      "If the descriptor has variables, such as the host of your own server, credmgr shows their defaults, and prompts "
+        + "for those without one.",
       "If you press Control-C before credmgr adds the provider, nothing is stored. The next \"credmgr setup\" "
         + "continues with the login if the provider was added.",
     ],

@@ -255,6 +255,17 @@ extension ClientRules {
     Key(
       "register", at: \.register, as: .page,
       change: .harmless, means: "the page for registering a client; credmgr shows it if no client is set", for: "all")
+    Key(
+      "id_pattern", at: \.identifierPattern, as: .pattern, type: "regular expression", change: .harmless,
+      means: "a pattern that every client ID of the provider matches, so that credmgr notices a wrong paste",
+      for: "`google`")
+    Key(
+      "secret_pattern", at: \.secretPattern, as: .pattern, type: "regular expression", change: .harmless,
+      means: "the same for every client secret", for: "–")
+    Key(
+      "other_shapes", at: \.otherShapes, as: .otherShapes, type: "mapping of regular expressions to texts",
+      change: .harmless, means: "values that users paste by mistake, each with its name",
+      for: "`github`: the ID of a GitHub App")
   }
 }
 

@@ -163,6 +163,20 @@ extension Notation<FieldPath> {
   static var path: Self { Notation(.text, read: { $0.text($1).map { FieldPath($0) } }, write: { .text($0.text) }) }
 }
 
+extension Notation<[OtherShape]> {
+  static var otherShapes: Self {
+    Notation(
+      .mapping(of: .text, names: nil),
+      read: { decoder, node in
+        decoder.entries(of: node)?.compactMap { entry in
+          if Pattern(entry.key) == nil { decoder.add(.invalidPattern(entry.key), at: entry.keyPlace) }
+          let meaning = Notation<String>.shownText.read(&decoder, entry.value)
+          return meaning.map { OtherShape(pattern: entry.key, meaning: $0) }
+        }
+      }, write: { .mapping($0.map { ($0.pattern, .text($0.meaning)) }) })
+  }
+}
+
 extension Notation<[FieldPath]> {
   static var paths: Self {
     Notation(.texts, read: { $0.texts($1)?.map { FieldPath($0.value) } }, write: { .list($0.map { .text($0.text) }) })

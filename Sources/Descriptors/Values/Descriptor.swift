@@ -124,7 +124,16 @@ package struct ClientRules: Sendable, Equatable {
   package var authentication: ClientAuthentication?  // `nil` means Basic with a secret, and none without one.
   package var identifier: String?
   package var register: String?
+  package var identifierPattern: String?  // Must match every identifier that the provider may issue.
+  package var secretPattern: String?
+  package var otherShapes: [OtherShape] = []
   package var hasSecret: Bool { authentication != ClientAuthentication.none }
+}
+
+/// A text that users confuse with the identifier or the secret of their client.
+package struct OtherShape: Sendable, Equatable {
+  package var pattern: String
+  package var meaning: String
 }
 
 /// A key or an access token that the user makes at the provider and pastes.

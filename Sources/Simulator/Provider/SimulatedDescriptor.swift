@@ -25,8 +25,10 @@ extension Descriptor {
       // The simulator invents values for kept fields.
       for index in endpoint.response.keep.indices { simulated.endpoints[kind]?.response.keep[index].pattern = nil }
     }
-    // The simulator invents the keys, too.
+    // The simulator also invents the keys and the client.
     simulated.key?.pattern = nil
+    (simulated.client.identifierPattern, simulated.client.secretPattern) = (nil, nil)
+    simulated.client.otherShapes = []
     simulated.key?.page = nil
     // Moves the issuer, and the audience of assertions, to `origin`.
     simulated.issuer = issuer.map(moved)

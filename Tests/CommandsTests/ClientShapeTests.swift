@@ -1,0 +1,51 @@
+import CredmgrCredentialManager
+import CredmgrDescriptors
+import CredmgrMessages
+import CredmgrPlatform
+import Testing
+
+/// The patterns of the shipped descriptors for client IDs and secrets.
+@Suite struct ClientShapeTests {
+  private func rules(_ provider: String) throws -> ClientRules {
+    let folder = Path.joining(Path.directory(of: #filePath) ?? "", "../../providers")
+    return try DescriptorLibrary(directories: [folder]) { try? File.read($0, limit: 1 << 20) }.load(provider).descriptor
+      .client
+  }
+
+  @Test(arguments: [
+    ("github", "Ov23liAbCdEfGhIjKlMn"), ("github", "178c6fc778ccc68e1d6a"),
+    ("github-enterprise", "178c6fc778ccc68e1d6a"),
+    ("google", "1084945748469-eg34imk572gdhu83gj5p0an9fut6urp5.apps.googleusercontent.com"),
+    ("gitlab", "5832fc6e14300a0d962240a8144466eef4ee93ef0d218477e55f11cf12fc3737"),
+    ("microsoft", "6731de76-14a6-49ae-97bc-6eba6914391e"), ("discord", "152638009253036032"),
+    ("slack", "33336676.569200954261"),
+  ])
+  func identifiersOfTheProvider(_ provider: String, _ text: String) throws {
+    #expect(try rules(provider).doubt(text, as: .identifier) == nil)
+  }
+
+  @Test(arguments: [
+    ("github", "Iv1.8a61f9b3a7aba766"), ("github", "Iv23f8doAlphaNumer1c"), ("github", "1069209"),
+    ("github-enterprise", "Iv1.8a61f9b3a7aba766"), ("github", "gho_16C7e42F292c6912E7710c838347Ae178B4a"),
+    ("google", "GOCSPX-abc"), ("gitlab", "gloas-4d80d8c0"), ("microsoft", "credmgr"), ("discord", "credmgr"),
+    ("slack", "A0KRD7HC3"),
+  ])
+  func otherIdentifiers(_ provider: String, _ text: String) throws {
+    let doubt = try #require(try rules(provider).doubt(text, as: .identifier))
+    let warning = doubt.warning(on: .identifier, of: provider)
+    #expect(warning.hasPrefix("warning: this is probably not a client ID of \(provider): it "))
+    #expect(!warning.contains(text))
+  }
+
+  @Test func theIDOfASecret() throws {
+    let microsoft = try rules("microsoft")
+    let doubt = microsoft.doubt("6731de76-14a6-49ae-97bc-6eba6914391e", as: .secret)
+    #expect(doubt == .named("the ID of a client secret, not its value"))
+    #expect(microsoft.doubt("A1b8Q~zZ.abcdef", as: .secret) == nil)
+  }
+
+  @Test func aDescriptorWithoutPatterns() throws {
+    #expect(try rules("linkedin").doubt("anything", as: .identifier) == nil)
+    #expect(try rules("linkedin").doubt("anything", as: .secret) == nil)
+  }
+}
