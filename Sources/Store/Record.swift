@@ -55,7 +55,8 @@ package struct Record: Sendable {
   package let identifier: RecordIdentifier
   /// The content, which the store does not interpret.
   package let payload: Secret
-  /// A number that grows with each change and is never used again for the same name, even after a removal.
+  /// A number that grows with each change of the store, so the later of two records has the greater one. It is never
+  /// used again, even after a removal.
   package let revision: Int64
 
   package init(identifier: RecordIdentifier, payload: Secret, revision: Int64) {

@@ -98,6 +98,7 @@ final class ScriptedUser: User {
   private(set) var prompts: [[Step.Prompt.Field]] = []
   var keepsUnverified = false
   private(set) var questions: [CredentialError] = []
+  var listen: ((LoginStep) throws -> Void)?  // Called with each recorded step.
 
   func texts(for prompt: Step.Prompt) -> [String]? {
     prompts.append(prompt.fields)
@@ -145,7 +146,9 @@ final class ScriptedUser: User {
   func tell(_ step: LoginStep) {
     switch step {
     case .awaiting, .awaitingConsent: break
-    default: steps.append(step)
+    default:
+      steps.append(step)
+      do { try listen?(step) } catch { Issue.record(error) }
     }
   }
 
@@ -489,11 +492,16 @@ final class Fixture {
     #expect(try answerFiles.isEmpty, sourceLocation: sourceLocation)
   }
 
+  /// Applies changes as another process.
+  static func apply(_ changes: [Change], in home: Home) throws {
+    let other = CredentialSource(home: home, http: nil, clock: ManualClock(), random: SystemRandomSource())
+    _ = try other.accounts(.readWrite).store.apply(changes)
+  }
+
   /// Applies changes as another process while a caller waits.
   func whileWaiting(_ changes: [Change], then: @escaping @Sendable () -> Void = {}) {
     clock.onSleep { [home] in
-      let other = CredentialSource(home: home, http: nil, clock: ManualClock(), random: SystemRandomSource())
-      if !changes.isEmpty { _ = try? other.accounts(.readWrite).store.apply(changes) }
+      if !changes.isEmpty { try? Self.apply(changes, in: home) }
       then()
     }
   }

@@ -2,6 +2,7 @@ import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrHTTP
 import CredmgrOAuth
+import CredmgrPlatform
 import CredmgrSQLite
 import CredmgrStore
 import CredmgrText
@@ -82,6 +83,61 @@ struct SharedLoginTests {
     if !isDead { fixture.consent(.token("ours"), .identity("bob")) }
     #expect(try fixture.login().credential.accessToken == Secret(isDead ? "theirs" : "ours"))
     _ = consume lock
+  }
+
+  /// Ends a login that opens a browser, instead of waiting for its page.
+  private static func expectNoBrowser(_ user: ScriptedUser) {
+    user.browse = { [unowned user] _ in user.isCancelled = true }
+  }
+
+  /// Returns the changes of a git process that finds the account "ana" dead and begins a login to it.
+  private static func gitsLogin() -> [Change] {
+    var dead = Fixture.credential("dead", refresh: nil)
+    (dead.isRejected, dead.loggedInAt) = (true, dead.loggedInAt - .seconds(60))
+    let id = AccountID("example", "ana")
+    return [
+      .store(dead.encoded, as: RecordIdentifier(.credential, of: id)),
+      .store(ExchangeNote(.login, startedAt: 1).encoded, as: RecordIdentifier(.pending, of: id)),
+    ]
+  }
+
+  /// When this login looked first, the account was alive. Since then it has waited for its lock.
+  @Test func aLoginOfTheUserLooksAgainWithItsLock() throws {
+    var old = Fixture.credential("old")
+    old.loggedInAt = old.loggedInAt - .seconds(60)
+    let fixture = try Fixture.added(credential: old)
+    Self.expectNoBrowser(fixture.user)
+    let gits = try fixture.lock("ana")
+    let own = Mutex(try fixture.lock(nil))
+    fixture.whileWaiting(Self.gitsLogin()) { [home = fixture.home, clock = fixture.clock] in
+      own.withLock { $0 = nil }
+      clock.onSleep { try? Fixture.apply([Fixture.storing("theirs")], in: home) }
+    }
+    #expect(try fixture.login().credential.accessToken == Secret("theirs"))
+    #expect(fixture.user.opened.isEmpty)
+    _ = consume gits
+  }
+
+  /// When this login looked with its lock, git's login to the default account had not begun.
+  @Test func theSecondOfTwoLoginsGivesWay() throws {
+    let fixture = try Fixture.added()
+    let selected = Change.store(Secret("ana"), as: Accounts.selection("example"))
+    try Fixture.apply(Self.gitsLogin().prefix(1) + [selected], in: fixture.home)
+    try fixture.store(Fixture.credential("bobs"), "bob")
+    Self.expectNoBrowser(fixture.user)
+    let gits = Mutex<FileLock?>(nil)
+    // These are the last words before the login begins.
+    func begin() throws {
+      try gits.withLock { $0 = try fixture.lock("ana") }
+      try Fixture.apply(Self.gitsLogin(), in: fixture.home)
+      fixture.whileWaiting([Fixture.storing("theirs")])
+    }
+    fixture.user.listen = { if case .alreadyLoggedIn = $0 { try begin() } }
+    #expect(try fixture.login().credential.accessToken == Secret("theirs"))
+    #expect(fixture.user.opened.isEmpty)
+    #expect(try fixture.note(nil) == nil)
+    fixture.user.listen = nil
+    gits.withLock { $0 = nil }
   }
 
   /// The user started this login on purpose.

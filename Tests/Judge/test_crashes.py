@@ -138,8 +138,8 @@ class NamedPoints(CrashTest):
 
     def test_every_point_is_known(self):
         named = {point for points in POINTS.values() for point in points}
-        # At this point, a process only stops, with no exchange in progress.
-        self.assertEqual(set(fault_points()), named | {"git.login"})
+        # At these points, a process only stops, with no exchange in progress.
+        self.assertEqual(set(fault_points()), named | {"git.login", "login.begins"})
 
     def test_death_at_each(self):
         cases = [(command, point) for command, points in POINTS.items() for point in points]

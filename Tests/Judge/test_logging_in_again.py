@@ -238,6 +238,31 @@ class Together(Again):
                 self.assertIn(self.credmgr("token", self.provider).line, outcome.out)
                 self.assertEqual(self.credmgr("status", "--json").out.count('"account"'), 1)
 
+    @unittest.skipUnless(is_test_build(), "this program was built for use, and has no fault points")
+    def test_logins_that_begin_together_share_a_browser(self):
+        """The logins to a name and without a name have different locks, and both have looked for the other."""
+        stop = {"CREDMGR_FAULT": "login.begins=stop"}
+        for name, is_users in (("git-host", True), ("git-host-named", True), ("git-host-named", False)):
+            with self.subTest(name=name, is_users=is_users):
+                self.new_home()
+                self.ready(name, lifetime=brief())
+                if is_users:
+                    self.credmgr("login", self.provider)
+                    self.kill_tokens()
+                    self.expire()
+                    self.credmgr("token", self.provider, status=LOGIN_NEEDED)
+                    both = [self.start("login", self.provider, environment=stop), self.helper(**stop)]
+                else:
+                    both = [self.helper(**stop), self.helper(**stop, CREDMGR_ACCOUNT=f"{self.provider}={ADA}")]
+                before = self.pages
+                self.wait_until(lambda: all(state(each.process.pid) == "T" for each in both))
+                for each in both:
+                    each.process.send_signal(signal.SIGCONT)
+                ended = [each.end() for each in both]
+                self.assertEqual([outcome.status for outcome in ended], [DONE] * 2, [outcome.err for outcome in ended])
+                self.assertEqual(self.pages, before + 1)
+                self.assertEqual(self.credmgr("status", "--json").out.count('"account"'), 1)
+
     def test_a_user_says_no_once(self):
         self.ready()
         deny = ("import sys; sys.path.insert(0, sys.argv[1]); "

@@ -87,7 +87,9 @@ final class WaitingClock: WallClock {
       #expect((read.payload, read.revision) == (Secret("two"), second))
       try store.apply([.remove(Self.credential)])
       #expect(try place.open().record(Self.credential) == nil)
-      #expect(try store.apply([.store(Secret("three"), as: Self.credential)]) > second, "a revision comes but once")
+      let third = try store.apply([.store(Secret("three"), as: Self.credential)])
+      #expect(third > second, "a revision comes but once")
+      #expect(try store.apply([.store(Secret("note"), as: Self.pending)]) > third, "the later of two records")
       #expect(try place.open().verify() == [])
     }
   }

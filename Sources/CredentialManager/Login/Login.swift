@@ -174,7 +174,13 @@ struct Login {
       // Without a name, the account is known only after the login.
       var begun = ExchangeNote(.login, startedAt: source.clock.now(), after: note)
       (begun.process, begun.options) = (ownProcess, given)
+      FaultPoint.reach("login.begins")
       let pending = try locked.begin(begun, for: id.name == nil ? before.map(\.id) : [id])
+      // A login with another lock may have begun since the last look. If the vault is busy, look again.
+      guard let isSecond = try? awaited.beganEarlier(), !isSecond else {
+        _ = try? pending.finish(.ended(noting: nil))
+        return nil
+      }
       FaultPoint.reach("login.noted")
       let credential: Credential
       do throws(CredentialError) { credential = try session.credential(pending) } catch {

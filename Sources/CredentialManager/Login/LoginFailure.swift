@@ -114,11 +114,21 @@ struct AwaitedLogins {
   /// Whether another login of this provider is under way, whose result may be the one that this login needs.
   func areUnderWay() throws(CredentialError) -> Bool { try next() != nil }
 
-  private func next() throws(CredentialError) -> Found? {
+  /// Whether such a login stored its note before this one did. Each login looks before and after it stores its note, so
+  /// of two that begin together, only the second one finds the other and gives way.
+  func beganEarlier() throws(CredentialError) -> Bool {
+    try next(before: accounts.record(RecordIdentifier(.pending, of: id))?.revision ?? 0) != nil
+  }
+
+  private func next(before revision: Int64 = .max) throws(CredentialError) -> Found? {
     for other in try others() where other != id {
       let failure = try accounts.failure(other)?.revision
+      guard let record = try accounts.record(RecordIdentifier(.pending, of: other)), record.revision < revision else {
+        continue
+      }
+      let note = ExchangeNote(decoding: record.payload)
       // Others that waited for the same login hold the lock for a moment.
-      if let note = try accounts.note(other), !ended.contains(note), accounts.isLogin(note, of: other) {
+      if !ended.contains(note), accounts.isLogin(note, of: other) {
         return Found(id: other, note: note, failure: failure)
       }
     }
