@@ -38,6 +38,8 @@ package struct Command: Sendable {
   var asksNobody = false
   var needsHome = true
   var needsNetwork = false
+  /// With this option, the command opens the vault only without a prompt, another program or a passphrase.
+  var quickOption: String?
   /// With this option, the command requires no network.
   var offlineOption: String?
   /// Whether arguments that look like options are passed on unchanged.

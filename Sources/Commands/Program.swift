@@ -117,7 +117,8 @@ package enum Program {
       }
     }
     let clock = SystemClock()
-    let asksNobody = invocation.command.asksNobody
+    let isQuick = invocation.command.quickOption.map(invocation.has) ?? false
+    let asksNobody = invocation.command.asksNobody || isQuick
     // The passphrase command may prompt as well.
     let variable = { (name: String) -> String? in
       asksNobody && name == "CREDMGR_PASSPHRASE_COMMAND" ? nil : Environment.value(name)
@@ -126,7 +127,7 @@ package enum Program {
     let keys = KeySources(
       environment: variable, predecessor: Launcher.receiveFromPredecessor().flatMap { OpenedKeys(decoding: $0) },
       lock: home.passphraseLock, ask: asksNobody ? { _ throws(POSIXError) in throw .noTerminal } : person.ask,
-      settle: person.settle)
+      settle: person.settle, isQuick: isQuick)
     let source = CredentialSource(
       home: home, http: http, clock: clock, random: SystemRandomSource(), secrets: secrets, keys: keys)
     var told: [String] = []

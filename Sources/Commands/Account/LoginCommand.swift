@@ -13,6 +13,7 @@ extension Command {
     options: [
       Option("--account", value: "NAME", "account name (default: the user name from the provider)"),
       Option("--grant", value: "GRANT", "grant to use (default: the first that works in this session)"),
+      Option("--for", value: "PURPOSES", "purposes whose scopes to request, such as git,packages"),
       Option("--scope", value: "SCOPE", repeats: true, "scope to request instead of the descriptor's scopes"),
       Option(
         "--set", value: "NAME=VALUE", repeats: true,
@@ -35,6 +36,7 @@ extension Command {
     examples: [
       ("credmgr login github", "Log in with the browser"),
       ("credmgr login github --account work", "Add a second account named work"),
+      ("credmgr login github --for git,packages", "Request the scopes for git and for packages"),
       ("credmgr login gitlab --scope api --scope read_user", "Request other scopes"),
       ("credmgr login github --grant device_code", "Enter a code on another device"),
       ("credmgr login github --with-token <token.txt", "Store an existing token"),
@@ -43,10 +45,10 @@ extension Command {
     ], needsNetwork: true, offlineOption: "--dry-run"
   ) { invocation, context throws(CommandError) in
     var wish = LoginOptions()
-    wish.scope = invocation.all("--scope")
     wish.account = invocation.value("--account")
     if invocation.has("--dry-run") {
       let descriptor = try descriptor(invocation.operands[0], context)
+      wish.scope = try context.scope(invocation, of: descriptor)
       // Secrets are not shown, so do not read them.
       wish.variables = try context.variables(invocation, of: descriptor) { _, _ in Array("secret".utf8) }
       let fitting = try grant(of: descriptor.grants, invocation, context)
@@ -59,6 +61,7 @@ extension Command {
     }
     let provider = try context.provider(invocation.operands[0])
     let descriptor = (try? context.home.library.load(provider))?.descriptor
+    wish.scope = try context.scope(invocation, of: descriptor)
     let offered = descriptor?.grants ?? []
     let fitting = try grant(of: offered, invocation, context)
     wish.grant = fitting?.grant

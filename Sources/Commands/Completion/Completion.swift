@@ -62,11 +62,12 @@ struct Completion {
       }
     }
     if let pending {
-      offer(pending.value ?? "", of: command, after: operands)
+      offer(pending.value ?? "", of: command, after: operands, prefix: list(current, pending.value))
     } else if current.hasPrefix("--"), let sign = current.firstIndex(of: "=") {
       let name = String(current[..<sign])
       guard let value = options.first(where: { $0.name == name })?.value else { return }
-      offer(value, of: command, after: operands, prefix: name + "=")
+      let typed = String(current[sign...].dropFirst())
+      offer(value, of: command, after: operands, prefix: name + "=" + list(typed, value))
     } else if current.hasPrefix("-") {
       candidates =
         options.filter { $0.repeats || !used.contains($0.name) }.map { Candidate($0.name, $0.help) }
@@ -79,6 +80,12 @@ struct Completion {
         candidates = accounts(of: provider).map { Candidate("\(provider):\($0.text)", $0.help) }
       }
     }
+  }
+
+  /// Returns the complete words of a list that is being typed; empty for other values.
+  private func list(_ typed: String, _ place: String?) -> String {
+    guard place == "PURPOSES", let comma = typed.lastIndex(of: ",") else { return "" }
+    return String(typed[...comma])
   }
 
   private func place(of operands: [String], in command: Command) -> String? {
@@ -105,6 +112,9 @@ struct Completion {
       case "OPERATION": texts = command.operations.map { Candidate($0.name, $0.help) }
       case "GRANT": texts = grants(of: operands.first)
       case "METHOD": texts = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"].map { Candidate($0) }
+      case "PURPOSES":
+        let sets = operands.first.flatMap { descriptor($0) }?.scopeSets ?? []
+        texts = sets.map { Candidate($0.name, $0.scopes.joined(separator: " ")) }
       case "NAME=VALUE": texts = variables(of: operands.first)
       default:
         let isItself = word.utf8.allSatisfy { $0 == UInt8(ascii: "-") || (0x61...0x7A).contains($0) }

@@ -28,7 +28,9 @@ extension Command {
       guard let git else { return }
       let session = HelperSession(helper: git, context: context)
       switch operation {
-      case "get": try session.get()
+      case "get":
+        try git.tellMissingScope(context)
+        try session.get()
       case "store":
         if let login = git.login(at: context.clock.now(), lifetime: lifetime) {
           try session.store(login, isOnly: false)

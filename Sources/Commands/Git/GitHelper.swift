@@ -234,6 +234,16 @@ struct GitHelper: HelperProtocol {
     try session.answer(fresh)
   }
 
+  /// Names the login that requests the scope, if the server refused an earlier token because of it.
+  func tellMissingScope(_ context: Context) throws(CommandError) {
+    guard let provider, let required = RequiredScope(challenges: request.list("wwwauth")) else { return }
+    let name = try choice(provider, context)?.name
+    guard let account = try? context.source.accountsIfAny()?.resolve(name, provider: provider) else { return }
+    let (words, remedy) = context.missingScope(required, of: account)
+    context.tell("\(quoted(uri.host ?? "")) refused the token: " + words)
+    context.tell(hint: remedy)
+  }
+
   /// Suggests a provider for a host without one, using the realms that the server sent.
   private func hint(_ context: Context) {
     guard let host = HostPattern.authority(uri), uri.isSecure, !request.realms.isEmpty,

@@ -61,9 +61,11 @@ struct AddingProvider {
   func checkClient(_ context: Context) throws(CommandError) {
     let rules = addition.descriptor.client
     let title = isForeign ? quoted(addition.identifier) : context.titled(addition.identifier)
-    let parts: [(ClientPart, String?)] = [(.identifier, clientIdentifier), (.secret, clientSecret?.reveal())]
-    for (part, value) in parts {
-      guard let value, let doubt = rules.doubt(value, as: part) else { continue }
+    let doubts: [(ClientPart, ClientDoubt?)] = [
+      (.identifier, clientIdentifier.flatMap { rules.doubt($0, as: .identifier) }),
+      (.secret, clientSecret.flatMap { rules.doubt($0) }),
+    ]
+    for case (let part, let doubt?) in doubts {
       context.tell(doubt.warning(on: part, of: title))
       guard !isAgreed, Question.canAsk else { continue }
       guard try Command.agrees("Use it anyway?") else { throw .usage("nothing was added") }

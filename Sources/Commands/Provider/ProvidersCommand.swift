@@ -68,6 +68,8 @@ extension Command {
         "endpoints": .object(endpoints.map { .init($0.key.rawValue, .string($0.value.url.text)) }),
         "hosts": .array(descriptor.hosts.map { .string($0.text) }),
         "scope": .array(descriptor.scope.requested.map(JSONValue.string)),
+        "scope_sets": .object(
+          descriptor.scopeSets.map { .init($0.name, .array($0.scopes.map(JSONValue.string))) }),
         "settings": .array(settings.map { value(of: $0, isSecret: secretKeys.contains($0.key), context) }),
       ])
       return
@@ -85,6 +87,10 @@ extension Command {
       ("redirect URI", redirect.map { $0 + anyPort } ?? "depends on the variables"),
       ("grants", descriptor.grants.map(\.rawValue).joined(separator: ", ")),
       ("scopes", descriptor.scope.requested.joined(separator: " ")),
+      (
+        "purposes",
+        descriptor.scopeSets.map { "\($0.name) (\($0.scopes.joined(separator: " ")))" }.joined(separator: ", ")
+      ),
     ]
     for variable in descriptor.variables {
       let given = values[variable.name].map { variable.isSecret ? "(a secret)" : $0 }

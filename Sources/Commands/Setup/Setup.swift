@@ -13,6 +13,8 @@ struct Setup {
   let context: Context
   /// The words of the login that led here; `nil` to log in without options.
   var login: [String]?
+  /// The purposes whose scopes the login requests; `nil` for the descriptor's default.
+  var purposes: String?
 
   /// A way to the first token.
   enum Way: Equatable {
@@ -22,7 +24,11 @@ struct Setup {
     case client  // The user's own client.
   }
 
-  init(_ context: Context, login: [String]? = nil) { (self.context, self.login) = (context, login) }
+  init(_ context: Context, login: [String]? = nil, purposes: String? = nil) {
+    (self.context, self.login, self.purposes) = (context, login, purposes)
+  }
+
+  private var options: [String] { purposes.map { ["--for", $0] } ?? [] }
 
   func run(_ given: String?) throws(CommandError) {
     guard Question.canAsk else { throw try explanation(given) }
@@ -33,7 +39,7 @@ struct Setup {
       try setUp(chosen)
     } catch {
       guard let message = context.message(error), message.status == .interrupted else { throw error }
-      throw .failed(message.with(hints: ["\(credmgr: ["setup"] + (source.map { [$0] } ?? [])) to continue"]))
+      throw .failed(message.with(hints: ["\(credmgr: ["setup"] + (source.map { [$0] } ?? []) + options) to continue"]))
     }
   }
 
@@ -49,6 +55,7 @@ struct Setup {
       addition = try self.addition(source)
     }
     let provider = addition.identifier
+    let scope = try context.scope(Invocation(.login, [provider] + options), of: addition.descriptor)
     let isFile = !isDiscovered && Context.isDescriptorFile(source)
     let names = try manager(context.source.accountsIfAny()?.accounts(of: provider) ?? []).map(\.name)
     let isNew = isDiscovered || isFile
@@ -85,7 +92,7 @@ struct Setup {
       adding.variables[variable.name] = value
       if !variable.isSecret { settings += ["--set", "\(variable.name)=\(value)"] }
     }
-    if way == .client { try askForClient(&adding, title) }
+    if way == .client { try askForClient(&adding, title, scope: scope) }
     // A login adds a shipped provider without a client of the user, and only together with the first account.
     if isForeign || way == .client || missing.contains(where: \.isSecret) {
       _ = try adding.run(context)
@@ -171,7 +178,9 @@ struct Setup {
 
   // MARK: The client
 
-  private func askForClient(_ adding: inout AddingProvider, _ title: String) throws(CommandError) {
+  private func askForClient(
+    _ adding: inout AddingProvider, _ title: String, scope: [String]
+  ) throws(CommandError) {
     let descriptor = adding.addition.descriptor
     let page = descriptor.client.register
     context.tell("register a client of \(title)" + (page.map { " at \($0)" } ?? "") + " with these values:")
@@ -180,7 +189,7 @@ struct Setup {
       rows.append(("callback URL", uri))
     }
     if descriptor.grants.contains(.deviceCode) { rows.append(("device flow", "enabled, if the page has this setting")) }
-    let scope = descriptor.scope.requested
+    let scope = scope.isEmpty ? descriptor.scope.requested : scope
     if !scope.isEmpty { rows.append(("scopes", scope.joined(separator: " ") + ", if the page asks")) }
     if !descriptor.client.hasSecret { rows.append(("client type", "public, without a secret")) }
     rows = rows.map { (left: $0.left, right: Message.visible($0.right)) }
@@ -191,16 +200,14 @@ struct Setup {
       identifier = try Question.answer("client ID:") { text in
         text.isEmpty || text.contains(" ") ? "enter the client ID that the page shows" : nil
       }
-    } while try !isWanted(identifier, as: .identifier, descriptor, title)
+    } while try !isWanted(.identifier, descriptor.client.doubt(identifier, as: .identifier), title)
     adding.clientIdentifier = identifier
     if descriptor.client.hasSecret { adding.clientSecret = try clientSecret(descriptor, title) }
   }
 
   /// Whether a value has the form that the provider issues, or the user wants to use it anyway.
-  private func isWanted(
-    _ value: String, as part: ClientPart, _ descriptor: Descriptor, _ title: String
-  ) throws(CommandError) -> Bool {
-    guard let doubt = descriptor.client.doubt(value, as: part) else { return true }
+  private func isWanted(_ part: ClientPart, _ doubt: ClientDoubt?, _ title: String) throws(CommandError) -> Bool {
+    guard let doubt else { return true }
     context.tell(doubt.warning(on: part, of: title))
     return try Command.agrees("Use it anyway?")
   }
@@ -236,7 +243,7 @@ struct Setup {
       let typed = try Question.secret("client secret" + (isNeeded ? ":" : " (Enter for none):"))
       if !typed.isEmpty {
         let secret = try context.issuedSecret(typed, "-", called: "client secret")
-        if try isWanted(secret.reveal(), as: .secret, descriptor, title) { return secret }
+        if try isWanted(.secret, descriptor.client.doubt(secret), title) { return secret }
         continue
       }
       if !isNeeded { return nil }
@@ -258,7 +265,7 @@ struct Setup {
       }
       words.append("--with-token")
     case .typed(let grant)? where descriptor.grants.first != grant: words += ["--grant", grant.rawValue]
-    default: break
+    default: words += options
     }
     try run(.login, words)
   }
@@ -324,7 +331,8 @@ struct Setup {
     let needs = ClientNeeds(addition.descriptor)
     let adds = isForeign || way == .client || settings.contains { $0.hasSuffix("=@FILE") }
     var commands = adds ? [["credmgr", "add-provider", source] + (way == .client ? needs.options : []) + settings] : []
-    commands.append(["credmgr", "login", provider] + (adds ? [] : settings))
+    let isOAuth = way == .client || way == .registered
+    commands.append(["credmgr", "login", provider] + (adds ? [] : settings) + (isOAuth ? options : []))
     let title = isForeign ? quoted(provider) : context.titled(provider)
     switch way {
     case .typed, .token:

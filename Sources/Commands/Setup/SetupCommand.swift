@@ -5,7 +5,7 @@ import CredmgrPlatform
 extension Command {
   static let setup = Command(
     name: "setup", operands: "[SOURCE]", operandCount: 0...1, summary: "Set up a provider step by step",
-    options: [],
+    options: [Option("--for", value: "PURPOSES", "purposes whose scopes to request, such as git,packages")],
     notes: [
       "SOURCE is a provider from \"credmgr providers\", the path of a descriptor (with \"/\" or \".yaml\"), or the "
         + "https URL of an issuer. Without it, credmgr asks at the terminal, and searches for your words.",
@@ -23,7 +23,9 @@ extension Command {
       ("credmgr setup openai", "Store an API key"),
       ("credmgr setup https://id.example.org", "Set up a provider by the URL of its issuer"),
     ], needsNetwork: true
-  ) { invocation, context throws(CommandError) in try Setup(context).run(invocation.operands.first) }
+  ) { invocation, context throws(CommandError) in
+    try Setup(context, purposes: invocation.value("--for")).run(invocation.operands.first)
+  }
 }
 
 /// The questions of `setup`, which the user answers at the terminal.

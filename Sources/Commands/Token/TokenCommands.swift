@@ -204,8 +204,14 @@ extension Command {
     if head.status == 429 || head.status >= 500 {
       return .unreachable(text).hint(head.retryAfter.map { "try again in \(patience($0))" } ?? "try again later")
     }
-    guard head.status == 401 else { return .refused(text) }
     let current = try? context.source.accountsIfAny()?.resolve(account, provider: provider)
+    if let current, let descriptor = (try? context.home.library.load(provider))?.descriptor,
+      let required = RequiredScope(head, of: descriptor, granted: current.credential.grantedScope ?? [])
+    {
+      let (words, remedy) = context.missingScope(required, of: current)
+      return Message(text + ": " + words, hints: [remedy], status: .refused)
+    }
+    guard head.status == 401 else { return .refused(text) }
     let canRefresh = current?.isRefreshable(at: context.clock.now()) ?? false
     let command = canRefresh ? "validate" : "login"
     return .refused(text).hint("\(credmgr: [command, provider] + accountOption(account))")

@@ -1,3 +1,4 @@
+import CredmgrCryptography
 import CredmgrDescriptors
 
 /// A value of a client that the user pastes from the provider's page.
@@ -11,6 +12,8 @@ package enum ClientDoubt: Sendable, Equatable {
 }
 
 extension ClientRules {
+  package func doubt(_ secret: Secret) -> ClientDoubt? { doubt(secret.reveal(), as: .secret) }
+
   /// Returns why a text is probably not this part of a client; `nil` if no pattern of the descriptor says so.
   package func doubt(_ text: String, as part: ClientPart) -> ClientDoubt? {
     func isOther(_ pattern: String?) -> Bool { pattern.map { Variable.value(text, matches: $0) } ?? false }

@@ -27,13 +27,17 @@ package struct KeySources {
   private let lock: LockPlace?
   private let ask: Ask
   private let settle: () -> Bool
+  private let isQuick: Bool
 
   /// `predecessor` holds the keys from before this program replaced itself. `settle` is called after each answer was
-  /// checked, with false if the user wants to stop.
+  /// checked, with false if the user wants to stop. `isQuick` leaves out passphrases and the secret service, because
+  /// both take time, and a desktop may show its own prompt.
   package init(
     environment: @escaping (String) -> String?, predecessor: OpenedKeys? = nil, lock: LockPlace? = nil,
-    ask: @escaping Ask = { _ throws(POSIXError) in throw .noTerminal }, settle: @escaping () -> Bool = { true }
+    ask: @escaping Ask = { _ throws(POSIXError) in throw .noTerminal }, settle: @escaping () -> Bool = { true },
+    isQuick: Bool = false
   ) {
+    self.isQuick = isQuick
     self.environment = environment
     self.predecessor = predecessor
     self.lock = lock
@@ -44,9 +48,12 @@ package struct KeySources {
   var secretService: SecretServiceClient { SecretServiceClient(environment: environment) }
 
   var holders: [KeyHolder] {
-    [
+    let quick: [KeyHolder] = [
       .keyFile, .opened { vault in predecessor?.vault == vault ? predecessor?.keys : nil },
       .opened { vault in KeptKeys(vault)?.keys },
+    ]
+    if isQuick { return quick }
+    return quick + [
       .secretService { item throws(StoreError) in try secretService.lookup(item) },
       .passphrase { attempt throws(StoreError) in try passphrase(.vault(attempt: attempt)) },
     ]

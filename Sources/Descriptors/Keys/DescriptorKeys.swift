@@ -58,6 +58,9 @@ extension Descriptor {
       change: .harmless, means: "requested scopes and their separators (RFC 6749, 3.3): [Scopes](#scopes)",
       for: "`github`: commas in the answer")
     Key(
+      "scope_sets", at: \.scopeSets, as: .scopeSets, type: "mapping of lists", change: .harmless,
+      means: "the scopes for each purpose, for `login --for`: [Scopes](#scopes)", for: "`github`: `git`, `packages`")
+    Key(
       "redirect", at: \.ownRedirect, as: .redirect, type: "URL template, or `oob`",
       default: "`http://127.0.0.1/callback/ID`", from: "RFC 8252, 7.3",
       change: .compared, means: "the address to which the browser returns (RFC 6749, 3.1.2): [Redirect](#redirect)",
@@ -233,6 +236,11 @@ extension ScopeRules {
     Key(
       "granted_separator", at: \.grantedSeparator, as: .text, default: "`separator`", isAlwaysWritten: true,
       means: "between scopes in an answer", for: "`github`: `\",\"`")
+    Key(
+      "required_header", at: \.requiredHeader, as: .headerName, default: "`scope` of `WWW-Authenticate`",
+      from: "RFC 6750, 3.1",
+      means: "the header of a refused request that lists scopes, one of which is enough",
+      for: "`github`: `X-Accepted-OAuth-Scopes`")
   } finish: { _, node, rules in
     if node["granted_separator"]?.text == nil { rules.grantedSeparator = rules.separator }
     // "openid profile" is two scopes, as in a request.

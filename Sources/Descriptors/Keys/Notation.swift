@@ -163,6 +163,22 @@ extension Notation<FieldPath> {
   static var path: Self { Notation(.text, read: { $0.text($1).map { FieldPath($0) } }, write: { .text($0.text) }) }
 }
 
+extension Notation<[ScopeSet]> {
+  static var scopeSets: Self {
+    Notation(
+      .mapping(of: .texts, names: .pattern("^[a-z0-9-]+$", type: "name")),
+      read: { decoder, node in
+        decoder.entries(of: node)?.compactMap { entry in
+          let isName = entry.key.utf8.allSatisfy { byte in
+            byte == UInt8(ascii: "-") || byte.isLetterOrDigit && !(0x41...0x5A).contains(byte)
+          }
+          if !isName { decoder.add(.malformedName(entry.key), at: entry.keyPlace) }
+          return decoder.texts(entry.value).map { ScopeSet(name: entry.key, scopes: $0.map(\.value)) }
+        }
+      }, write: { .mapping($0.map { ($0.name, .list($0.scopes.map(Node.text))) }) })
+  }
+}
+
 extension Notation<[OtherShape]> {
   static var otherShapes: Self {
     Notation(

@@ -12,6 +12,7 @@ package struct Descriptor: Sendable, Equatable {
   /// The environment variables that programs of this provider read, by field: `access_token` or one of the login.
   package var environment: [String: String] = [:]
   package var scope = ScopeRules()
+  package var scopeSets: [ScopeSet] = []
   package var ownRedirect: URLTemplate?
   /// The redirect if the descriptor has none; `nil` means the redirect with the provider's identifier.
   package var standardRedirect: String?
@@ -104,6 +105,13 @@ package struct ScopeRules: Sendable, Equatable {
   package var requested: [String] = []
   package var separator = " "
   package var grantedSeparator = " "
+  package var requiredHeader: String?  // The header of a refusal that lists scopes, one of which is enough.
+}
+
+/// The scopes for a purpose of the user, such as `git`.
+package struct ScopeSet: Sendable, Equatable {
+  package let name: String
+  package let scopes: [String]
 }
 
 /// Whether the provider returns `state` (RFC 6749, 10.12) or identifies itself in `iss` (RFC 9207, 2).
