@@ -26,6 +26,8 @@ package enum CredentialError: Error, Sendable, Equatable {
   case notAdded(provider: String, ClientNeeds)
   case alreadyAdded(provider: String)
   case discovery(MetadataError, issuer: String)
+  /// The address of a descriptor answers with something else; `location` is where it redirects.
+  case notPublished(String, status: Int, location: String?)
   case clientIdentifierMissing(provider: String, ClientNeeds)
   case loginNeeded(provider: String, account: String?, LoginReason)
   case unknownAccount(String, provider: String, known: [String])

@@ -33,6 +33,11 @@ extension CredentialError {
         .hint("\(credmgr: ["add-provider", provider] + needs.options)")
     case .alreadyAdded(let provider):
       .usage("\(titled(provider)) has already been added").hint("\(add: "--replace") to change it")
+    case .notPublished(let address, let status, let location):
+      .refused(
+        "no descriptor found at \(address) "
+          + (location.map { "(it redirects to \($0))" } ?? "(status \(status))")
+      ).hint("check the address")
     case .clientIdentifierMissing(let provider, let needs):
       .usage("\(titled(provider)) requires a client ID" + needs.registration).hint("\(add: needs.options)")
     case .loginNeeded(let provider, let account, let reason):

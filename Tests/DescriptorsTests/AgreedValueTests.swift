@@ -25,7 +25,8 @@ struct AgreedValueTests {
     let field = "endpoints.token.response.fields."
     #expect(
       Self.all(.harmless) == [
-        "title", "verified", "group", "scope", "scope_sets", "expiry", "account", "variables.format", "variables.pattern",
+        "title", "verified", "group", "scope", "scope_sets", "expiry", "account", "variables.format",
+        "variables.pattern",
         "variables.choices",
         "variables.help", "variables.optional", "client.register",
         "client.id_pattern", "client.secret_pattern", "client.other_shapes", "key.page", "key.pattern", "key.lifetime",

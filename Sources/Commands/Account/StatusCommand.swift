@@ -15,8 +15,8 @@ extension Command {
       Option("--for", value: "URL", "show which account is used for a remote's URL, and why"), json,
     ],
     notes: [
-      "With \"--short\", credmgr prints PROVIDER:ACCOUNT for each provider, with \"!\" if a login is required and \"?\" "
-        + "if no account is chosen. It never prompts, and prints nothing if the vault is locked or damaged."
+      "With \"--short\", credmgr prints PROVIDER:ACCOUNT for each provider, with \"!\" if a login is required and "
+        + "\"?\" if no account is chosen. It never prompts, and prints nothing if the vault is locked or damaged."
     ],
     examples: [
       ("credmgr status", "Show all accounts"),

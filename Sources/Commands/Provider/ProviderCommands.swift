@@ -10,7 +10,7 @@ import CredmgrYAML
 extension Command {
   static let addProvider = Command(
     name: "add-provider", operands: "SOURCE", operandCount: 1...1,
-    summary: "Add a provider from its name, a file or an issuer URL",
+    summary: "Add a provider from its name, a file or a URL",
     options: [
       Option("--as", value: "ID", "add the provider under another identifier"),
       Option("--client-id", value: "ID", "client ID or consumer key that the provider gave you"),
@@ -22,18 +22,23 @@ extension Command {
         "--set", value: "NAME=VALUE", repeats: true,
         "set a variable of the descriptor; NAME=@FILE for a secret variable"),
       Option("--yes", "agree to a discovered issuer, or to an unusual or changed descriptor, without a prompt"),
-      Option("--replace", "change an added provider; omitted values stay the same"), json,
+      Option("--replace", "change an added provider; omitted values stay the same"),
+      Option("--update", "fetch the descriptor of an added provider again, and show the changes"), json,
     ],
     notes: [
       "SOURCE is a provider from \"credmgr providers\", the path of a descriptor (with \"/\" or \".yaml\"), \"-\" for "
         + "standard input, or the https URL of an issuer. For an issuer, credmgr makes a descriptor from its metadata "
         + "and shows it before storing it.",
+      "A URL that ends with \".yaml\" is that of a descriptor, for example your organization's. credmgr fetches it "
+        + "once, shows it, and stores a copy with its address and SHA-256. \"--update\" fetches it again.",
       "Without \"--client-id\", credmgr registers a client at the provider if the descriptor supports it.",
       "The client ID, secret and variables are stored in the vault.",
     ],
     examples: [
       ("credmgr add-provider github --client-id Ov23liExample", "Add a built-in provider"),
       ("credmgr add-provider gitlab --set host=git.example.org --client-id ID", "Add your own GitLab server"),
+      ("credmgr add-provider https://intranet.example.org/github.yaml", "Add a descriptor of your organization"),
+      ("credmgr add-provider github --update", "Look for changes of that descriptor"),
       ("credmgr add-provider ./notes.yaml --client-id ID --client-secret-file secret", "Add your own descriptor"),
     ]
   ) { invocation, context throws(CommandError) in
@@ -51,8 +56,14 @@ extension Command {
       if path == "-" { input = bytes }
       return bytes
     }
+    let updates = invocation.has("--update")
+    let isPublished = isPublished(source, updates: updates)
     let addition: ProviderAddition
-    if isURL(source) {
+    if isPublished {
+      addition = try published(
+        at: source, as: invocation.value("--as"), updates: updates, replaces: invocation.has("--replace"),
+        isAgreed: invocation.has("--yes"), context)
+    } else if isURL(source) {
       addition = try discovered(
         at: source, as: invocation.value("--as"), replaces: invocation.has("--replace"),
         isAgreed: invocation.has("--yes"), context)
@@ -78,14 +89,17 @@ extension Command {
     }
     // A file of the user or the administrator may have replaced a shipped file unnoticed.
     let isForeign =
-      isURL(source) || Context.isDescriptorFile(source) || !context.source.isShipped(addition.loaded)
+      isPublished || isURL(source) || Context.isDescriptorFile(source) || !context.source.isShipped(addition.loaded)
     let secret = try issued(secretFile, "client secret")
     let token = try issued(tokenFile, "initial access token")
+    var client = invocation.value("--client-id")
+    if client == nil, updates { client = try newClient(of: addition, context) }
     var adding = AddingProvider(
-      addition: addition, isDiscovered: isURL(source), isForeign: isForeign,
-      clientIdentifier: invocation.value("--client-id"), clientSecret: secret, initialAccessToken: token,
+      addition: addition, isDiscovered: !isPublished && isURL(source), isForeign: isForeign,
+      clientIdentifier: client,
+      clientSecret: secret, initialAccessToken: token,
       variables: try context.variables(invocation, of: addition.descriptor, read: read),
-      replaces: invocation.has("--replace"), isAgreed: invocation.has("--yes"))
+      replaces: updates || invocation.has("--replace"), isAgreed: invocation.has("--yes"))
     adding.input = input
     try adding.checkClient(context)
     _ = try adding.run(context)

@@ -44,10 +44,13 @@ struct Setup {
   }
 
   private func setUp(_ source: String) throws(CommandError) {
-    let isDiscovered = Command.isURL(source)
+    let isAddress = Command.isURL(source)
+    let isDiscovered = isAddress && !Command.isPublished(source, updates: false)
     let addition: ProviderAddition
-    if isDiscovered {
-      do throws(CommandError) { addition = try Command.discovered(at: source, context) } catch {
+    if isAddress {
+      do throws(CommandError) {
+        addition = try isDiscovered ? Command.discovered(at: source, context) : Command.published(at: source, context)
+      } catch {
         guard case .credential(.alreadyAdded(let provider)) = error else { throw error }
         return try setUp(provider)
       }
@@ -56,9 +59,9 @@ struct Setup {
     }
     let provider = addition.identifier
     let scope = try context.scope(Invocation(.login, [provider] + options), of: addition.descriptor)
-    let isFile = !isDiscovered && Context.isDescriptorFile(source)
+    let isFile = !isAddress && Context.isDescriptorFile(source)
     let names = try manager(context.source.accountsIfAny()?.accounts(of: provider) ?? []).map(\.name)
-    let isNew = isDiscovered || isFile
+    let isNew = isAddress || isFile
     let title = isNew ? quoted(provider) : context.titled(provider)
     if isFile, try isAdded(addition), let installed = context.home.library.path(of: provider),
       try context.descriptor(source) != (try? File.read(installed, limit: 1 << 20))
