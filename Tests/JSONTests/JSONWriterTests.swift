@@ -8,6 +8,7 @@ import Testing
     ("\"\\\n\r\t\u{8}\u{0}", #""\"\\\n\r\t\u0008\u0000""#),
     // The writer escapes characters that a terminal would interpret.
     ("\u{1B}[31m\u{7F}\u{9B}", #""\u001b[31m\u007f\u009b""#),
+    ("a\u{202E}b\u{200B}\u{2028}\u{E0041}\u{3164}", #""a\u202eb\u200b\u2028\udb40\udc41\u3164""#),
     (.optional(nil), "null"), (.optional("x"), "\"x\""), (.integer(-7 as Int8), "-7"),
   ]
 

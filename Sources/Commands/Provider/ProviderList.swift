@@ -63,6 +63,7 @@ struct ProviderEntry {
     return texts.contains { $0.lowercased().firstPlace(of: word) != nil }
   }
 
+  private var shownIdentifier: String { Message.visible(identifier) }
   private var name: String { Message.visible(title + (isAdded ? " (added)" : "")) }
   private var kinds: String { descriptor?.kinds.joined(separator: ", ") ?? "" }
   private var needs: String { descriptor?.needs.joined(separator: " or ") ?? "" }
@@ -85,7 +86,9 @@ struct ProviderEntry {
         let facts = entry.unverifiedCount
         let partly = facts == 0 ? "" : ", \(facts) \(facts == 1 ? "fact" : "facts") unverified"
         let verified = entry.descriptor == nil ? "" : entry.verification.text + partly
-        return [entry.identifier, entry.name, entry.kinds, entry.needs, entry.descriptor == nil ? "" : entry.group]
+        return [
+          entry.shownIdentifier, entry.name, entry.kinds, entry.needs, entry.descriptor == nil ? "" : entry.group,
+        ]
           + [verified]
       }
     ).map { "  " + $0 + "\n" }.joined()
@@ -97,7 +100,7 @@ struct ProviderEntry {
     let order = ProviderGroup.allCases.map(\.rawValue)
     let sorted = order.flatMap { group in entries.filter { $0.group == group } }
     let head = ["PROVIDER", "TITLE", "KIND", "TO BEGIN", "VERIFIED"]
-    let rows = [head] + sorted.map { [$0.identifier, $0.name, $0.kinds, $0.needs, $0.shortVerification] }
+    let rows = [head] + sorted.map { [$0.shownIdentifier, $0.name, $0.kinds, $0.needs, $0.shortVerification] }
     let lines = Layout.grid(rows, width: columns - 4, shortening: 1)
     var text = "    " + lines[0] + "\n"
     var group = ""
