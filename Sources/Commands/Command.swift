@@ -66,6 +66,7 @@ package struct Invocation {
     var takesOptions = true
     while let argument = rest.popFirst() {
       guard takesOptions, argument.hasPrefix("-"), argument != "-" else {
+        if takesOptions { try command.check(operand: argument) }
         operands.append(argument)
         continue
       }

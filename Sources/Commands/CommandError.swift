@@ -43,12 +43,10 @@ package enum CommandError: Error {
 
   /// Suggests a known command. `arguments` are the program's, without its name.
   static func unknownCommand(_ word: String, _ arguments: [String] = []) -> CommandError {
-    // The value after the "=" may be a secret.
-    let name = word.hasPrefix("-") ? String(word.prefix { $0 != "=" }) : word
-    let isOption = name.hasPrefix("-")
-    let near =
-      nearMiss(name, among: isOption ? ["--help", "--version"] : Command.all.map(\.name))
-      ?? (["ls", "accounts", "whoami"].contains(name) ? "list" : nil)
+    let isOption = word.hasPrefix("-")
+    let known = isOption ? ["--help", "--version"] : Command.all.map(\.name)
+    let name = SecretOption.shown(word, among: known)
+    let near = nearMiss(name, among: known) ?? (["ls", "accounts", "whoami"].contains(name) ? "list" : nil)
     let ordered = isOption ? ordered(arguments) : nil
     return .usage(
       (isOption ? "a command must come before the option" : "unknown command") + " \"\(name)\"\(didYouMean(near))",
@@ -63,14 +61,15 @@ package enum CommandError: Error {
   }
 
   static func unknownOption(_ word: String, of command: Command, among known: [String]) -> CommandError {
-    var name = String(word.prefix { $0 != "=" && $0 != ":" })
+    let name = String(word.prefix { $0 != "=" && $0 != ":" })
     let near = nearMiss(name, among: known + ["--help"])
-    // The letters after a short option may be its value.
-    if !name.hasPrefix("--"), near == nil { name = String(name.prefix(2)) }
     if name.hasPrefix("--"), SecretOption.isMeant(by: name) { return .secretOption(name, of: command) }
+    let shown = near == nil ? SecretOption.shown(word, among: known) : name
     return .usage(
-      "unknown option \"\(name)\"\(didYouMean(near))",
-      hints: .correcting(name, to: near) + ["\(credmgr: "help", command.name) to see all options"])
+      "unknown option \"\(shown)\"\(didYouMean(near))",
+      hints: (SecretOption.isMeant(by: name) ? [] : .correcting(name, to: near)) + [
+        "\(credmgr: "help", command.name) to see all options"
+      ])
   }
 }
 

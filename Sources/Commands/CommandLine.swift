@@ -60,6 +60,7 @@ package struct CommandLine: Sendable, FailedCommand {
   /// Returns the line with a mistyped word corrected; `nil` if the word is absent or the line must not be repeated.
   /// Does not change the arguments of the program that `exec` runs.
   package func replacing(_ word: String, with meant: String) -> String? {
+    if Self.longOptions.contains(meant) { return nil }
     for index in own.indices.dropFirst() {
       guard let argument = Self.replacing(word, with: meant, in: words[index]) else { continue }
       return shown(words[..<index] + [argument] + words[(index + 1)...])
@@ -92,13 +93,17 @@ package struct CommandLine: Sendable, FailedCommand {
   }
 
   /// Returns the line with other words, quoted for a shell, and with the program's name as in every other hint; `nil`
-  /// if the original may contain a secret or is too long to read.
+  /// if it is not valid, may contain a secret or is too long to read. An unknown option may contain its value.
   func shown(_ others: [String]) -> String? {
     guard !words.contains(where: { word in Self.longOptions.contains { word.hasPrefix($0) } }),
-      !others.contains(where: mayHaveSecret)
+      CommandLine(others).invocation != nil || Self.isForHelp(others), !others.contains(where: mayHaveSecret)
     else { return nil }
     let line = (["credmgr"] + others.dropFirst()).map(argument).joined(separator: " ")
     return line.count <= 160 ? line : nil
+  }
+
+  private static func isForHelp(_ words: [String]) -> Bool {
+    ["help", "--help", "--version"].contains(words[1]) && words.dropFirst(2).allSatisfy { Command.named($0) != nil }
   }
 
   /// Whether a word may contain or follow a secret, judging by option names of credmgr or the program it runs.

@@ -84,10 +84,10 @@ package enum Program {
   private static func requireText(_ arguments: [String], _ command: Command) throws(CommandError) {
     // Swift replaces invalid bytes with this character.
     guard arguments.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) else { return }
-    for argument in try system(Environment.arguments()).dropFirst() {
+    for (index, argument) in try system(Environment.arguments()).enumerated().dropFirst() {
       if command.passesOptions, argument == Array("--".utf8) { return }
       guard String(validating: argument, as: UTF8.self) == nil else { continue }
-      throw .usage("the argument \"\(String(decoding: argument, as: UTF8.self))\" is not UTF-8")
+      throw .usage("argument \(index) is not UTF-8")
     }
   }
 

@@ -27,17 +27,44 @@ enum SecretOption {
       || parts.contains { joined.firstPlace(of: $0) != nil }
   }
 
-  /// Returns the option's name without what may be a secret typed directly after it: `--token…` for `--tokenVALUE`.
-  static func shown(_ option: String) -> String {
-    let places = parts.compactMap { option.lowercased().firstPlace(of: $0)?.upperBound }
-    guard let end = places.min(), end < option.endIndex else { return option }
-    return option[..<end] + "…"
+  /// Returns an unknown word as far as it is certainly a name, because a value may follow directly: `--token…` for
+  /// `--tokenVALUE`. `known` are the possible names.
+  static func shown(_ word: String, among known: [String]) -> String {
+    let name = String(word.prefix { !"=: ".contains($0) })
+    if name.hasPrefix("-"), !name.hasPrefix("--") { return String(name.prefix(2)) }
+    if nearMiss(name, among: known) != nil { return name }
+    let dashes = name.prefix { $0 == "-" }.prefix(2)
+    let text = name[dashes.endIndex...]
+    let end = dashes.isEmpty ? nil : endOfSecretName(in: text)
+    if end == nil, isName(text) { return name }
+    let shown = name[..<(end ?? known.filter(name.hasPrefix).map(\.endIndex).max() ?? dashes.endIndex)]
+    return shown.endIndex < name.endIndex ? shown + "…" : name
+  }
+
+  /// Returns the end of the first word for a secret, after nothing but names: of `token` in `my-tokenVALUE`; `nil` if
+  /// there is none.
+  private static func endOfSecretName(in text: Substring) -> String.Index? {
+    func follows(_ place: String.Index) -> Bool { isName(text[..<place] + "a") }
+    for piece in text.split(maxSplits: 2, whereSeparator: "-_".contains) where follows(piece.startIndex) {
+      let length = (words + parts).filter(piece.hasPrefix).map(\.count).max()
+      if let length { return text.index(piece.startIndex, offsetBy: length) }
+    }
+    return parts.compactMap { text.firstPlace(of: $0) }.filter { follows($0.lowerBound) }.map(\.upperBound).min()
+  }
+
+  /// Whether a text consists of a few short words in lowercase, unlike most secrets.
+  private static func isName(_ text: some StringProtocol) -> Bool {
+    let words = text.split(omittingEmptySubsequences: false, whereSeparator: "-_".contains)
+    return words.count <= 3
+      && words.allSatisfy { (1...12).contains($0.count) && $0.allSatisfy { $0.isASCII && $0.isLowercase } }
   }
 
   /// Whether an argument clearly contains a secret: a password or a secret parameter in a URL.
   static func isIn(_ argument: String) -> Bool {
     if withoutPasswords(argument) != argument { return true }
-    guard argument.firstPlace(of: "://") != nil, let query = argument.firstIndex(of: "?") else { return false }
+    guard argument.firstPlace(of: "://") != nil, let query = argument.firstIndex(where: "?#".contains) else {
+      return false
+    }
     return argument[query...].dropFirst().split { "&#".contains($0) }.contains { isMeant(by: "--" + $0) }
   }
 
@@ -49,6 +76,22 @@ enum SecretOption {
     if isToken, has("--initial-access-token-file") { return ["--initial-access-token-file", "-"] }
     if has("--client-secret-file") { return ["--client-secret-file", "-"] }
     return has("--with-token") ? ["--with-token"] : []
+  }
+}
+
+extension Command {
+  /// Throws if an operand looks like an option, or like a secret with its name. `--` from a text editor may be a dash.
+  func check(operand: String) throws(CommandError) {
+    let isDash: (Unicode.Scalar) -> Bool = { (0x2010...0x2015).contains($0.value) || $0.value == 0x2212 }
+    let known = options.map(\.name)
+    if let first = operand.unicodeScalars.first, isDash(first) {
+      let option = "--" + String(operand.unicodeScalars.drop { isDash($0) || $0 == "-" })
+      throw .usage("the option \"\(SecretOption.shown(option, among: known))\" must begin with \"--\", not with a dash")
+    }
+    guard let sign = operand.firstIndex(of: "="), SecretOption.isMeant(by: "--" + operand[..<sign]),
+      operand[..<sign].utf8.allSatisfy({ $0.isLetterOrDigit || "-_".utf8.contains($0) })
+    else { return }
+    throw .usage("credmgr takes no secrets from the command line, such as \"\(operand[..<sign])=…\"")
   }
 }
 
@@ -67,7 +110,7 @@ extension CommandError {
       } else {
         ""
       }
-    let shown = SecretOption.shown(option)
+    let shown = SecretOption.shown(option, among: command.options.map(\.name))
     return .usage("unknown option \"\(shown)\": credmgr takes no secrets from the command line", hint: again + end)
   }
 }

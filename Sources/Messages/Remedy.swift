@@ -52,7 +52,7 @@ package struct Remedy: Sendable, Equatable {
         guard let command = run(line?.replacing(word, with: meant)) else { return nil }
         sentence += command
       case .without(let option, let instead):
-        let words = instead.isEmpty ? "omit " + quoted(option) : "add " + quoted(shell([instead]))
+        let words = instead.isEmpty ? "omit that option" : "add " + quoted(shell([instead]))
         sentence += run(line?.without(option, instead: instead)) ?? words
       case .mending(_, let path):
         sentence += "run \(quoted(shell([["ls", "-ld", path]]))) to examine the file, or use another one"

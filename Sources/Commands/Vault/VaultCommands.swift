@@ -67,9 +67,10 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     let name = invocation.operands[0]
     guard let operation = vaultOperations.first(where: { $0.name == name }) else {
-      let near = nearMiss(name, among: vaultOperations.map(\.name))
+      let known = vaultOperations.map(\.name)
+      let near = nearMiss(name, among: known)
       throw .usage(
-        "unknown operation \"vault \(name)\"\(didYouMean(near))",
+        "unknown operation \"vault \(SecretOption.shown(name, among: known))\"\(didYouMean(near))",
         hints: .correcting(name, to: near) + ["\(credmgr: "help", "vault")"])
     }
     if operation.operand == nil, invocation.operands.count > 1 {
