@@ -30,6 +30,13 @@ package enum JSONValue: Sendable, Equatable {
   /// Whether this is an object with several members of this name.
   package func repeats(_ name: String) -> Bool { (members?.count { $0.name == name } ?? 0) > 1 }
 
+  /// The names of members that occur several times in this object.
+  package var repeatedNames: Set<String> {
+    var (seen, repeated): (Set<String>, Set<String>) = ([], [])
+    for member in members ?? [] where !seen.insert(member.name).inserted { repeated.insert(member.name) }
+    return repeated
+  }
+
   package var text: String? { if case .string(let text) = self { text } else { nil } }
 
   /// The value of a whole number, or `nil` if this is not one or it needs more than 64 bits.

@@ -44,7 +44,8 @@ import CredmgrMessages
 
   @Test(arguments: [
     ("ghcr.io", "ghcr.io"), ("https://Registry.example:443/", "registry.example"),
-    ("https://index.docker.io/v1/", "https://index.docker.io/v1/"),
+    ("https://index.docker.io/v1/", "https://index.docker.io/v1/"), ("docker.io", "https://index.docker.io/v1/"),
+    ("https://registry-1.docker.io/", "https://index.docker.io/v1/"), ("docker.io/acme", "docker.io/acme"),
   ]) func aRegistry(_ text: String, _ address: String) throws { #expect(try RegistryAddress(text).text == address) }
 
   @Test(arguments: [

@@ -56,6 +56,18 @@ struct HostClaimsTests {
     #expect(try found("code.example") == ["other", "oauth2"])
   }
 
+  /// Docker Hub has several names, and a provider of any of them serves all.
+  @Test(arguments: ["docker.io", "index.docker.io", "registry-1.docker.io"]) func dockerHub(_ claimed: String) throws {
+    try fixture.add(Fixture.endpoints + "\ndocker: { hosts: [\(claimed), docker.io, ghcr.io] }")
+    for name in ["docker.io", "Index.docker.io", "registry-1.docker.io"] {
+      #expect(try found(name, .docker) == ["example", "oauth2"])
+    }
+    for name in ["auth.docker.io", "docker.io:8443", "registry-2.docker.io", "docker.io.evil.example"] {
+      #expect(try found(name, .docker) == [])
+    }
+    #expect(try found("docker.io", .git) == [])
+  }
+
   /// git asks for `https://host:port`, and SSH may use another port and another name.
   @Test(arguments: [
     ("https://git.example:8443/acme", false), ("http://git.example:8443/acme", false), ("git.example/acme", false),

@@ -32,7 +32,8 @@ struct DockerConfiguration {
   private var helpers: [JSONValue.Member] { value["credHelpers"]?.members ?? [] }
 
   func helper(of registry: String) -> String? {
-    helpers.last { $0.name == registry }.map { $0.value.text ?? "" } ?? store
+    let name = (try? RegistryAddress(registry))?.configured ?? registry
+    return helpers.last { $0.name == name }.map { $0.value.text ?? "" } ?? store
   }
 
   var asksUs: Bool { store == Self.own || helpers.contains { $0.value.text == Self.own } }
@@ -85,11 +86,7 @@ extension Command {
     }
     let before = configuration.text
     var registries: [String] = []
-    for text in invocation.operands.dropFirst() {
-      // docker.io's own registry is named by its complete address.
-      let host = try RegistryAddress(text).host
-      registries.append(text.firstPlace(of: "://") == nil ? host : text)
-    }
+    for text in invocation.operands.dropFirst() { registries.append(try RegistryAddress(text).configured) }
     let what: String
     if invocation.has("--remove") {
       configuration.forget(registries)
@@ -108,7 +105,10 @@ extension Command {
       configuration.askForAll()
       what = "docker now asks credmgr for every registry without another helper"
     } else {
-      if registries.isEmpty { registries = try Set(context.dockerClaims().map(\.host)).sorted() }
+      if registries.isEmpty {
+        let hosts = try context.dockerClaims().map(\.host)
+        registries = Set(hosts.map { (try? RegistryAddress($0))?.configured ?? $0 }).sorted()
+      }
       guard !registries.isEmpty else {
         throw .usage(
           "none of the added providers has a registry",

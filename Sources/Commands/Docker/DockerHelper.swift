@@ -80,6 +80,7 @@ struct RegistryAddress: Equatable {
   /// The name for storing logins and for `list`: only the host if nothing else matters.
   let text: String
   let written: String  // As docker wrote it.
+  let configured: String  // The registry's name in docker's configuration.
   /// In lowercase, with its port unless that is the default.
   let host: String
   /// Whether the connection uses TLS or stays on this machine.
@@ -100,8 +101,17 @@ struct RegistryAddress: Equatable {
     written = text
     isSafe = uri.isSecure || uri.isLoopback
     let isHost = uri.isSecure && ["", "/"].contains(uri.path)
-    self.text = isHost ? host : hasScheme ? uri.text : String(uri.text.dropFirst("https://".count))
+    let isHub = uri.isSecure && HostClaim.names(of: host, for: .docker).count > 1
+    if isHub, ["", "/", "/v1", "/v1/"].contains(uri.path) {
+      (self.text, configured) = (Self.dockerHub, Self.dockerHub)
+    } else {
+      self.text = isHost ? host : hasScheme ? uri.text : String(uri.text.dropFirst("https://".count))
+      configured = hasScheme ? text : host
+    }
   }
+
+  /// docker's own name for Docker Hub.
+  private static let dockerHub = "https://index.docker.io/v1/"
 
   /// The origin for logins in the vault. git's origins are URLs, so the two never collide.
   var origin: String { Self.prefix + text }

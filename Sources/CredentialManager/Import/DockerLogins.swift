@@ -16,10 +16,12 @@ extension ImportSource {
       guard let value = try? JSONValue.parse(text.bytes), value.members != nil else {
         throw .malformed(path: text.path)
       }
-      let helpers = value["credHelpers"]
+      let helpers = (value["credHelpers"]?.members ?? []).reduce(into: [:]) { $0[$1.name] = $1.value.text }
+      let store = value["credsStore"]?.text ?? ""
+      let repeated = value["auths"]?.repeatedNames ?? []
       return (value["auths"]?.members ?? []).compactMap { member in
         let host = importedHost(member.name)
-        guard !host.isEmpty, !(value["auths"]?.repeats(member.name) ?? false) else { return nil }
+        guard !host.isEmpty, !repeated.contains(member.name) else { return nil }
         if let token = member.value["identitytoken"]?.text, !token.isEmpty {
           return ImportEntry(host, unsupported: .identityToken, host: host)
         }
@@ -35,7 +37,7 @@ extension ImportSource {
           entry.address = member.name
           return entry
         }
-        let helper = helpers?[member.name]?.text ?? value["credsStore"]?.text ?? ""
+        let helper = helpers[member.name] ?? store
         guard !helper.isEmpty, helper != "credmgr", helper.utf8.allSatisfy({ $0.isLetterOrDigit || $0 == 0x2D }) else {
           return nil
         }

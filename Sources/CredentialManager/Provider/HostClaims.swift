@@ -21,6 +21,13 @@ package struct HostClaim: Sendable, Equatable {
   /// Whether the user name sent with the token contains the account's name.
   package var namesAccount: Bool { username(for: "") != username }
 
+  /// Returns all names of a host's server. Docker Hub has three, and tools for containers ask for any of them.
+  package static func names(of host: String, for helper: Helper) -> [String] {
+    helper == .docker && dockerHub.contains(host) ? dockerHub : [host]
+  }
+
+  private static let dockerHub = ["index.docker.io", "docker.io", "registry-1.docker.io"]
+
   fileprivate var identifier: RecordIdentifier { Self.identifier(of: host, helper) }
 
   fileprivate static func identifier(of host: String, _ helper: Helper) -> RecordIdentifier {
@@ -65,17 +72,31 @@ extension CredentialSource {
   package func claims(of host: String, for helper: HostClaim.Helper) throws(CredentialError) -> [HostClaim] {
     let host = host.lowercased()
     guard !host.isEmpty, let accounts = try accountsIfAny() else { return [] }
-    let identifier = HostClaim.identifier(of: host, helper)
-    if let record = try accounts.record(identifier) {
-      if let claims = HostClaim.all(record) { return claims }
-    } else {
-      try accounts.throwIfDamaged(identifier)
-      if try accounts.record(Self.allClaimed) != nil { return [] }
+    let names = HostClaim.names(of: host, for: helper)
+    var found: [HostClaim] = []
+    for name in names {
+      guard let claims = try recordedClaims(accounts, of: name, for: helper) else {
+        let (claims, changes) = try claims(accounts)
+        // Upgrade an earlier version's vault. If it is read-only, the next lookup computes this again.
+        if let accounts = try? self.accounts(.readWrite) { _ = try? accounts.store.apply(changes) }
+        found = claims.filter { names.contains($0.host) && $0.helper == helper }
+        break
+      }
+      found += claims
     }
-    let (claims, changes) = try claims(accounts)
-    // Upgrade an earlier version's vault. If it is read-only, the next lookup computes this again.
-    if let accounts = try? self.accounts(.readWrite) { _ = try? accounts.store.apply(changes) }
-    return claims.filter { $0.host == host && $0.helper == helper }
+    if names.count == 1 { return found }
+    // A provider may claim several names.
+    return Dictionary(grouping: found, by: \.provider).values.compactMap(\.first).sorted { $0.provider < $1.provider }
+  }
+
+  /// Returns the claims in a host's record; `nil` if an earlier version's vault has no such records.
+  private func recordedClaims(
+    _ accounts: Accounts, of host: String, for helper: HostClaim.Helper
+  ) throws(CredentialError) -> [HostClaim]? {
+    let identifier = HostClaim.identifier(of: host, helper)
+    if let record = try accounts.record(identifier) { return HostClaim.all(record) }
+    try accounts.throwIfDamaged(identifier)
+    return try accounts.record(Self.allClaimed) == nil ? nil : []
   }
 
   /// Returns a provider's git hosts if a remote is at none of them, because git would never request its token there.
