@@ -13,6 +13,8 @@ extension Notice {
         + Self.replacing(other)
     case .unchecked(let account, let error):
       "cannot check the user of the account \(quoted(account)): \(error.message(titled: titled).text)"
+    case .unconfirmed(let account, let provider):
+      "warning: \(titled(provider)) did not confirm that the token of \(quoted(account)) is valid"
     case .unnameable(let account, let provider):
       "named the account \(quoted(account)), because the name from \(titled(provider)) has control characters or "
         + "more than 255 bytes"

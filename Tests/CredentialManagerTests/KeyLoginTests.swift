@@ -99,12 +99,14 @@ struct KeyLoginTests {
     }
   }
 
-  /// The key is valid, but must not read the profile.
-  @Test func aKeyThatCannotReadItsUser() throws {
+  /// A valid key may be unable to read the profile, and some providers answer so to an unknown key.
+  @Test(arguments: [("forbidden", false), ("insufficient_scope", true)])
+  func aKeyThatCannotReadItsUser(_ code: String, _ isConfirmed: Bool) throws {
     let fixture = try Self.shipped()
-    fixture.http.then(.json(#"{"error":"forbidden"}"#, status: 403))
+    fixture.http.then(.json(#"{"error":"\#(code)"}"#, status: 403))
     #expect(try fixture.login().name == "default")
     #expect(fixture.user.questions.isEmpty)
+    #expect(fixture.notices.contains(.unconfirmed(account: "default", provider: "example")) == !isConfirmed)
   }
 
   @Test(arguments: [

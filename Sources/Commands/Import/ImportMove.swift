@@ -114,6 +114,13 @@ struct ImportMove {
     var wish = LoginOptions()
     wish.verifies = true
     wish.replaces = replaces
+    let tell = context.source.notice
+    var isConfirmed = hasIdentity(provider)
+    context.source.notice = { notice in
+      if case .unconfirmed = notice { isConfirmed = false }
+      tell(notice)
+    }
+    defer { context.source.notice = tell }
     let account: Account
     do throws(CredentialError) { account = try context.source.login(provider, wish, token: secret) } catch {
       // If the provider does not name its users, the account keeps the name from the tool.
@@ -123,11 +130,11 @@ struct ImportMove {
       wish.account = user
       account = try manager(context.source.login(provider, wish, token: secret))
     }
-    return .account(account, isVerified: isVerifiable(provider), wasThere: false)
+    return .account(account, isVerified: isConfirmed, wasThere: false)
   }
 
   /// Whether the provider has an endpoint that refuses an invalid token.
-  private func isVerifiable(_ provider: String) -> Bool {
+  private func hasIdentity(_ provider: String) -> Bool {
     (try? context.load(provider).descriptor.endpoints[.identity]) != nil
   }
 
@@ -150,7 +157,7 @@ struct ImportMove {
   /// Removes the entry if the vault returns its secret; returns whether it did.
   private func remove(_ item: ImportPlan.Item, _ result: Result, having secret: Secret) throws(CommandError) -> Bool {
     if case .account(_, isVerified: false, _) = result {
-      context.tell("left \(item.label) in \(item.entry.place): its provider cannot verify the token")
+      context.tell("left \(item.label) in \(item.entry.place): its provider did not confirm the token")
       return false
     }
     guard item.entry.isRemovable else {
@@ -183,7 +190,7 @@ struct ImportMove {
     case .account(let account, let isVerified, let wasThere):
       let title = context.titled(account.provider)
       let verb = wasThere ? "the vault already had" : "moved"
-      let doubt = isVerified || wasThere ? "" : "; \(title) cannot verify it"
+      let doubt = isVerified || wasThere ? "" : "; \(title) did not confirm it"
       context.tell("\(verb) \(item.label) as \(quoted(account.name)) at \(title)\(doubt)")
     case .login(let origin, let wasThere):
       let isDocker = item.target == .dockerLogin

@@ -41,6 +41,9 @@ extension Login {
       source.notice(
         existing == nil
           ? .unidentified(account: name, beside: unsure?.id, error) : .unchecked(account: name, error))
+      if credential.isTyped || credential.isGiven, error.concernsRights, !error.confirmsToken {
+        source.notice(.unconfirmed(account: name, provider: provider))
+      }
     case nil: break
     }
     if existing == nil, let found, let other {

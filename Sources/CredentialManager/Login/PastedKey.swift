@@ -55,9 +55,15 @@ extension CredentialError {
     }
   }
 
-  /// Whether the provider knows the token but does not let it ask who owns it.
+  /// Whether the provider may know the token but does not let it ask who owns it. Some providers also answer so to an
+  /// unknown token.
   var concernsRights: Bool {
     if case .oauth(.refused(_, let refusal), _) = self { refusal.status == 403 } else { false }
+  }
+
+  /// Whether the refusal itself says that the token is valid (RFC 6750, 3.1).
+  var confirmsToken: Bool {
+    if case .oauth(.refused(_, let refusal), _) = self { refusal.code == "insufficient_scope" } else { false }
   }
 
   /// The provider's text about a refusal; `nil` if there is none.
