@@ -147,6 +147,12 @@ struct AgreementTests {
     hosts: ["{base}"]
     """
 
+  private static func page(_ text: String) -> String { "device: { verification_uri_complete: \"\(text)\" }" }
+
+  private static func devicePage(_ text: String) -> (String, String, [String]) {
+    ("", page(text), ["devicePage \(text)"])
+  }
+
   private static func bounded(_ pattern: String) -> String {
     "response: { keep: { dc: { path: dc, pattern: \"\(pattern)\" } } }\nhosts: [\"{dc}.api.example\"]"
   }
@@ -177,7 +183,7 @@ struct AgreementTests {
       (
         "device: { verification_uri_complete: \"{verification_uri}?c={user_code}\" }",
         "device: { verification_uri_complete: \"https://provider.example/?c={user_code}\" }",
-        []
+        ["devicePage https://provider.example/?c={user_code}"]
       ),
       ("", "hosts: [\"provider.example:8443\"]", ["tokens provider.example:8443"]),
       ("", "response: { keep: [base] }\nhosts: [\"{base}\"]", ["tokens {base}"]),
@@ -214,9 +220,19 @@ struct AgreementTests {
       ("hosts: [x.example]", "hosts: [x.example]\ndocker: { hosts: [x.example] }", []),
       ("git: { hosts: [x.example] }", "hosts: [x.example]", ["tokens x.example"]),
       ("kubectl: { hosts: [x.example] }", "", ["tokens any cluster"]),
-      // The login checks the first page; the second is on the provider's own server.
-      ("", "device: { verification_uri_complete: \"{verification_uri}?c={user_code}\" }", []),
-      ("", "device: { verification_uri_complete: \"https://provider.example/d?c={user_code}\" }", []),
+      // Only the provider's own page with the code as its only addition needs no consent.
+      ("", page("{verification_uri}?user_code={user_code}"), []),
+      devicePage("https://provider.example/d?c={user_code}"),
+      devicePage("https://provider.example/next/evil.example?c={user_code}"),
+      devicePage("{verification_uri}?c=1&d={user_code}"),
+      devicePage("{verification_uri}?c&d={user_code}"),
+      devicePage("{verification_uri}?c;d={user_code}"),
+      devicePage("{verification_uri}?c%26d={user_code}"),
+      devicePage("{verification_uri}?#c={user_code}"),
+      devicePage("{verification_uri}/x?c={user_code}"),
+      devicePage("{verification_uri}?={user_code}"),
+      devicePage("{verification_uri}?c={user_code}&d"),
+      devicePage("{verification_uri}?c={user_code}#d"),
       ("kubectl: { hosts: [x.example] }", "kubectl: { hosts: [y.example] }", ["tokens y.example"]),
       // A secret stays secret.
       (secret("secret: true"), secret("secret: false"), ["shownSecret key"]),

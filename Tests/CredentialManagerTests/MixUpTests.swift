@@ -236,6 +236,53 @@ struct MixUpTests {
     }
   }
 
+  /// The page where users make the keys of a shipped provider, on another domain than the provider's servers.
+  @Test(arguments: [("https://api.honest.example/me", true), ("https://{host}/me", false)])
+  func aPageForKeysElsewhere(_ identity: String, _ isAsked: Bool) throws {
+    func text(_ identity: String, _ path: String, _ more: String = "") -> String {
+      """
+      grant: api_key
+      key: { page: "https://console.test/\(path)" }
+      endpoints: { identity: "\(identity)" }
+      account: name
+      \(more)
+      """
+    }
+    let fixture = try Fixture()
+    try fixture.ship(text(identity, "keys", identity.contains("{") ? "variables: { host: {} }" : ""), "honest")
+    for path in ["keys", "keys/", "other"] {
+      var seen: [NewPlace] = []
+      try fixture.addOwn(text("https://evil.test/me", path), replaces: path != "keys") {
+        seen += $0
+        return true
+      }
+      #expect(seen.map(\.name) == (isAsked && path == "keys" ? ["evil.test"] : []), "\(path)")
+    }
+  }
+
+  /// A server on this machine may play a shipped provider under its name. Under any other name it needs consent,
+  /// because another user of the machine could run it.
+  @Test(arguments: [("example", true), ("honest", false)])
+  func aServerOnThisMachineWithTheHostOfAnother(_ name: String, _ isAsked: Bool) throws {
+    let fixture = try Fixture()
+    func text(_ origin: String) -> String {
+      """
+      grant: api_key
+      key: { page: https://login.example/keys }
+      endpoints: { identity: "\(origin)/me" }
+      account: name
+      git: { hosts: [login.example], username: x }
+      """
+    }
+    try fixture.ship(text("https://login.example"), "honest")
+    var seen: [NewPlace] = []
+    try fixture.addOwn(text("http://127.0.0.1:7000"), name) {
+      seen += $0
+      return true
+    }
+    #expect(seen.map(\.name) == (isAsked ? ["127.0.0.1:7000"] : []))
+  }
+
   /// The same descriptor twice, with the user's own values for its variables.
   @Test func oneDescriptorForSeveralServers() throws {
     let fixture = try Fixture()

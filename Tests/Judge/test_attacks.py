@@ -267,6 +267,17 @@ def widens_what_was_agreed():
     yield Attack("descriptor", "a variable that is optional hides an endpoint", Scene(
         fixed, login=(*LOGIN, "--set", "tenant=contoso"), commands=(("refresh", "notes"),)), {
         "edit": fixed.replace("default: common", "optional: true").replace('token: "http://$H', 'token: "http://$E')})
+    known = code(more='variables: { k: { secret: true } }\n%s')
+    shown = Scene(known % "", options=(*SECRET_FILE, "--set", "k=@$W/client-secret"),
+                  edit=known % "title: Notes\n", commands=(("exec", "notes", "--", "env"),), shows="NOTES_TOKEN")
+    for name, change in (
+        ("secret in the environment", "environment: { access_token: NOTES_TOKEN, k: OTHER_KEY }\n"),
+        ("name for the token's variable", "environment: GITHUB_TOKEN\n"),
+    ):
+        for command in (("exec", "notes", "--", "env"), ("exec", "notes/k", "--", "env"), ("token", "notes", "--field", "k")):
+            yield Attack("descriptor", f"another {name}, edited in place, for {' '.join(command)}", shown, {
+                "edit": (known % change).replace("secret: true", "help: none"), "commands": (command,), "shows": ""},
+                hides=(CLIENT_SECRET, REFRESH), says="changed after you added")
     secret = code(more='variables: { k: { %s } }\nextra_headers: { X-Key: "{k}" }\nhosts: [%s"$H"]\n')
     yield Attack("descriptor", "a secret is none any more", Scene(
         secret % ("secret: true", ""), options=(*SECRET_FILE, "--set", "k=@$W/client-secret"),
@@ -448,6 +459,12 @@ def borrows_from_another():
     yield Attack("descriptor", "the git host of a shipped provider", ask, {
         "descriptor": (keys % "http://$H/keys").replace("http://$H/me", "https://evil.example/me")
         + "git: { hosts: [github.com], username: x }\n"}, says="requires your consent: .*github")
+    for name, more in (("git host", "git: { hosts: [github.com], username: x }\n"), ("registry", "docker: { hosts: [docker.io] }\n")):
+        yield Attack("descriptor", f"the {name} of a shipped provider for a server on this machine", ask, {
+            "descriptor": keys % "http://$H/keys" + more}, says='requires your consent: .*belongs to "')
+    yield Attack("descriptor", "the page of a shipped provider's keys, whose servers are elsewhere", ask, {
+        "descriptor": (keys % "https://platform.claude.com/settings/keys").replace("http://$H/me", "https://evil.example/me")},
+        says='requires your consent: .*belongs to "')
     yield Attack("descriptor", "the page of another provider that was added", beside, {
         "after": other("$E"), "commands": ((*add, "--yes"), login)}, says="its codes would go to")
     own = replace(beside, after=other(more="redirect: http://127.0.0.1/callback/other\n", page="http://$E/authorize", token="$E"),
@@ -617,7 +634,8 @@ def reads_what_was_typed():
         "request notes http://$H/api --header $T", "request notes http://u:$T@$H/api", "add-provider https://u:$T@notes.example",
         "use notes ada --key $T", "use notes ada --for https:/u:$T@forge.example/x", "use notes ada --for http//u:$T@forge.example/x",
         "use notes ada --for https:$T@forge.example/x", "docker-credential setup https://$H/x?token=$T",
-        "docker-credential setup https:/u:$T@$H/x",
+        "docker-credential setup https:/u:$T@$H/x", "request notes http://$H/api --client-secret$T", "token notes --api-key$T",
+        "login notes --x$T", "login notes --client_secret=$T", "login notes –token=$T", "vault protect --passphrase$T",
     ):
         shown = words.replace("$W/", "")
         yield Attack("local user", f"a secret on the command line {shown}", added, {"commands": (tuple(words.split()),)},

@@ -1,6 +1,7 @@
 import CredmgrCredentialManager
 import CredmgrCryptography
 import CredmgrDescriptors
+import CredmgrHTTP
 import CredmgrMessages
 import CredmgrOAuth
 import CredmgrPlatform
@@ -100,6 +101,10 @@ struct Setup {
     if isForeign || way == .client || missing.contains(where: \.isSecret) {
       _ = try adding.run(context)
       context.tell("added \(context.titled(provider))")
+      if isForeign, context.home.shippedLibrary.path(of: provider) != nil {
+        context.tell("this is not the \(quoted(provider)) that credmgr was installed with")
+        guard try Command.agrees("Log in?") else { return }
+      }
       settings = settings.first == "--account" ? Array(settings.prefix(2)) : []
     }
     try logIn(to: provider, way, of: addition.descriptor, with: settings)
@@ -228,7 +233,9 @@ struct Setup {
   }
 
   private func offer(_ page: String) throws(CommandError) {
-    guard SessionKind(environment: context.environment) == .desktop,
+    // Another scheme would start another program, and a file could be anything.
+    guard let uri = try? URI(parsing: page), uri.isSecure || (uri.scheme == "http" && uri.isLoopback),
+      SessionKind(environment: context.environment) == .desktop,
       try Command.agrees("Open this page in the browser?")
     else { return }
     if (try? Browser.open(page, patience: .milliseconds(300)))?.isOpen != true {

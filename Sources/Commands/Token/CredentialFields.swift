@@ -13,15 +13,23 @@ struct CredentialFields {
   private let account: Account
   private let ofProvider: [String: String]
   let environment: [String: String]  // The descriptor's variables, by field.
+  /// Whether the names in the descriptor may become any variable. A stranger's names could change how a program runs.
+  private let choosesVariables: Bool
 
-  /// Reads the descriptor only for a field, or for the names of variables.
-  init(of account: Account, _ context: Context) {
+  /// Asks the agreement, because the descriptor says which variables are secret and which program reads the token.
+  /// Without a readable descriptor, the account has only its own values.
+  init(of account: Account, by route: Route, _ context: Context) throws(CommandError) {
     self.account = account
-    let descriptor = try? context.home.library.load(account.provider).descriptor
+    let permit: Permit?
+    do throws(CredentialError) {
+      permit = try context.source.permit(route, account.provider, variables: account.credential.variables)
+    } catch .provider { permit = nil } catch { throw CommandError(error) }
+    let client = permit?.client
+    choosesVariables = permit?.isShipped == true
     let registered = (try? context.source.accountsIfAny()?.registration(of: account.provider))?.variables ?? [:]
-    let variables = (descriptor?.variables ?? []).filter { !$0.isSecret }
+    let variables = (client?.descriptor.variables ?? []).filter { !$0.isSecret }
     ofProvider = variables.reduce(into: [:]) { $0[$1.name] = registered[$1.name] ?? $1.defaultValue }
-    environment = descriptor?.environment ?? [:]
+    environment = client?.descriptor.environment ?? [:]
   }
 
   /// The names of the values that belong to this account alone.
@@ -48,15 +56,16 @@ struct CredentialFields {
       return environment.sorted { $0.value < $1.value }.filter { self[$0.key] != nil }.map { ($0.value, $0.key) }
     }
     let typed = account.credential.grant.traits.typed == nil ? [] : account.credential.variables.keys.sorted()
-    return ([Self.token] + typed).map { (variable(of: $0), $0) }
+    return ([Self.token] + typed).compactMap { field in variable(of: field).map { ($0, field) } }
   }
 
-  /// Returns the variable of one field.
-  func variable(of field: String) -> String {
+  /// Returns the variable of one field; `nil` if the user has to name it.
+  func variable(of field: String) -> String? {
     if let name = environment[field] { return name }
     let word = field == Self.token ? "token" : field
     let text = account.provider + "_" + word
     let name = String(text.uppercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" })
+    guard choosesVariables || Descriptor.isVariable("X" + name) else { return nil }
     return name.first?.isNumber == true ? "_" + name : name
   }
 }

@@ -2,6 +2,7 @@ import CredmgrCredentialManager
 import CredmgrDescriptors
 import CredmgrMessages
 import CredmgrPlatform
+import CredmgrText
 
 extension Command {
   static let exec = Command(
@@ -33,7 +34,11 @@ extension Command {
         hint: "usage: credmgr exec ID -- COMMAND")
     }
     let program = try program(name)
-    let list = try wishes.map(EnvironmentWish.init)
+    let list = try wishes.map { wish throws(CommandError) in
+      if wish.hasPrefix("-") { throw .unknownOption(wish, of: invocation.command, among: ["--trace"]) }
+      try invocation.command.check(operand: wish)
+      return try EnvironmentWish(wish)
+    }
     try checkVariables(list.compactMap(\.variable))
     var added: [(variable: String, value: [UInt8])] = []
     for wish in list {
@@ -74,9 +79,15 @@ extension Command {
     if let variable = wish.variable, wish.field == nil {
       return [(variable, account.credential.accessToken.revealBytes())]
     }
-    let fields = CredentialFields(of: account, context)
+    let fields = try CredentialFields(of: account, by: .exec, context)
     var wanted = fields.assignments()
-    if let field = wish.field { wanted = [(wish.variable ?? fields.variable(of: field), field)] }
+    if let field = wish.field {
+      guard let variable = wish.variable ?? fields.variable(of: field) else {
+        throw .usage(
+          "name the variable for the field \(quoted(field))", hint: "use \"\(wish.provider)/\(field)=VARIABLE\"")
+      }
+      wanted = [(variable, field)]
+    }
     var values: [(variable: String, value: [UInt8])] = []
     for (variable, field) in wanted { values.append((variable, try fields.value(field))) }
     return values

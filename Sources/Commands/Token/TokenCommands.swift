@@ -37,7 +37,7 @@ extension Command {
       context.tell("warning: \(context.titled(provider)) tokens are valid for only \(actual), not \(wish)")
     }
     if let field = invocation.value("--field") {
-      let value = String(decoding: try CredentialFields(of: account, context).value(field), as: UTF8.self)
+      let value = String(decoding: try CredentialFields(of: account, by: .token, context).value(field), as: UTF8.self)
       return try context.output(
         value + "\n",
         orJSON: [

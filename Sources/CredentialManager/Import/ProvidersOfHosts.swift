@@ -76,7 +76,7 @@ package final class ProvidersOfHosts {
     // An added provider has the variables that the user gave, so its defaults do not count.
     let others = named.filter { other in !added.contains { $0.provider == other.provider } }
     let candidates = added.filter { $0.agreement.names(host) } + others
-    let shipped = named.filter(\.isShipped)
+    let shipped = named.filter(\.isShipped) + hidden.filter { $0.agreement.names(host) }
     let known = shipped.flatMap { $0.agreement.servers(otherThan: host) }
     let certain = candidates.first { candidate in
       guard candidate.isShipped else {
@@ -90,11 +90,22 @@ package final class ProvidersOfHosts {
     guard let only = candidates.first, candidates.count == 1 else {
       return candidates.isEmpty ? nil : .several(candidates.map(\.provider))
     }
-    return .one(only.provider, isAdded: only.isAdded, servers: only.agreement.servers(otherThan: host))
+    // Behind the server of a shipped provider, the own descriptor can name any address there.
+    let isOwn = !only.isShipped && !shipped.isEmpty
+    return .one(only.provider, isAdded: only.isAdded, servers: only.agreement.servers(otherThan: isOwn ? nil : host))
   }
 
-  private func candidate(_ provider: String) -> Candidate? {
-    guard let loaded = try? source.home.library.load(provider) else { return nil }
+  /// The shipped descriptors behind files of the user or the administrator with the same name.
+  private lazy var hidden = source.knownProviders().compactMap { provider in
+    let shipped = source.home.shippedLibrary
+    guard let path = shipped.path(of: provider), path != source.home.library.path(of: provider) else {
+      return nil as Candidate?
+    }
+    return candidate(provider, in: shipped)
+  }
+
+  private func candidate(_ provider: String, in library: DescriptorLibrary? = nil) -> Candidate? {
+    guard let loaded = try? (library ?? source.home.library).load(provider) else { return nil }
     return Candidate(
       provider: provider, isAdded: false, isShipped: source.ownFiles(of: loaded).isEmpty,
       agreement: Agreement(Client(unregistered: loaded.descriptor)))

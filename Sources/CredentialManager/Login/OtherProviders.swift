@@ -17,7 +17,7 @@ package enum MixUp: Sendable, Equatable {
 /// The other providers whose answers must not reach this login's provider: the added ones and, unless the descriptor
 /// came with the program, the shipped ones.
 struct OtherProviders {
-  fileprivate struct Provider {
+  struct Provider {
     let identifier: String
     let isAdded: Bool
     let client: Client?  // `nil` if the descriptor cannot be read.
@@ -40,12 +40,15 @@ struct OtherProviders {
       names = open.flatMap(\.names).reduce(into: [:]) { $0[$1] = "" }
     }
 
-    /// Whether the user makes keys at the page's domain, and the provider's servers are below it, too. The page of a
-    /// program for any host can be its documentation at a forge.
+    /// Whether the user makes keys on the page's server, or at its domain if the provider's servers are below it, too.
+    /// The page of a program for any host can be its documentation at a forge.
     private func hasKeys(at page: URI) -> Bool {
-      guard !page.domains.isEmpty, client?.keyPage?.domains == page.domains, let agreement else { return false }
-      let origins = agreement.texts(.endpoints) + agreement.texts(.presented)
-      return origins.contains { (try? URI(parsing: $0))?.domains == page.domains }
+      guard !page.domains.isEmpty, let own = client?.keyPage, own.domains == page.domains, let agreement else {
+        return false
+      }
+      let places = [Agreement.Kind.endpoints, .presented].compactMap { agreement.places[$0] }
+      return own.isSameServer(as: page) && places.contains { $0.keys.contains { OriginPattern($0).names.isEmpty } }
+        || places.flatMap(\.values).joined().contains { (try? URI(parsing: $0))?.domains == page.domains }
     }
 
     /// Whether git or docker asks for this provider's tokens at the host.
@@ -157,8 +160,12 @@ struct OtherProviders {
         let kinds = kind == .endpoints ? [kind] : Agreement.Kind.ofOrigins
         let pairs = (own.places[kind] ?? [:]).sorted { $0.key < $1.key }.flatMap { key, all in all.map { (key, $0) } }
         for (written, origin) in pairs where !page.isRelated(toPattern: origin) {
-          // A server on this machine may play the provider of a host, as the simulator does.
-          if index >= pages.count, (try? URI(parsing: origin))?.isLoopback == true { continue }
+          // A server on this machine may play a shipped provider under its name, as the simulator does.
+          if index >= pages.count, (try? URI(parsing: origin))?.isLoopback == true,
+            owners.allSatisfy({ $0.0.identifier == client.descriptor.identifier })
+          {
+            continue
+          }
           let given = areVariablesGiven ? client.given(written) : nil
           // If the user set the values of a template, it is enough that the other descriptor contains the same
           // template.
@@ -277,49 +284,6 @@ struct OtherProviders {
   }
 }
 
-/// The descriptors shipped with the program, and the administrator's. Decoding all of them would take longer than the
-/// rest of a login, so it decodes only those whose text contains the host.
-private final class ShippedDescriptors {
-  private let library: DescriptorLibrary?
-  private let shippedLibrary: DescriptorLibrary?
-  private let own: String
-  private lazy var files = readFiles()
-  private var decoded: [String: OtherProviders.Provider?] = [:]
-
-  init(_ home: Home?, than own: String) {
-    (library, shippedLibrary, self.own) = (home?.installedLibrary, home?.shippedLibrary, own)
-  }
-
-  /// The administrator's file for this provider must not count as another provider.
-  private func library(with identifier: String) -> DescriptorLibrary? {
-    identifier == own ? shippedLibrary : library
-  }
-
-  private func readFiles() -> [(identifier: String, text: FileText)] {
-    let names = (library?.directories ?? []).flatMap { (try? File.names(in: $0)) ?? [] }
-    return Set(names).sorted().filter { $0.hasSuffix(".yaml") }.compactMap { name in
-      let identifier = String(name.dropLast(".yaml".count))
-      guard let path = library(with: identifier)?.path(of: identifier), let bytes = try? Home.descriptor(at: path)
-      else { return nil }
-      return (identifier, FileText(bytes))
-    }
-  }
-
-  func providers(near uris: [URI?]) -> [OtherProviders.Provider] {
-    let domains = Set(uris.flatMap { $0?.domains ?? [] })
-    if domains.isEmpty { return [] }
-    return files.compactMap { identifier, text in
-      // A base descriptor may contain the host.
-      guard text.mentions("extends:") || domains.contains(where: text.mentions) else { return nil }
-      if let known = decoded[identifier] { return known }
-      let descriptor = try? library(with: identifier)?.load(identifier).descriptor
-      let provider = descriptor.map { OtherProviders.Provider($0.identifier, Client(unregistered: $0)) }
-      decoded[identifier] = .some(provider)
-      return provider
-    }
-  }
-}
-
 extension Template {
   /// Whether a variable comes first in the host, followed by at least two fixed labels.
   fileprivate var hasCommonHost: Bool {
@@ -349,8 +313,8 @@ extension Client {
 extension Agreement {
   /// Whether git or docker asks for tokens at the host.
   fileprivate func claims(_ host: URI) -> Bool {
-    let authority = HostPattern.authority(host)
-    return claims?.contains { $0.host == authority } == true
+    guard let authority = HostPattern.authority(host) else { return false }
+    return claims?.contains { HostClaim.names(of: authority, for: $0.helper).contains($0.host) } == true
   }
 
   /// Whether the user agreed to logins on this page. Earlier versions did not record pages.
@@ -359,7 +323,7 @@ extension Agreement {
 
 extension URI {
   /// The last two labels, which related servers share. No shipped provider runs on this machine.
-  fileprivate var domains: [String] {
+  var domains: [String] {
     if isLoopback { return [] }
     let labels = serverName.split(separator: ".")
     return serverName.isEmpty

@@ -198,3 +198,18 @@ extension CredentialSource {
     return texts.isEmpty ? "" : Hexadecimal.encode(HashAlgorithm.sha256.digest(Array(texts.joined(separator: [0]))))
   }
 }
+
+extension Descriptor {
+  /// The audience of assertions; `nil` if none are made, or if it is the token endpoint.
+  var foreignAudience: Template? {
+    let methods = [client.authentication] + endpoints.values.map(\.authentication)
+    let templates = endpoints.values.flatMap { $0.parameters.compactMap(\.value) + $0.headers.map(\.value) }
+    guard
+      methods.contains(.privateKeyJWT) || methods.contains(.clientSecretJWT)
+        || templates.contains(where: { $0.names.contains("assertion") })
+    else { return nil }
+    guard let claim = assertion?.claims.last(where: { $0.name == "aud" }) else { return issuer }
+    // Every server accepts an assertion without an audience.
+    return claim.value ?? Template(literal: "*")
+  }
+}

@@ -82,7 +82,8 @@ package struct Agreement: Sendable, Equatable {
     let style = descriptor.headerStyle
     let pair =
       [style.username, style.password, style.path].compactMap(\.self) + descriptor.extraQuery.compactMap(\.value)
-    let carriers = ((descriptor.extraHeaders + style.parameters).map(\.value) + pair).flatMap(\.names)
+    let signed = descriptor.aws4.map { [$0.keyIdentifier, $0.sessionToken, $0.region, $0.service].compactMap(\.self) }
+    let carriers = ((descriptor.extraHeaders + style.parameters).map(\.value) + pair + (signed ?? [])).flatMap(\.names)
     let carried = Self.protocolSecrets.union(descriptor.variables.map(\.name)).intersection(carriers)
     places[.carried] = carried.isEmpty ? nil : carried.reduce(into: [:]) { $0[$1] = [$1] }
   }
@@ -140,21 +141,6 @@ package struct Agreement: Sendable, Equatable {
   }
 }
 
-extension Descriptor {
-  /// The audience of assertions; `nil` if none are made, or if it is the token endpoint.
-  fileprivate var foreignAudience: Template? {
-    let methods = [client.authentication] + endpoints.values.map(\.authentication)
-    let templates = endpoints.values.flatMap { $0.parameters.compactMap(\.value) + $0.headers.map(\.value) }
-    guard
-      methods.contains(.privateKeyJWT) || methods.contains(.clientSecretJWT)
-        || templates.contains(where: { $0.names.contains("assertion") })
-    else { return nil }
-    guard let claim = assertion?.claims.last(where: { $0.name == "aud" }) else { return issuer }
-    // Every server accepts an assertion without an audience.
-    return claim.value ?? Template(literal: "*")
-  }
-}
-
 // MARK: Asking it
 
 /// A command or feature that takes a provider's credentials out of the vault.
@@ -178,6 +164,8 @@ package struct Permit: Sendable {
   package let client: Client
   let agreement: Agreement
   var provider: String { client.descriptor.identifier }
+  /// Whether all files of the descriptor came with the program.
+  package var isShipped: Bool { agreement.ownFiles == "" }
 
   fileprivate init(_ route: Route, client: Client, _ agreement: Agreement) {
     (self.route, self.client, self.agreement) = (route, client, agreement)

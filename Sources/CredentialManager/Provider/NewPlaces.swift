@@ -192,13 +192,12 @@ extension Agreement {
     isOfEarlierVersion && OriginPattern.texts(of: text).allSatisfy { includes($0, of: self, as: [.endpoints]) }
   }
 
-  /// Whether a page at an endpoint shows the user's code and nothing else. A fixed code, or another client's consent
-  /// page, would give a token to another person (RFC 8628, 5.4).
+  /// Whether this is the provider's page with the user's code as its only addition. A fixed code, or another page,
+  /// would give a token to another person (RFC 8628, 5.4).
   private func isPlainPage(_ text: String) -> Bool {
-    let pieces = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-    guard pieces.count == 2, pieces[0] == "{verification_uri}" || isAtEndpoint(text) else { return false }
-    let parameters = pieces[1].split(separator: "=", omittingEmptySubsequences: false)
-    return parameters.count == 2 && parameters[1] == "{user_code}"
+    guard text.hasPrefix("{verification_uri}?"), text.hasSuffix("={user_code}") else { return false }
+    let name = text.dropFirst("{verification_uri}?".count).dropLast("={user_code}".count)
+    return !name.isEmpty && name.utf8.allSatisfy { $0.isLetterOrDigit || "-_".utf8.contains($0) }
   }
 
   private func isAtEndpoint(_ text: String) -> Bool {

@@ -10,7 +10,8 @@ extension Home {
     let title = loaded.descriptor.title
     if title == provider { return quoted(provider) }
     let isOwn = loaded.path.hasPrefix(userProviders + "/")
-    if !isOwn || title.lowercased() == provider { return title }
+    let isUnique = title.lowercased() == provider && shippedLibrary.path(of: provider) == nil
+    if !isOwn || isUnique { return title }
     return title.count <= 32 && !title.utf8.contains(UInt8(ascii: "\"")) ? "\(title) (\(provider))" : quoted(provider)
   }
 }

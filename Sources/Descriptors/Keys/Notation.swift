@@ -278,7 +278,7 @@ extension Notation<[String: String]> {
         var names: [String: String] = [:]
         for entry in decoder.entries(of: node) ?? [] {
           guard let name = decoder.text(entry.value) else { continue }
-          if isVariable(name) {
+          if Descriptor.isVariable(name) {
             names[entry.key] = name
           } else {
             decoder.add(.malformedName(name), at: entry.value.place)
@@ -290,15 +290,6 @@ extension Notation<[String: String]> {
       }, write: { .mapping($0.sorted { $0.key < $1.key }.map { ($0.key, .text($0.value)) }) })
   }
 
-  /// Whether programs read a variable of this name for credentials. Other names would change how they run.
-  private static func isVariable(_ name: String) -> Bool {
-    let isName = name.utf8.allSatisfy { ($0.isLetterOrDigit && !($0 >= 0x61)) || $0 == UInt8(ascii: "_") }
-    let words = [
-      "TOKEN", "KEY", "SECRET", "PASSWORD", "USERNAME", "USER", "ID", "REGION", "SID", "EMAIL", "PAT", "PASS",
-    ]
-    return isName && name.first?.isLetter == true && words.contains { name.hasSuffix("_" + $0) }
-  }
-
   static func texts(valuesExcept owned: Set<String> = []) -> Self {
     Notation(
       .mapping(of: owned.isEmpty ? .text : .name(except: owned), names: nil),
@@ -308,5 +299,16 @@ extension Notation<[String: String]> {
         for entry in entries { texts[entry.key] = decoder.text(entry.value) }
         return texts
       }, write: { .mapping($0.sorted { $0.key < $1.key }.map { ($0.key, .text($0.value)) }) })
+  }
+}
+
+extension Descriptor {
+  /// Whether programs read a variable of this name for credentials. Other names would change how they run.
+  package static func isVariable(_ name: String) -> Bool {
+    let isName = name.utf8.allSatisfy { ($0.isLetterOrDigit && !($0 >= 0x61)) || $0 == UInt8(ascii: "_") }
+    let words = [
+      "TOKEN", "KEY", "SECRET", "PASSWORD", "USERNAME", "USER", "ID", "REGION", "SID", "EMAIL", "PAT", "PASS",
+    ]
+    return isName && name.first?.isLetter == true && words.contains { name.hasSuffix("_" + $0) }
   }
 }
