@@ -146,10 +146,7 @@ extension Command {
         text += "    " + example.line + "\n"
       }
     }
-    if let group = Command.groups.first(where: { $0.commands.contains { $0.name == name } }) {
-      let manual = "manual: \"man \(page)\"" + (group.page == page ? "" : ", in \(group.page)(1)")
-      text += "\n" + Layout.wrapped(manual, width: width) + "\n"
-    }
+    if Command.all.contains(where: { $0.name == name }) { text += "\nmanual: \"man \(page)\"\n" }
     return text
   }
 }

@@ -30,7 +30,7 @@ package struct Context {
 
   func output(_ text: String) throws(CommandError) { try system(Terminal.writeOutput(text)) }
 
-  func output(_ value: JSONValue) throws(CommandError) { try output(value.formatted + "\n") }
+  func output(_ value: JSONValue) throws(CommandError) { try output(value.versioned.formatted + "\n") }
 
   func output(_ text: @autoclosure () -> String, orJSON value: @autoclosure () -> JSONValue) throws(CommandError) {
     try isJSON ? output(value()) : output(text())
@@ -287,6 +287,15 @@ package struct Context {
   }
 
   var reinstalling: Remedy { .reinstalling(program) }
+}
+
+extension JSONValue {
+  /// The output with the version of its fields, in each element of a list. The version increases if a field disappears
+  /// or changes its meaning: docs/output.schema.json.
+  fileprivate var versioned: JSONValue {
+    if let elements { return .array(elements.map(\.versioned)) }
+    return members.map { .object([Member("version", .integer(1))] + $0) } ?? self
+  }
 }
 
 extension Remedy {

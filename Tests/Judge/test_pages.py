@@ -158,6 +158,7 @@ endpoints: { authorization: "https://sample.example/authorize", token: "https://
         self.assertEqual([account["provider"] for account in json.loads(self.credmgr("status", "--json").out)], ["simulated-sample"])
         address = re.search(r"listening on (\S+)", person.seen).group(1)
         with urllib.request.urlopen(address + "/", timeout=TIMEOUT) as response:
+            self.assertEqual(response.headers["Refresh"], "5")
             page = html.unescape(response.read().decode())
         for text in ("Simulated Sample", *commands, "no-expiry", "logins: 1"):
             self.assertIn(text, page)
@@ -172,7 +173,12 @@ endpoints: { authorization: "https://sample.example/authorize", token: "https://
                     self.assertLessEqual(browser.run("document.documentElement.scrollWidth"), 320)
                     self.assertIn("simulation on this machine", browser.run("document.body.innerText"))
                     self.keep(browser, "simulator" + path.replace("/", "-").rstrip("-"))
+        # At the end, nothing points to an address that no longer answers.
         person.interrupt()
-        self.assertEqual(person.end(), DONE)
+        self.assertEqual(person.end(), DONE, person.seen)
+        self.assertIn('removed "simulated-sample" and its accounts', person.seen)
+        self.assertEqual(json.loads(self.credmgr("status", "--json").out), [])
+        added = [row["provider"] for row in json.loads(self.credmgr("providers", "--json").out) if row["added"]]
+        self.assertEqual(added, ["sample"])
 
     keep = Pages.keep

@@ -222,7 +222,7 @@ extension Command {
   static let check = Command(
     name: "check", operands: "FILE…", operandCount: 1...10_000,
     summary: "Check descriptors for errors",
-    options: [descriptorFolders, Option("--strict", "also require the key \"verified\", and fail on warnings")],
+    options: [descriptorFolders, Option("--strict", "also require the key \"verified\", and fail on warnings"), json],
     notes: [
       "credmgr prints each error on standard output as FILE:LINE:COLUMN: error: MESSAGE, with the line and a caret. It "
         + "prints nothing for a correct file.",
@@ -237,6 +237,7 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     var status = ExitStatus.done
     let isStrict = invocation.has("--strict")
+    var all: [Finding] = []
     let library = context.home.library.behind(try context.descriptorFolders(invocation))
     for path in invocation.operands {
       let findings: [Finding]
@@ -255,9 +256,11 @@ extension Command {
         status = .usage
         continue
       }
-      for finding in findings { try context.output(finding.report(columns: Terminal.outputColumns)) }
+      all += findings
+      if !context.isJSON { try context.output(findings.map { $0.report(columns: Terminal.outputColumns) }.joined()) }
       if findings.contains(where: { isStrict || $0.severity == .error }) { status = .usage }
     }
+    if context.isJSON { try context.output(.array(all.map(\.json))) }
     if status != .done { throw .ended(status) }
   }
 
@@ -304,13 +307,14 @@ extension Command {
     notes: [
       "The simulator prints its address, a descriptor to add, and the client ID and secret. It runs until you stop it "
         + "with Ctrl-C. Its log is at /simulator/log, and a protected resource at /simulator/resource.",
+      "At a terminal, it prints the two commands that log in. When it stops, it removes the provider that they added.",
       "The faults are html, not-json, huge, redirect, error-200, drop, wrong-state, no-rotation, no-expiry, "
         + "server-error, wrong-issuer and slow=MS.",
     ],
     examples: [
       ("credmgr simulate github", "Try a login without the provider"),
       ("credmgr simulate notes.yaml --port 8080 --fault server-error", "Try a login while the server fails"),
-    ], needsHome: false, needsNetwork: true
+    ], asksNobody: true, needsHome: false, needsNetwork: true
   ) { invocation, context throws(CommandError) in
     guard let online = context.online else { throw .handOver(input: nil) }
     try online.simulate(invocation, context)

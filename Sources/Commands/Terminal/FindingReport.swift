@@ -1,4 +1,5 @@
 import CredmgrDescriptors
+import CredmgrJSON
 import CredmgrMessages
 import CredmgrText
 import CredmgrYAML
@@ -24,6 +25,13 @@ extension Finding {
     shown.unicodeScalars.append(contentsOf: line[start..<end])
     if end < line.count { shown += "…" }
     return "\(head)  \(shown)\n  \(caret)\n"
+  }
+
+  var json: JSONValue {
+    [
+      "file": .string(place.source.name), "line": .integer(place.line), "column": .integer(place.column),
+      "severity": .string(severity.rawValue), "sentence": .string(sentence),
+    ]
   }
 
   private static let shownWidth = 160

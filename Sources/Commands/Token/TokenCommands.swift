@@ -95,7 +95,7 @@ extension Command {
     let shown = fields.filter { !given.contains($0.name.lowercased()) }
     try context.output(
       shown.map { "\($0.name): \($0.value)\n" }.joined(),
-      orJSON: .object(shown.map { .init($0.name, .string($0.value)) }))
+      orJSON: ["headers": .object(shown.map { .init($0.name, .string($0.value)) })])
   }
 
   static func uri(_ text: String) throws(CommandError) -> URI {

@@ -26,7 +26,10 @@ extension Simulation {
       body += Self.list(state.log.reasons.map { "\($0.place): \($0.sentence)" }, orElse: "")
     }
     body += "\n<p><a href=\"\(Self.controlPrefix)log\">Log as JSON</a></p>"
-    return .page(200, title: "Simulated \(descriptor.title)", body: body)
+    var page = HTTPResponse.page(200, title: "Simulated \(descriptor.title)", body: body)
+    // The browser shows new requests without a script.
+    page.fields.set("Refresh", "5")
+    return page
   }
 
   private static func list(_ lines: [String], orElse text: String) -> String {

@@ -70,6 +70,21 @@ package enum SimulateCommand {
       answer.response.fields.set("Date", clock.now().httpDate)
       return answer
     }
+    // Without a terminal, a script may still need what it added.
+    if Terminal.isTerminal(2) { removeAdded(identifier, at: address, context) }
+  }
+
+  /// Removes the provider that the user added with the shown commands, because its address no longer answers.
+  private static func removeAdded(_ identifier: String, at address: String, _ context: Context) {
+    let source = context.source
+    guard let path = context.home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
+      Simulation.isOurs(bytes), bytes.firstPlace(of: (address + "/").utf8) != nil,
+      let accounts = try? source.accountsIfAny()?.accounts(of: identifier)
+    else { return }
+    for account in accounts { _ = try? source.logout(account.name, of: identifier, keepsRemote: true) }
+    if (try? source.remove(identifier, keepsRemote: true)) != nil {
+      StandardError.tell("removed \(quoted(identifier)) and its accounts")
+    }
   }
 
   /// Creates a private temporary directory.
