@@ -34,7 +34,8 @@ import Testing
       for command in group.commands where !Command.groups.contains(where: { $0.name == command.name }) {
         let page = try #require(pages["credmgr-\(command.name).1"], "\(command.name)")
         // whatis(1) shows this line.
-        let summary = (command.summary.prefix(1).lowercased() + command.summary.dropFirst()).replacing("-", with: "\\-")
+        let summary = (command.summary.prefix(1).lowercased() + command.summary.dropFirst())
+          .replacing("-", with: "\\-").replacing("'", with: "\\(aq")
         #expect(page.contains(".Sh NAME\n.Nm credmgr-\(command.name)\n.Nd \(summary)\n"), "\(command.name)")
         for option in command.options {
           let name = option.name.dropFirst().replacing("-", with: "\\-")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import test_keys
 from discovery_server import DiscoveryServer
@@ -297,6 +298,25 @@ class Shapes(SetupTest):
         self.assertIn(self.WARNING % "secret" + "looks like a client ID\n", outcome.err)
         self.assertNotIn("id-4711", outcome.err)
         self.assertNotIn("cs-hidden", outcome.err)
+
+
+class AnotherMachine(SetupTest):
+    def test_an_import_says_what_is_missing(self):
+        service, path = self.own_file()
+        self.completed([("Open this page", "n"), *Clients.CLIENT, *Clients.LATER], "setup", path)
+        self.credmgr("login", "own", "--account", "brief", "--with-token", "--expires", "1h", stdin=self.credmgr("token", "own").line)
+        copy = os.path.join(self.folder, "copy.json")
+        self.credmgr("vault", "export", copy, "--plain", "--plain")
+        os.remove(path)
+        self.new_home()
+        self.later(7200)
+        shown = self.credmgr("vault", "import", copy, "--plain", "--yes").err
+        self.assertIn('Forge (own) requires a new login as "brief"\n', shown)
+        hints = re.findall(r'hint: run "credmgr ([^"]+)"', shown)
+        self.assertEqual(hints, ["login own --account brief", "git-setup", "docker-credential setup registry.forge.example"])
+        for hint in hints[1:]:
+            self.credmgr(*hint.split())
+        self.assertTrue(service.accepts(self.credmgr("token", "own", "--account", "ada").line))
 
 
 class WithoutATerminal(SetupTest):

@@ -294,28 +294,15 @@ struct Setup {
 
   /// Offers what other programs need, and says what to type next.
   private func finish(_ provider: String) throws(CommandError) {
-    let claims = try manager(context.source.hostClaims()).filter { $0.provider == provider }
-    let git = hosts(claims, .git) { host in
-      let told = GitHelperEntry.told(GitHelperEntry.all() ?? [], at: host)
-      return !told.isEmpty && told.allSatisfy(\.isOurs)
-    }
-    if !git.isEmpty, isInstalled("git"), try Command.agrees("Let git use credmgr for \(some(git))?") {
+    let unset = try UnsetHelpers(of: provider, context)
+    if !unset.git.isEmpty, try Command.agrees("Let git use credmgr for \(some(unset.git))?") {
       try run(.gitSetup, ["credmgr", "git-setup"])
     }
-    let bytes = DockerConfiguration.path(context).flatMap { try? File.read($0, limit: 1 << 20) }
-    let configuration = bytes.flatMap { DockerConfiguration($0) }
-    let docker = hosts(claims, .docker) { configuration?.helper(of: $0) == DockerConfiguration.own }
-    if !docker.isEmpty, isInstalled("docker"), try Command.agrees("Let docker use credmgr for \(some(docker))?") {
-      try run(.dockerCredential, ["credmgr", "docker-credential", "setup"] + docker)
+    if !unset.docker.isEmpty, try Command.agrees("Let docker use credmgr for \(some(unset.docker))?") {
+      try run(.dockerCredential, ["credmgr", "docker-credential", "setup"] + unset.docker)
     }
     context.tell("\"credmgr token \(provider)\" prints the token, and \"credmgr list\" shows your accounts")
   }
-
-  private func hosts(_ claims: [HostClaim], _ helper: HostClaim.Helper, unless isSetUp: (String) -> Bool) -> [String] {
-    Set(claims.filter { $0.helper == helper }.map(\.host)).sorted().filter { !isSetUp($0) }
-  }
-
-  private func isInstalled(_ program: String) -> Bool { (try? Launcher.find(program)) != nil }
 
   // MARK: Without a terminal
 

@@ -187,6 +187,30 @@ enum VaultKeyOperations {
       context.tell("warning: the file's descriptor \(quoted(provider)) is used instead of the one that credmgr ships")
     }
     context.tell(parts.isEmpty ? "nothing to import: everything already exists" : "imported \(words(parts))")
+    if !parts.isEmpty { try tellMissing(context) }
+  }
+
+  /// Says what does not work on this machine yet.
+  private static func tellMissing(_ context: Context) throws(CommandError) {
+    guard let vault = try manager(context.source.accountsIfAny()) else { return }
+    for provider in try manager(vault.addedProviders()) where context.home.library.path(of: provider) == nil {
+      context.tell("the descriptor of \(quoted(provider)) is missing, so credmgr cannot refresh its tokens")
+    }
+    let accounts = try manager(vault.accounts(of: nil))
+    for (account, state) in try zip(accounts, manager(vault.states(of: accounts, at: context.clock.now())))
+    where state.loginReason != nil {
+      context.tell("\(context.titled(account.provider)) requires a new login as \(quoted(account.name))")
+      context.tell(hint: "\(credmgr: "login", account.provider, "--account", account.name)")
+    }
+    let unset = try UnsetHelpers(of: nil, context)
+    if !unset.git.isEmpty {
+      context.tell("git does not ask credmgr for \(some(unset.git)) yet")
+      context.tell(hint: "\(credmgr: "git-setup")")
+    }
+    if !unset.docker.isEmpty {
+      context.tell("docker does not ask credmgr for \(some(unset.docker)) yet")
+      context.tell(hint: "\(credmgr: ["docker-credential", "setup"] + unset.docker)")
+    }
   }
 
   private static func words(_ parts: TransferredParts) -> String {
