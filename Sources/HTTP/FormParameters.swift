@@ -51,6 +51,15 @@ package struct FormParameters: Sendable, Equatable, Redacted, ExpressibleByArray
     pairs.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }.joined(separator: "&")
   }
 
+  /// The encoded text, sorted by name and value, as signatures need it (RFC 5849, 3.4.1.3.2).
+  package var normalized: String {
+    pairs
+      .map { (name: PercentEncoding.encode($0.name), value: PercentEncoding.encode($0.value)) }
+      .sorted { ($0.name, $0.value) < ($1.name, $1.value) }
+      .map { $0.name + "=" + $0.value }
+      .joined(separator: "&")
+  }
+
   package var description: String { "FormParameters(\(names.joined(separator: ", ")))" }
 
   package var isEmpty: Bool { pairs.isEmpty }

@@ -53,30 +53,3 @@ extension DeviceRules {
       means: "the time that `slow_down` adds to the interval, or its factor (RFC 8628, 3.5)", for: "`l2p`: `x1.2`")
   }
 }
-
-extension OAuth1Rules {
-  static let keys = Table("oauth1", OAuth1Rules()) {
-    Key(
-      "signature_method", at: \.signatureMethod, as: .template(of: SignatureMethod.self),
-      change: .compared,
-      means: "the signature of requests (RFC 5849, 3.4); with RSA, the client secret is the private key as PEM",
-      for: "Launchpad: `PLAINTEXT`")
-    Key(
-      "transport", at: \.transport, as: .template(of: SignatureTransport.self),
-      means: "the location of the protocol parameters (RFC 5849, 3.5)", for: "Launchpad: `body`")
-    Key("realm", at: \.realm, as: .template(), means: "the realm of the header (RFC 5849, 3.5.1)", for: "NetSuite")
-    Key(
-      "version", at: \.sendsVersion, as: .boolean, means: "whether to send `oauth_version` (RFC 5849, 3.1)", for: "–")
-    Key(
-      "callback", at: \.callback, as: .choice(among: [.temporaryCredentials, .authorization]),
-      means: "the leg that sends the callback: `authorization` in OAuth 1.0 without \"a\"", for: "TripIt")
-    Key(
-      "callback_confirmed", at: \.requiresCallbackConfirmed, as: .requirement,
-      change: .compared, means: "whether the answer must contain `oauth_callback_confirmed` (RFC 5849, 2.1)",
-      for: "services of 1.0 without \"a\"")
-    Key(
-      "verifier", at: \.requiresVerifier, as: .requirement,
-      change: .compared, means: "whether the redirect must contain a verifier (RFC 5849, 2.2)", for: "TripIt, Goodreads"
-    )
-  }
-}

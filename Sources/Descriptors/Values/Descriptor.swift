@@ -168,37 +168,6 @@ package struct DeviceRules: Sendable, Equatable {
   package var slowDown = SlowDown.add(.seconds(5))
 }
 
-/// The signature of requests (RFC 5849, 3.4).
-package enum SignatureMethod: String, Sendable, CaseIterable {
-  case hmacSHA1 = "HMAC-SHA1"  // RFC 5849, 3.4.2
-  case hmacSHA256 = "HMAC-SHA256"
-  case hmacSHA512 = "HMAC-SHA512"
-  case rsaSHA1 = "RSA-SHA1"  // RFC 5849, 3.4.3
-  case rsaSHA256 = "RSA-SHA256"
-  case rsaSHA512 = "RSA-SHA512"
-  case plaintext = "PLAINTEXT"  // RFC 5849, 3.4.4
-
-  package var isRSA: Bool { rawValue.hasPrefix("RSA-") }
-}
-
-/// The location of the protocol parameters (RFC 5849, 3.5).
-package enum SignatureTransport: String, Sendable, CaseIterable {
-  case header  // RFC 5849, 3.5.1
-  case body  // RFC 5849, 3.5.2
-  case query  // RFC 5849, 3.5.3
-}
-
-/// Rules of OAuth 1.0a; the first two properties are one of `SignatureMethod` and one of `SignatureTransport`.
-package struct OAuth1Rules: Sendable, Equatable {
-  package var signatureMethod = Template(literal: SignatureMethod.hmacSHA1.rawValue)
-  package var transport = Template(literal: SignatureTransport.header.rawValue)
-  package var realm: Template?
-  package var sendsVersion = true
-  package var requiresCallbackConfirmed = true
-  package var requiresVerifier = true  // OAuth 1.0 without "a" has no verifier (RFC 5849, 2.2).
-  package var callback = EndpointKind.temporaryCredentials  // OAuth 1.0 used `authorization`.
-}
-
 package struct GitRules: Sendable, Equatable {
   package var hosts: [Template]
   package var username = Template(literal: "oauth2")

@@ -131,7 +131,7 @@ package struct AWS4Signature: Sendable {
   }
 
   private var canonicalRequest: String {
-    let lines = [request.method, canonicalPath, OAuth1Signature.normalized(request.uri.queryParameters)]
+    let lines = [request.method, canonicalPath, request.uri.queryParameters.normalized]
     let headers = signed.map { $0.name + ":" + $0.value + "\n" }.joined()
     let names = signed.map(\.name).joined(separator: ";")
     return (lines + [headers, names, request.fields["X-Amz-Content-Sha256"] ?? ""]).joined(separator: "\n")

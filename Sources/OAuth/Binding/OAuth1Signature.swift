@@ -12,21 +12,12 @@ package enum OAuth1Signature {
     if request.hasForm {
       all.append(contentsOf: FormParameters(decoding: String(decoding: request.body, as: UTF8.self)))
     }
-    return [request.method.uppercased(), baseStringURI(request.uri), normalized(all)]
+    return [request.method.uppercased(), baseStringURI(request.uri), all.normalized]
       .map(PercentEncoding.encode).joined(separator: "&")
   }
 
   /// Returns the base string URI (RFC 5849, 3.4.1.2).
   package static func baseStringURI(_ uri: URI) -> String { uri.origin + (uri.path.isEmpty ? "/" : uri.path) }
-
-  /// Returns the parameters encoded, sorted and joined (RFC 5849, 3.4.1.3.2).
-  package static func normalized(_ parameters: FormParameters) -> String {
-    parameters.pairs
-      .map { (name: PercentEncoding.encode($0.name), value: PercentEncoding.encode($0.value)) }
-      .sorted { ($0.name, $0.value) < ($1.name, $1.value) }
-      .map { $0.name + "=" + $0.value }
-      .joined(separator: "&")
-  }
 
   /// Returns the HMAC key, which is also the complete PLAINTEXT signature (RFC 5849, 3.4.2 and 3.4.4).
   package static func key(clientSecret: String, tokenSecret: String) -> String {
