@@ -20,6 +20,11 @@ let strict: [SwiftSetting] =
 /// Settings of long targets, which save 0.4 MB in each program.
 let compact: [SwiftSetting] = strict + (isFetched ? [] : [.unsafeFlags(["-Osize"], .when(configuration: .release))])
 
+/// Settings of the targets below the engine: debug builds optimize them, too, so that the tests take less time.
+func quick(_ settings: [SwiftSetting]) -> [SwiftSetting] {
+  settings + (isFetched ? [] : [.unsafeFlags(["-O"], .when(configuration: .debug))])
+}
+
 /// Linker flags of every release program. lld links eight times faster than gold, folds functions with equal code, and
 /// does not warn about `dlopen` in a static program, which ours never calls. Swift programs are never unwound, so the
 /// tables for that are left out (docs/performance.md).
@@ -110,25 +115,25 @@ let package = Package(
     .systemLibrary(name: "CPOSIX"),
 
     // Libraries, from the bottom up.
-    .target(name: "YAML", dependencies: ["CYAML"], swiftSettings: compact),
-    .target(name: "JSON", swiftSettings: strict),
-    .target(name: "Text", dependencies: ["JSON"], swiftSettings: strict),
-    .target(name: "SQLite", dependencies: ["CSQLite"], swiftSettings: strict),
-    .target(name: "Cryptography", dependencies: ["CSodium", "COpenSSL"], swiftSettings: strict),
+    .target(name: "YAML", dependencies: ["CYAML"], swiftSettings: quick(compact)),
+    .target(name: "JSON", swiftSettings: quick(strict)),
+    .target(name: "Text", dependencies: ["JSON"], swiftSettings: quick(strict)),
+    .target(name: "SQLite", dependencies: ["CSQLite"], swiftSettings: quick(strict)),
+    .target(name: "Cryptography", dependencies: ["CSodium", "COpenSSL"], swiftSettings: quick(strict)),
     .target(
       name: "Platform", dependencies: ["Text", "CPOSIX"],
       // Places where a test can kill the program; the release build has none.
-      swiftSettings: compact + [.define("FAULT_POINTS", .when(configuration: .debug))]),
-    .target(name: "HTTP", dependencies: ["Text", "CPOSIX"], swiftSettings: compact),
+      swiftSettings: quick(compact) + [.define("FAULT_POINTS", .when(configuration: .debug))]),
+    .target(name: "HTTP", dependencies: ["Text", "CPOSIX"], swiftSettings: quick(compact)),
     .target(name: "Curl", dependencies: ["Text", "CCurl", "HTTP"], swiftSettings: compact),
     .target(name: "QRCode", dependencies: ["CQREncode"], swiftSettings: compact),
-    .target(name: "Descriptors", dependencies: ["Text", "YAML", "HTTP"], swiftSettings: compact),
+    .target(name: "Descriptors", dependencies: ["Text", "YAML", "HTTP"], swiftSettings: quick(compact)),
     .target(
       name: "OAuth", dependencies: ["Text", "Descriptors", "HTTP", "Cryptography", "JSON"],
-      swiftSettings: compact),
-    .target(name: "Store", dependencies: ["Text", "Cryptography", "Platform"], swiftSettings: strict),
+      swiftSettings: quick(compact)),
+    .target(name: "Store", dependencies: ["Text", "Cryptography", "Platform"], swiftSettings: quick(strict)),
     .target(
-      name: "Vault", dependencies: ["Text", "Store", "SQLite", "Cryptography", "Platform"], swiftSettings: compact),
+      name: "Vault", dependencies: ["Text", "Store", "SQLite", "Cryptography", "Platform"], swiftSettings: quick(compact)),
     .target(
       name: "CredentialManager",
       dependencies: [

@@ -22,7 +22,8 @@ sys.path.insert(0, HERE)
 # Shipped descriptors fix the port of their redirect, so tests that use the same port take turns.
 SHARED_PORTS = {"test_readme", "test_package"}
 # The longest modules start first, so that no process works alone at the end.
-LONGEST = ("test_leaks", "test_crashes", "test_bad_input", "test_doctor", "test_races", "test_git", "test_vault_keys", "test_speed")
+LONGEST = ("test_library", "test_leaks", "test_crashes", "test_bad_input", "test_doctor", "test_races", "test_git",
+           "test_vault_keys", "test_speed")
 # The maximum number of tests for one process, and the classes whose slow tests get a process each.
 PART = 10
 ALONE = {"test_crashes.SystemCalls", "test_crashes.NamedPoints", "test_leaks.Leaks"}

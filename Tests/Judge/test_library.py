@@ -1,6 +1,7 @@
 """The Swift library in another package: the test compiles the example with the built modules and runs it."""
 
 import concurrent.futures
+import functools
 import glob
 import json
 import os
@@ -23,6 +24,7 @@ MODULE_MAPS = [flag for path in glob.glob(os.path.join(ROOT, "Sources/C*/module.
                for flag in ("-Xcc", "-fmodule-map-file=" + path)]
 
 
+@functools.lru_cache(None)
 def modules(product):
     """Returns the Swift modules that a product's targets need."""
     done = subprocess.run(["swift", "package", "--package-path", ROOT, "describe", "--type", "json"],
