@@ -85,10 +85,11 @@ package struct CommandLine: Sendable, FailedCommand {
     else { return command }
     let given = command.dropFirst(3)
     var kept: [String] = []
-    for option in ["--account", "--grant", "--scope", "--set", "--timeout"] where !given.contains(option) {
+    for option in ["--account", "--grant", "--scope", "--set", "--expires", "--timeout"] where !given.contains(option) {
       for value in invocation.all(option) { kept += [option, value] }
     }
-    kept += ["--no-browser", "--paste"].filter { invocation.has($0) && !given.contains($0) }
+    let flags = given.contains("--with-token") ? ["--yes", "--json"] : ["--no-browser", "--paste", "--yes", "--json"]
+    kept += flags.filter { invocation.has($0) && !given.contains($0) }
     return command.prefix(3) + kept + given
   }
 

@@ -107,6 +107,8 @@ package struct Context {
   private func message(_ error: CredentialError) -> Message {
     switch error {
     case .loginNeeded(let provider, let account, .noCredential): return noCredential(provider, account)
+    case .notAdded(let provider, _) where isAddedByLogin(provider):
+      return error.message(titled: titled).with(hints: ["\(credmgr: "login", provider)"])
     // The user interrupted the question.
     case .destinationChange where Signals.isInterrupted, .peculiar where Signals.isInterrupted:
       return CredentialError.interrupted.message
@@ -139,11 +141,18 @@ package struct Context {
     do {
       guard try source.accountsIfAny()?.registration(of: provider) == nil else { return message }
     } catch { return self.message(error) }
+    if isAddedByLogin(provider) { return message }
     let needs = (try? home.library.load(provider)).map { ClientNeeds($0.descriptor) }
     return Message(
       message.text + (needs?.registration ?? ""),
       hint: "\(credmgr: ["add-provider", provider] + (needs?.options ?? ["--client-id", "ID"])) first",
       status: message.status)
+  }
+
+  /// Whether a login adds this provider: a shipped one that needs no client and no variables.
+  private func isAddedByLogin(_ provider: String) -> Bool {
+    guard let loaded = try? home.library.load(provider), source.isShipped(loaded) else { return false }
+    return ClientNeeds(loaded.descriptor).options.isEmpty
   }
 
   func mending(_ record: RecordIdentifier) -> Remedy {

@@ -7,7 +7,7 @@ extension PasteFault {
   static func message(withoutTerminal fields: [String], _ provider: String, _ title: String) -> Message {
     .loginNeeded("cannot log in to \(title): no terminal to prompt for the \(fields.joined(separator: " and the "))")
       .hint(
-        "\(shell: "credmgr login \(provider) --with-token <FILE"), where FILE has "
+        "\(reading: "login", provider, "--with-token"), where FILE has "
           + (fields.count == 1 ? "it on one line" : "them in this order, one per line"))
   }
 

@@ -10,6 +10,8 @@ package struct Remedy: Sendable, Equatable {
     case words(String)
     /// Commands that each run only if the previous one succeeded.
     case commands([[String]])
+    /// A command that reads a file of the user.
+    case reading([String])
     /// A shell line that is more than a command: a redirection, a substitution or an assignment.
     case shell(String)
     /// The failed command with other options; the first names the option to replace.
@@ -33,7 +35,13 @@ package struct Remedy: Sendable, Equatable {
 
   /// All commands in the sentence.
   package var commands: [[String]] {
-    parts.flatMap { part in if case .commands(let commands) = part { commands } else { [[String]]() } }
+    parts.flatMap { part in
+      switch part {
+      case .commands(let commands): commands
+      case .reading(let command): [command]
+      default: [[String]]()
+      }
+    }
   }
 
   /// Returns the sentence, completed from the failed command `line`; `nil` if the remedy does not fit that command.
@@ -42,6 +50,7 @@ package struct Remedy: Sendable, Equatable {
     for part in parts {
       switch part {
       case .words(let text): sentence += text
+      case .reading(let command): sentence += quoted(shell([line?.completing(login: command) ?? command]) + " <FILE")
       case .shell(let text): sentence += quoted(text)
       case .commands(let commands): sentence += quoted(shell(commands.map { line?.completing(login: $0) ?? $0 }))
       case .again(let options):
@@ -130,6 +139,11 @@ extension Remedy: ExpressibleByStringInterpolation {
 
     package mutating func appendInterpolation(all commands: [[String]]) {
       parts += [.words("run "), .commands(commands)]
+    }
+
+    /// Inserts a command whose standard input is a file.
+    package mutating func appendInterpolation(reading words: String...) {
+      parts += [.words("run "), .reading(["credmgr"] + words)]
     }
 
     package mutating func appendInterpolation(shell line: String) { parts += [.words("run "), .shell(line)] }

@@ -43,10 +43,7 @@ struct AccountOverview {
     guard rows.isEmpty else { return }
     context.tell("not logged in to " + (provider.map(context.titled) ?? "any provider"))
     guard let provider else { return context.tell(hint: "\(credmgr: "setup") to log in to a provider") }
-    let needs = (try? context.home.library.load(provider)).map { ClientNeeds($0.descriptor) }
-    // Without a client to register, the login adds the provider.
-    let addition = needs?.options == [] ? nil : context.noCredential(provider, nil).hints.first
-    context.tell(hint: addition ?? "\(credmgr: "login", provider)")
+    context.noCredential(provider, nil).hints.first.map { context.tell(hint: $0) }
   }
 
   func reportDamagedRecords(_ context: Context) throws(CommandError) {

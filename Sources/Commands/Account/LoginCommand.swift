@@ -143,7 +143,7 @@ extension Command {
     guard bytes.contains(where: { !"\r\n".utf8.contains($0) }) else {
       throw .usage(
         "no token found on standard input",
-        hint: "\(shell: "credmgr login \(provider) --with-token <FILE") with the file that contains it")
+        hint: "\(reading: "login", provider, "--with-token") with the file that contains it")
     }
     return try context.issuedSecret(bytes, "-", called: "token")
   }
