@@ -10,7 +10,7 @@ import subprocess
 import oauth2_server
 from browser import Browser
 from oauth2_server import OAuth2Server
-from program import ADA, BINARY, LOGIN_NEEDED, TIMEOUT, ProgramTest
+from program import ADA, BINARY, DONE, LOGIN_NEEDED, TIMEOUT, ProgramTest
 
 from pyzbar import pyzbar
 COLOUR = "\x1b[38;5;16;48;5;231m"
@@ -245,6 +245,21 @@ class Words(TerminalTest):
                         if line.startswith("credmgr: ") and "broken.yaml:" not in line:
                             self.assertEqual(line.count('"') % 2, 0, seen)
                     self.assertEqual(re.sub(r"\n {2,}(?=[^ ^])", " ", seen), re.sub(r"\n {2,}(?=[^ ^])", " ", piped.stderr))
+
+
+    def test_a_correct_descriptor(self):
+        text = "provider: good\ngrant: client_credentials\nendpoints: { token: https://a.example/t }\n"
+        path = os.path.basename(self.file("good.yaml", text))
+        terminal = self.terminal("check", path, NO_COLOR="1")
+        self.assertEqual(terminal.end(), DONE)
+        self.assertEqual(terminal.seen, f'credmgr: found no errors in "{path}"\r\n')
+        piped = self.credmgr("check", path)
+        self.assertEqual((piped.out, piped.err), ("", ""))
+        # A warning is not silence.
+        self.file("good.yaml", text + 'scope: { default: a b, separator: "," }\n')
+        terminal = self.terminal("check", path, NO_COLOR="1")
+        self.assertEqual(terminal.end(), DONE)
+        self.assertNotIn("found no errors", terminal.seen)
 
 
 class Lists(TerminalTest):

@@ -225,7 +225,7 @@ extension Command {
     options: [descriptorFolders, Option("--strict", "also require the key \"verified\", and fail on warnings"), json],
     notes: [
       "credmgr prints each error on standard output as FILE:LINE:COLUMN: error: MESSAGE, with the line and a caret. It "
-        + "prints nothing for a correct file.",
+        + "prints nothing for correct files, except a message if standard error is a terminal.",
       "If the descriptor of an added provider would send tokens to a new host or protect them less, credmgr prints a "
         + "warning.",
     ],
@@ -262,6 +262,9 @@ extension Command {
     }
     if context.isJSON { try context.output(.array(all.map(\.json))) }
     if status != .done { throw .ended(status) }
+    if all.isEmpty, !context.isJSON, Terminal.isTerminal(2) {
+      context.tell("found no errors in " + some(invocation.operands.map(Context.descriptorName)))
+    }
   }
 
   /// Returns hosts that the user has not agreed to, if a provider with this identifier was added: after editing a
