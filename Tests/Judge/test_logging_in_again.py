@@ -253,7 +253,7 @@ class Together(Again):
                     self.credmgr("token", self.provider, status=LOGIN_NEEDED)
                     both = [self.start("login", self.provider, environment=stop), self.helper(**stop)]
                 else:
-                    both = [self.helper(**stop), self.helper(**stop, CREDMGR_ACCOUNT=f"{self.provider}={ADA}")]
+                    both = [self.helper(**stop), self.helper(**stop, CREDMGR_ACCOUNT=f"{self.provider}=ada")]
                 before = self.pages
                 self.wait_until(lambda: all(state(each.process.pid) == "T" for each in both))
                 for each in both:
