@@ -82,8 +82,8 @@ class Documents(ProgramTest):
             secret = file.read().strip()
         person = self.terminal("setup", columns=200)
         for question, answer in (
-                ("Set up what", self.said["descriptor"]), ("Open this page", "n"), ("client ID:", self.said["client-id"]),
-                ("client secret", secret), ("Let git use", "n")):
+                ("Set up what", self.said["descriptor"]), ("Another value", ""), ("Open this page", "n"),
+                ("client ID:", self.said["client-id"]), ("client secret", secret), ("Let git use", "n")):
             person.wait_for(question)
             person.type(answer + "\r")
         if shutil.which("docker"):
