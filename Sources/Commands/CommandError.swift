@@ -18,7 +18,7 @@ package enum CommandError: Error {
 
   package init(_ error: POSIXError) { self = error == .brokenPipe ? .ended(.unexpected) : .failed(error.message) }
 
-  /// The message without a look at files or the environment (`Context.message`); `nil` if there is nothing to say.
+  /// The message, made without reading files or the environment (`Context.message`); `nil` if no message applies.
   package var message: Message? {
     switch self {
     case .failed(let message): message

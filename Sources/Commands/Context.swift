@@ -97,7 +97,7 @@ package struct Context {
     if !damaged.isEmpty { throw .failed(.damaged(damaged)) }
   }
 
-  /// Returns an error's message with the hints that apply here; `nil` if there is nothing to say.
+  /// Returns an error's message with the hints that apply here; `nil` if no message applies.
   func message(_ error: CommandError) -> Message? {
     guard case .credential(let error) = error else { return error.message.map { $0.with(hints: resolved($0.hints)) } }
     let message = message(error)
@@ -324,7 +324,7 @@ extension Remedy {
       return "reinstall the package: \(run: "sudo", "dpkg", "-i", file) in its directory"
     }
     let file = "credmgr-\(Program.version)-linux-\(machine).tar.xz"
-    let folder = Path.directory(of: Path.directory(of: program) ?? "") ?? "/usr/local"
-    return "unpack the archive again: \(run: "tar", "-xf", file, "--strip-components=1", "-C", folder) in its directory"
+    let prefix = Path.directory(of: Path.directory(of: program) ?? "") ?? "/usr/local"
+    return "unpack the archive again: \(run: "tar", "-xf", file, "--strip-components=1", "-C", prefix) in its directory"
   }
 }

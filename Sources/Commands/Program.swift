@@ -134,9 +134,9 @@ package enum Program {
     source.notice = { notice in
       // Without a terminal, wait silently.
       if case .waiting(_, _, let time) = notice, time < .seconds(1) || !Terminal.isTerminal(2) { return }
-      let sentence = notice.sentence(now: clock.now()) { home.title(of: $0) }
-      if !told.contains(sentence) { StandardError.tell(sentence) }
-      told.append(sentence)
+      let message = notice.message(now: clock.now()) { home.title(of: $0) }
+      if !told.contains(message.text) { StandardError.tell(notice: message) }
+      told.append(message.text)
     }
     return Context(
       source: source, homeFault: homeFault, clock: clock, executable: executable, environment: Environment.value,

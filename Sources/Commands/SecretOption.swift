@@ -41,8 +41,8 @@ enum SecretOption {
     return shown.endIndex < name.endIndex ? shown + "…" : name
   }
 
-  /// Returns the end of the first word for a secret, after nothing but names: of `token` in `my-tokenVALUE`; `nil` if
-  /// there is none.
+  /// Returns the end of the first word for a secret, after nothing but names: of `token` in `my-tokenVALUE`; `nil`
+  /// without such a word.
   private static func endOfSecretName(in text: Substring) -> String.Index? {
     func follows(_ place: String.Index) -> Bool { isName(text[..<place] + "a") }
     for piece in text.split(maxSplits: 2, whereSeparator: "-_".contains) where follows(piece.startIndex) {

@@ -111,7 +111,7 @@ package struct Home: Sendable, Equatable {
     return bytes
   }
 
-  /// Reads a descriptor; `nil` if there is no such file. Throws if anything there cannot be read.
+  /// Reads a descriptor; `nil` if the file does not exist. Throws if anything at the path cannot be read.
   @Sendable package static func descriptor(at path: String) throws(UnreadableDescriptor) -> [UInt8]? {
     do throws(POSIXError) {
       return try File.read(path, limit: 1 << 20, ordinary: true)

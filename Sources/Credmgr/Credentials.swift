@@ -249,7 +249,8 @@ public struct Credentials: Sendable {
       let keys = KeySources(environment: environment, lock: home.passphraseLock)
       let source = CredentialSource(home: home, http: exchange, clock: clock, random: SystemRandomSource(), keys: keys)
       source.notice = { [log, clock, home] notice in
-        log(notice.sentence(now: clock.now(), titled: home.title(of:)))
+        let message = notice.message(now: clock.now(), titled: home.title(of:))
+        log(message.text + (message.hint().map { "; " + $0 } ?? ""))
       }
       return try body(source)
     } catch {

@@ -2,27 +2,19 @@ import CredmgrCredentialManager
 import CredmgrText
 
 extension [NewPlace] {
-  /// Returns what a new descriptor would do, and where: `would send tokens to "evil.example" (file:1:1)`. `accounts`
-  /// are those with stored tokens; `nil` if unknown.
-  package func words(_ accounts: [String]?, _ send: String) -> String {
-    let use = send.exchanging("send", for: "use")
-    func listed(_ places: [NewPlace]) -> String { places.map(\.named).joined(separator: ", ") }
-    var words: [String] = []
-    let origins = filter { $0.kind == .secrets || $0.kind == .tokens }
-    if !origins.isEmpty {
-      let what = accounts.map { $0.isEmpty ? "the client secret" : "the tokens of \(some($0))" } ?? "tokens"
-      words.append("\(send) \(what) to \(listed(origins))")
-    }
-    for place in self where place.kind != .secrets && place.kind != .tokens {
+  /// Returns a sentence for each place: `it would send tokens to "evil.example" (file:1:1)`. `accounts` are those with
+  /// stored tokens; `nil` if unknown.
+  package func sentences(_ accounts: [String]? = nil) -> [String] {
+    let tokens = accounts.map { $0.isEmpty ? "the client secret" : "the tokens of \(some($0))" } ?? "tokens"
+    return map { place in
       switch place.kind {
-      case .anyIssuer: words.append("\(use) answers from any issuer" + place.source)
-      case .setting(let key), .value(let key):
-        words.append("\(send.exchanging("send", for: "set")) \(quoted(key)) to \(place.named)")
-      case .shownSecret: words.append("\(send.exchanging("send", for: "show")) the secret \(place.named)")
-      default: words.append("\(use) the \(place.noun) \(place.named)")
+      case .secrets, .tokens: "it would send \(tokens) to \(place.named)"
+      case .anyIssuer: "it would use answers from any issuer" + place.source
+      case .setting(let key), .value(let key): "it would set \(quoted(key)) to \(place.named)"
+      case .shownSecret: "it would show the secret \(place.named)"
+      default: "it would use the \(place.noun) \(place.named)"
       }
     }
-    return words.joined(separator: ", and ")
   }
 
   /// The reasons to ask the user, with one sentence for all places with the same reason.

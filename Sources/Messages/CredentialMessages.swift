@@ -103,15 +103,14 @@ extension CredentialError {
       .unexpected("cannot use the network: the program \"credmgr-online\" is missing")
         .hint("\(credmgr: "doctor") to see how to install it")
     case .destinationChange(let provider, let accounts, let places):
-      .usage("the new descriptor of \(quoted(provider)) \(places.words(accounts, "would send"))")
+      .usage("the new descriptor of \(quoted(provider)) requires your consent", items: places.sentences(accounts))
         .hint("if you trust the author of the descriptor, \(add: "--yes")")
     case .descriptorChanged(let provider, let file, let isOwn, let places):
       .usage(
         isOwn
-          ? "the descriptor of \(quoted(provider)) changed after you added the provider, and "
-            + places.words(nil, "would send")
-          : "\(quoted(provider)) was added with another descriptor than \(quoted(file)), which "
-            + places.words(nil, "would send")
+          ? "the descriptor of \(quoted(provider)) changed after you added the provider"
+          : "\(quoted(provider)) was added with another descriptor than \(quoted(file))",
+        items: places.sentences()
       ).hint("if you trust the file, \(credmgr: "add-provider", provider, "--replace") at a terminal to agree")
     case .notAgreed(let provider, let origin, let route):
       .usage(
@@ -122,7 +121,7 @@ extension CredentialError {
           ? "add it under \"kubectl\" in the descriptor, then \(credmgr: "add-provider", provider, "--replace")"
           : "\(credmgr: "providers", provider) to see the allowed servers")
     case .peculiar(let provider, let places, let isBeingAdded):
-      .usage("\(quoted(provider)) requires your consent: " + places.peculiarities.joined(separator: ", and "))
+      .usage("\(quoted(provider)) requires your consent", items: places.peculiarities)
         .hint(
           isBeingAdded
             ? "if you trust the author of the descriptor, \(add: "--yes")"
@@ -197,12 +196,11 @@ extension CredentialError {
       .usage("cannot import an unencrypted file without \"--plain\": anyone could have changed it")
         .hint("if you trust the file, \(add: "--plain")")
     case .importWidens(let provider, let places):
-      .usage(
-        "cannot import \(quoted(provider)): it \(places.words(nil, "would send")), to which you have not agreed"
-      ).hint("if you trust the file, \(add: "--yes")")
+      .usage("cannot import \(quoted(provider)) without your consent", items: places.sentences())
+        .hint("if you trust the file, \(add: "--yes")")
     case .alreadyThere(let records, let files):
       .usage("the import would replace \(records.words(and: files)); nothing was changed")
-        .hint("\(add: "--replace") to replace them")
+        .hint("\(add: "--replace") to replace \(records.count + files.count == 1 ? "it" : "them")")
     case .notValidatable(let provider):
       .usage("cannot validate tokens of \(titled(provider)): its descriptor has no endpoint for it")
     }

@@ -14,7 +14,7 @@ extension Finding {
     case .wrongType(let expected): "expected \(expected)"
     case .unknownValue(let value, let allowed, let suggestion):
       "unknown value \(quoted(value))"
-        + (suggestion == nil ? "; use one of \(allowed.joined(separator: ", "))" : didYouMean(suggestion))
+        + (suggestion == nil ? "; allowed: \(allowed.joined(separator: ", "))" : didYouMean(suggestion))
     case .malformedName(let name):
       "invalid name \(quoted(name)): use letters, digits, \"-\", \"_\" and \".\"; some names are reserved"
     case .template(let error): error.sentence
@@ -53,8 +53,7 @@ extension Finding {
     case .secretInAddress(let name):
       "cannot use the secret \(quoted(name)) here: credmgr shows this value or sends it to other servers"
     case .foreignPage(let origin):
-      "the page for the device code is at \(quoted(origin)), which has no endpoint here; use the host of an endpoint "
-        + "or \"{verification_uri}\""
+      "the page for the device code is at \(quoted(origin)); use the host of an endpoint or \"{verification_uri}\""
     case .keptVariable(let name):
       "cannot keep a field as \(quoted(name)): a variable of this name is part of a URL or a host, so the answer "
         + "would choose the host"

@@ -6,10 +6,10 @@ extension ImportFault {
   package var message: Message {
     switch self {
     case .file(let error): error.message
-    case .malformed(let path): .usage("cannot read \(quoted(path)): its tool did not write it in a known form")
+    case .malformed(let path): .usage("cannot read \(quoted(path)): unknown format")
     case .program(let name, 0): .usage("\(quoted(name)) returned no secret")
     case .program(let name, _): .usage("\(quoted(name)) failed")
-    case .changed(let place): .usage("cannot clean \(quoted(place)): another program changed it meanwhile")
+    case .changed(let place): .usage("cannot remove the entry from \(quoted(place)): another program changed it")
     case .notRemovable(let place):
       .usage("cannot remove the entry from \(quoted(place)) without changing other entries").hint("edit it by hand")
     case .notWorking(let place):
@@ -19,17 +19,26 @@ extension ImportFault {
 }
 
 extension ImportAdvice {
-  /// Why credmgr cannot store the entry, and what to do instead.
+  /// Why credmgr cannot store the entry.
   package var sentence: String {
     switch self {
-    case .signsRequests: "this key signs each request, which credmgr does not support; leave it with its tool"
-    case .belongsToClient(let identifier):
-      "this refresh token works only for the tool's own client"
-        + (identifier.map { " \($0)" } ?? "") + "; run \"credmgr login google\" to get a token for yours"
-    case .serviceAccount: "this is the key of a service account, which credmgr does not support; leave it with its tool"
-    case .encrypted: "the tool encrypts it; run \"credmgr add-provider ISSUER\" with its issuer, and log in again"
-    case .everyHost: "it is for every host, and credmgr stores a login only for one"
-    case .identityToken: "only the registry accepts this token; run \"docker login\" again after \"credmgr import\""
+    case .signsRequests: "import does not support keys that sign requests"
+    case .belongsToClient: "its refresh token works only for the tool's own client"
+    case .serviceAccount: "credmgr does not support keys of service accounts"
+    case .encrypted: "the tool encrypts it"
+    case .everyHost: "it is for every host, and credmgr stores a login only for one host"
+    case .identityToken: "only the registry accepts this token"
+    }
+  }
+
+  /// How to get a credential instead; `nil` if the tool must keep it.
+  package var remedy: Remedy? {
+    switch self {
+    case .signsRequests: "\(credmgr: "login", "aws") to enter the key yourself"
+    case .belongsToClient: "\(credmgr: "login", "google") to get a token for your own client"
+    case .encrypted: "\(credmgr: "add-provider", "ISSUER") with its issuer, and log in again"
+    case .identityToken: "\(run: "docker", "login") again when docker uses credmgr"
+    case .serviceAccount, .everyHost: nil
     }
   }
 

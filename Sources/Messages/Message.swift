@@ -6,7 +6,12 @@ import CredmgrText
 /// The files in this directory use only the error, never the disk or the environment. `Context.message` in `Commands`
 /// looks up remedies that depend on files.
 package struct Message: Sendable, Equatable {
+  /// The sentence and its items on one line.
   package let text: String
+  /// The sentence without its items.
+  package let sentence: String
+  /// The parts of the fault, such as places, shown as a list below the sentence.
+  package let items: [String]
   /// The remedies in order of preference. A message shows only the first that fits the failed command.
   package var hints: [Remedy]
   package let status: ExitStatus
@@ -14,15 +19,20 @@ package struct Message: Sendable, Equatable {
   package let findings: [Finding]
 
   package init(
-    _ text: String, hint: Remedy? = nil, hints: [Remedy] = [], findings: [Finding] = [], status: ExitStatus = .usage
+    _ sentence: String, items: [String] = [], hint: Remedy? = nil, hints: [Remedy] = [], findings: [Finding] = [],
+    status: ExitStatus = .usage
   ) {
-    self.text = Self.visible(text)
+    self.sentence = Self.visible(sentence)
+    self.items = items.map(Self.visible)
+    text = self.sentence + (items.isEmpty ? "" : ": " + self.items.joined(separator: "; "))
     self.hints = (hint.map { [$0] } ?? []) + hints
     self.findings = findings
     self.status = status
   }
 
-  package static func usage(_ text: String) -> Message { Message(text, status: .usage) }
+  package static func usage(_ sentence: String, items: [String] = []) -> Message {
+    Message(sentence, items: items, status: .usage)
+  }
   package static func loginNeeded(_ text: String) -> Message { Message(text, status: .loginNeeded) }
   package static func refused(_ text: String) -> Message { Message(text, status: .refused) }
   package static func unreachable(_ text: String) -> Message { Message(text, status: .unreachable) }
@@ -32,7 +42,7 @@ package struct Message: Sendable, Equatable {
   package func hint(_ remedy: Remedy) -> Message { with(hints: hints + [remedy]) }
 
   package func adding(_ end: String) -> Message {
-    Message(text + end, hints: hints, findings: findings, status: status)
+    Message(sentence + end, items: items, hints: hints, findings: findings, status: status)
   }
 
   package func with(hints: [Remedy]) -> Message {

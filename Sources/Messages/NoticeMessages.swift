@@ -3,57 +3,66 @@ import CredmgrStore
 import CredmgrText
 
 extension Notice {
+  /// Returns the sentence, and how the user can react to it.
+  ///
   /// - Parameter titled: returns the title that the user knows for a provider's identifier.
-  package func sentence(now: Moment, titled: (String) -> String = quoted) -> String {
+  package func message(now: Moment, titled: (String) -> String = quoted) -> Message {
+    Message(
+      sentence(now: now, titled: titled), items: cause.map { [$0.message(titled: titled).text] } ?? [], hint: remedy,
+      status: .done)
+  }
+
+  /// The error that the sentence reports.
+  private var cause: CredentialError? {
+    switch self {
+    case .unidentified(_, _, let error), .unchecked(_, let error), .notRevoked(_, let error), .loginsRefused(let error),
+      .notRefreshed(_, _, _, let error):
+      error
+    default: nil
+    }
+  }
+
+  private func sentence(now: Moment, titled: (String) -> String) -> String {
     switch self {
     case .waiting(let provider, let account, _):
       "waiting for another process that uses " + (account.map { "\(quoted($0)) at " } ?? "") + titled(provider)
-    case .unidentified(let account, let other, let error):
-      "named the account \(quoted(account)), because its user is unknown: \(error.message(titled: titled).text)"
-        + Self.replacing(other)
-    case .unchecked(let account, let error):
-      "cannot check the user of the account \(quoted(account)): \(error.message(titled: titled).text)"
+    case .unidentified(let account, _, _): "named the account \(quoted(account)), because its user is unknown"
+    case .unchecked(let account, _): "cannot check the user of the account \(quoted(account))"
     case .unconfirmed(let account, let provider):
       "warning: \(titled(provider)) did not confirm that the token of \(quoted(account)) is valid"
     case .unnameable(let account, let provider):
       "named the account \(quoted(account)), because the name from \(titled(provider)) has control characters or "
         + "more than 255 bytes"
-    case .interrupted(let interruption):
-      interruption.words(now: now, titled: titled) + "; " + (interruption.remedy.sentence() ?? "")
+    case .interrupted(let interruption): interruption.words(now: now, titled: titled)
     case .beginsAnew(let interruption): interruption.words(now: now, titled: titled) + "; starting over"
-    case .sameIdentity(let provider, let account, let identity, let other):
-      "warning: accounts \(quoted(other)) and \(quoted(account)) are now both \(quoted(identity)); "
-        + (("\(credmgr: "logout", provider, "--account", account)" as Remedy).sentence() ?? "")
-        + " if you meant another user"
-    case .notRevoked(let provider, let error):
-      "warning: the new token of \(titled(provider)) was not stored and could not be revoked: "
-        + error.message(titled: titled).text
-    case .loginsRefused(let error): "warning: logins will fail: \(error.message(titled: titled).text)"
+    case .sameIdentity(_, let account, let identity, let other):
+      "warning: accounts \(quoted(other)) and \(quoted(account)) are now both \(quoted(identity))"
+    case .notRevoked(let provider, _):
+      "warning: the new token of \(titled(provider)) was not stored and could not be revoked"
+    case .loginsRefused: "warning: logins will fail"
     case .unreadable(let provider, let fields):
       "warning: ignored an unreadable \(listed(fields.map(\.rawValue))) in the answer of \(titled(provider))"
     case .handOutNotNoted(let error):
       "warning: cannot log which program received the credential: \(error.message.text)"
-    case .notRefreshed(let provider, let account, let left, let error):
+    case .notRefreshed(let provider, let account, let left, _):
       "warning: cannot refresh the \(titled(provider)) token for \(quoted(account))"
         + (left.map { ", which is valid for another \(duration($0))" } ?? "")
-        + ": \(error.message(titled: titled).text)" + error.login
     }
   }
-}
 
-extension Notice {
-  private static func replacing(_ other: AccountID?) -> String {
-    guard let other, let name = other.name else { return "" }
-    let remedy: Remedy = "\(credmgr: "login", other.provider, "--account", name)"
-    return "; to replace the token of \(quoted(name)) instead, \(remedy.sentence() ?? "")"
-  }
-}
-
-extension CredentialError {
-  /// The login that repairs an account; empty if something else does.
-  fileprivate var login: String {
-    guard case .loginNeeded = self, let remedy = message.hints.first?.sentence() else { return "" }
-    return "; " + remedy
+  private var remedy: Remedy? {
+    switch self {
+    case .unidentified(_, let other?, _):
+      guard let name = other.name else { return nil }
+      return "\(credmgr: "login", other.provider, "--account", name) to replace the token of \(quoted(name)) instead"
+    case .interrupted(let interruption): return interruption.remedy
+    case .sameIdentity(let provider, let account, _, _):
+      return "\(credmgr: "logout", provider, "--account", account) if you meant another user"
+    case .notRefreshed(_, _, _, let error):
+      guard case .loginNeeded = error else { return nil }
+      return error.message.hints.first
+    default: return nil
+    }
   }
 }
 

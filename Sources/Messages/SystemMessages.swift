@@ -51,8 +51,8 @@ extension Remedy {
   package static let anotherHome: Remedy =
     "\(shell: "export CREDMGR_HOME=/var/tmp/credmgr-$(id -u)") to use another directory"
 
-  package static func makingRoom(in folder: String) -> Remedy {
-    "free some space and run the command again; \(command: "df", "-h", folder) shows how much is left"
+  package static func makingRoom(in place: String) -> Remedy {
+    "free some space and run the command again; \(command: "df", "-h", place) shows how much is left"
   }
 
   package static func settingAside(_ path: String) -> Remedy { "\(run: "mv", path, path + ".old")" }

@@ -124,11 +124,11 @@ extension Remedy {
 
   /// Returns commands that build a new vault from a damaged one, and keep the damaged one.
   package static func rescuing(_ folder: String) -> Remedy {
-    let file = "credmgr-rescued.json"
+    let file = "rescued.json"
     let commands = [
       ["credmgr", "vault", "export", file], ["mv", folder, folder + ".old"], ["credmgr", "vault", "import", file],
     ]
-    return "\(all: commands) to keep all readable records"
+    return "\(all: commands) to keep the rest"
   }
 }
 

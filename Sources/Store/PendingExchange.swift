@@ -48,7 +48,7 @@ package struct LockedAccount: ~Copyable {
 /// process that dies in between leaves its note and its stored response to the next one.
 package struct PendingExchange: ~Copyable {
   package let id: AccountID
-  /// The earlier note, or `nil` if there was none.
+  /// The earlier note; `nil` without one.
   package let before: Secret?
   fileprivate let store: any AccountStore
   fileprivate let clock: any WallClock
@@ -60,8 +60,8 @@ package struct PendingExchange: ~Copyable {
 }
 
 package enum ExchangeOutcome {
-  /// A response that replaces the content of the account's record if that is still the one the exchange started from,
-  /// with further changes.
+  /// Stores a response in the account's record, with further changes, unless another process has changed the record
+  /// since the exchange began.
   case renewed(Secret, replacing: (Secret) -> Bool, [Change])
   case committed([Change])
   /// Nothing to store except a note; `nil` restores the earlier one.

@@ -7,7 +7,7 @@ package enum StoreError: Error, Equatable, Sendable {
   case keyFileMissing(path: String)
   case keyFileInvalid(path: String)
   case keyFileOfAnotherVault(path: String)
-  /// No key was available for the vault; the kinds of its slots.
+  /// No available key opens the vault, whose slots have these kinds.
   case locked([SlotKind])
   case wrongPassphrase
   case passphraseUnavailable(POSIXError)

@@ -1,6 +1,7 @@
 extension String {
-  /// The address with every byte percent-encoded that a shell between us and the browser could act on. For example,
-  /// `wslview` puts it into a PowerShell command, which evaluates `$(…)` in quotes. Browsers accept the result.
+  /// The address, with percent-encoding for every byte that a shell between credmgr and the browser could interpret.
+  /// For example, `wslview` puts the address into a PowerShell command, which evaluates `$(…)` in quotes. Browsers
+  /// accept the result.
   package var harmlessAddress: String {
     let bytes = Array(utf8)
     let brackets = Self.authority(of: bytes)

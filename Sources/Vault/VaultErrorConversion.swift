@@ -17,7 +17,8 @@ extension VaultError {
         if File.isOnReadOnlyFileSystem(path) {
           .file(.readOnlyFileSystem(path: path))
         } else if Self.mayWrite(path) {
-          // SQLite tries again for reading when it cannot open a file for any reason, and keeps no `errno`.
+          // If SQLite cannot open a file for writing, it opens the file for reading, whatever the reason, and loses
+          // `errno`.
           .file(.system(call: "open", path: path, code: EMFILE))
         } else {
           .readOnly(path: path)

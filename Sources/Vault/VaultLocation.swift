@@ -11,7 +11,7 @@ package struct VaultLocation: Sendable, Equatable {
 
   /// Copies the key file, so that backups made before a rotation still open.
   ///
-  /// - Returns: `nil` if there is no key file.
+  /// - Returns: `nil` if the key file does not exist.
   package func keepKeyFile() throws(StoreError) -> String? {
     do throws(POSIXError) {
       let bytes = try PrivateFile.read(keyFile, limit: 4096)

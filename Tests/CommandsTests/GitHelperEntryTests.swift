@@ -34,7 +34,7 @@ import Testing
   }
 
   /// The output of `git config`, and its format before git 2.26.
-  @Test func whereAnEntryStands() {
+  @Test func anEntryHasItsFile() {
     let parts = [
       ("system", "file:/etc/gitconfig"), ("global", "file:/home/ada/.gitconfig"), ("local", "file:.git/config"),
       ("command", "command line:"),

@@ -64,7 +64,7 @@ import Testing
 
   static let root = Path.directory(of: Path.directory(of: Path.directory(of: #filePath) ?? "") ?? "") ?? ""
 
-  /// Returns the words after `credmgr` in a shell line, up to the next command; `nil` if there is none.
+  /// Returns the words after `credmgr` in a shell line, up to the next command; `nil` without credmgr.
   private static func words(of line: String) -> [String]? {
     guard let start = line.firstRange(of: "credmgr ") else { return nil }
     var words: [String] = []

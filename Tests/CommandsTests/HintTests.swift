@@ -7,6 +7,7 @@ import CredmgrPlatform
 import CredmgrDescriptors
 import Testing
 import CredmgrStore
+import CredmgrYAML
 
 @testable import CredmgrCredentialManager
 @testable import CredmgrCommands
@@ -215,7 +216,7 @@ import CredmgrStore
     #expect(needs.options == ["--client-id", "ID", "--set", "port=VALUE"])
   }
 
-  // MARK: What is to be added
+  // MARK: Added options
 
   private static let completions: [(typed: String, remedy: Remedy, sentence: String)] = [
     ("token notes", "\(add: "--account", "ada") for now", "run \"credmgr token notes --account ada\" for now"),
@@ -277,13 +278,77 @@ import CredmgrStore
     return errors.map { .discovery($0, issuer: issuer) }
   }
 
-  /// Each message and its hint take at most two lines of 80 columns.
+  private static let places = [
+    NewPlace(kind: .secrets, name: "login.evil.example", before: ["notes.example"], place: place),
+    NewPlace(kind: .tokens, name: "api.evil.example", before: [], place: place),
+    NewPlace(kind: .redirect, name: "http://127.0.0.1:8417/callback/notes", before: [], place: place),
+    NewPlace(kind: .scheme(owner: "other"), name: "com.example.notes", before: [], place: nil),
+    NewPlace(kind: .borrower(owner: "honest", page: "login.example"), name: "b.example", before: [], place: place),
+    NewPlace(kind: .anyIssuer, name: "", before: [], place: place),
+    NewPlace(kind: .value("endpoints.token.url"), name: "https://evil.example/token", before: [], place: place),
+  ]
+  private static let place = Place(source: Source(name: "/home/ada/notes.yaml", text: ""), line: 12, column: 18)
+
+  private static let consents: [CredentialError] = [
+    .destinationChange(provider: "notes", accounts: ["ada@notes.example", "work"], places: places),
+    .descriptorChanged(provider: "notes", file: file, isOwn: true, places: places),
+    .descriptorChanged(provider: "notes", file: file, isOwn: false, places: places),
+    .peculiar(provider: "notes", places, isBeingAdded: true), .importWidens(provider: "notes", places),
+  ]
+
+  private static let notices: [Notice] =
+    [Interruption.Exchange.refresh, .login, .logout].map {
+      .interrupted(Interruption(provider: "notes", account: "ada@notes.example", exchange: $0, startedAt: 1))
+    } + [
+      .waiting(provider: "notes", account: "ada@notes.example", for: .seconds(2)),
+      .unidentified(
+        account: "default-2", beside: AccountID("notes", "ada@notes.example"),
+        .http(.unreachable(host: "notes.example", reason: .timedOut), provider: "notes")),
+      .unnameable(account: "default", provider: "notes"),
+      .sameIdentity(provider: "notes", account: "work", identity: "ada@notes.example", other: "ada@notes.example"),
+      .notRefreshed(
+        provider: "notes", account: "ada@notes.example", left: .seconds(600),
+        .loginNeeded(provider: "notes", account: "ada@notes.example", .refreshRefused(nil))),
+    ]
+
+  /// Each sentence, each item of a list and each hint takes at most two lines of 80 columns.
   @Test func aMessageTakesTwoLines() throws {
-    for error in Self.all + (try Self.metadataErrors()) {
-      let lines = error.message.lines(columns: 80).split(separator: "\n")
-      let hint = lines.firstIndex { $0.hasPrefix("credmgr: hint: ") } ?? lines.endIndex
-      #expect(hint <= 2 && lines.count - hint <= 2, "\(lines)")
+    let errors = (Self.all + Self.consents + (try Self.metadataErrors())).map(\.message)
+    for message in errors + Self.notices.map({ $0.message(now: 1_000_000) }) {
+      let lines = message.lines(columns: 80).split(separator: "\n")
+      let starts = lines.indices.filter { lines[$0].hasPrefix("credmgr: ") || !lines[$0].dropFirst(2).hasPrefix(" ") }
+      #expect(zip(starts, starts.dropFirst() + [lines.count]).allSatisfy { $1 - $0 <= 2 }, "\(lines)")
       #expect(lines.count { $0.hasPrefix("credmgr: ") } <= 2, "\(lines)")
+      // Several places belong in a list.
+      #expect(message.sentence.utf8.count <= 160 - "credmgr: error: ".utf8.count, "\(message.sentence)")
+    }
+  }
+
+  /// A list follows its sentence, and the hint follows the list.
+  @Test func placesAreAList() {
+    let error = CredentialError.peculiar(provider: "notes", Self.places, isBeingAdded: true)
+    let lines = error.message.lines(columns: 80).split(separator: "\n")
+    #expect(lines.first == "credmgr: error: \"notes\" requires your consent:")
+    #expect(lines.last?.hasPrefix("credmgr: hint: ") == true)
+    #expect(lines.dropFirst().dropLast().allSatisfy { $0.hasPrefix("  ") })
+    #expect(error.message.text.hasPrefix("\"notes\" requires your consent: its "))
+  }
+
+  private static let findings: [Finding.Problem] = [
+    .secretInAddress("refresh_token"), .foreignPage("https://login.example.com"), .keptVariable("subdomain"),
+    .keptSubdomains("subdomain"), .unboundedHost("instance_url"), .unprotectedState(.scheme),
+    .unprotectedState(.noProofKey), .unprotectedState(.implicit), .ownedParameter("code_challenge"),
+    .fixedParameter("code_challenge"), .unusedAssertion, .accountWithoutSource("account"),
+    .malformedName("two words"), .shownSecret("user.token"), .subdomains("*.example.com"),
+    .withoutGrant("pkce", [.authorizationCode, .implicit]), .bracketInPath("user[email]"),
+    .newSetting("response.state", value: "optional", provider: "notes"), .newHost("api.example.com", provider: "notes"),
+    .unknownValue("authorisation", allowed: Grant.allCases.map(\.rawValue), suggestion: nil),
+  ]
+
+  @Test func aFindingTakesTwoLines() {
+    for problem in Self.findings {
+      let finding = Finding(problem, at: Self.place)
+      #expect(finding.sentence.utf8.count <= 160 - "notes.yaml:12:18: error: ".utf8.count, "\(finding.sentence)")
     }
   }
 

@@ -18,7 +18,7 @@ import Testing
     (pages, complaints, shown) = (manual.pages, manual.complaints, manual.shown)
   }
 
-  @Test func nobodyComplains() { #expect(complaints == "") }
+  @Test func noViewerReportsAMistake() { #expect(complaints == "") }
 
   @Test(.enabled(if: Manual.hasReader)) func noLineIsLongerThanATerminal() {
     #expect(shown.count >= pages.count)
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func thereIsAPageForEveryGroup() {
+  @Test func everyGroupHasAPage() {
     let names = Command.groups.map { "credmgr-\($0.name).1" }
     let others = ["credmgr.1", "credmgr-descriptor.5", "docker-credential-credmgr.1", "git-credential-credmgr.1"]
     let commands = Command.all.map { "credmgr-\($0.name).1" }

@@ -62,7 +62,7 @@ import CredmgrMessages
     #expect(!lines.contains("S3CRET"))
   }
 
-  /// What is certainly a name stays.
+  /// A text that is certainly a name stays.
   @Test(arguments: [
     ("--verbose", "--verbose"), ("--dry", "--dry"), ("--tokenS3CRET", "--token…"), ("--tokenhorse", "--token…"),
     ("--api-keyhorse", "--api-key…"), ("--client_secret=S3CRET", "--client_secret"),

@@ -9,7 +9,7 @@ struct TranscriptTests {
 
   static let names: [String] = ((try? File.names(in: folder)) ?? []).filter { $0.hasSuffix(".txt") }
 
-  @Test func thereAreTranscripts() { #expect(!Self.names.isEmpty) }
+  @Test func transcriptsExist() { #expect(!Self.names.isEmpty) }
 
   @Test(arguments: names) func matchesTheRecording(_ name: String) throws {
     let path = Path.joining(Self.folder, name)

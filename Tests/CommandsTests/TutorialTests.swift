@@ -42,7 +42,7 @@ struct TutorialTests {
     return nil
   }
 
-  @Test func commandsAndWhatTheySay() throws {
+  @Test func theTutorialMatchesItsTranscript() throws {
     var commands: [String] = []
     var said: [String] = []
     for line in try Self.blocks().filter({ $0.language == "console" }).flatMap(\.lines) {

@@ -92,7 +92,7 @@ struct AccountRulesTests {
 
   // MARK: Adding
 
-  @Test func theFirstRuleMakesTheFile() throws {
+  @Test func theFirstRuleCreatesTheFile() throws {
     let rules = try AccountRules(path: fixture.source.home.accountRules, home: nil)
     let text = try rules.adding(
       provider: "github", account: "ada: #1", remote: "https://github.com/acme", folder: nil, home: nil)

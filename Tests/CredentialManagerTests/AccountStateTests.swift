@@ -81,7 +81,7 @@ struct AccountStateTests {
     // A running login does not affect a valid token.
     Row(0, .loggingIn(.expired)) { ($0.isLoggingIn, $0.refresh) = (true, nil) },
     Row(0, .refreshable) { $0.isLoggingIn = true }, Row(61, .usable) { $0.isLoggingIn = true },
-    // Nobody can refresh an account that a login holds.
+    // No process can refresh an account that a login holds.
     Row(0, .loggingIn(.loginUnderWay)) { $0.isHeld = true }, Row(61, .usable) { $0.isHeld = true },
     Row(60, .ending) { $0.isHeld = true }, Row(0, .loggingIn(.expired)) { ($0.isHeld, $0.refresh) = (true, nil) },
     Row(1000, .loggingIn(.loginUnderWay)) { ($0.isHeld, $0.wish) = (true, RefreshPolicy(always: true)) },
@@ -183,7 +183,7 @@ struct AccountStateTests {
     }
   }
 
-  /// A login to an account with a refused refresh token, of which another process asks for the token.
+  /// A login to an account with a refused refresh token, while another process asks for the account's token.
   @Test(arguments: [0, 1000] as [Int64]) func aLoginDoesNotHideARefusal(_ left: Int64) throws {
     let fixture = try Fixture.added(credential: Fixture.credential())
     try fixture.leave(Self.refused(), nil)
@@ -216,7 +216,7 @@ struct AccountStateTests {
     #expect(fixture.clock.monotonic() - before < .seconds(1))
   }
 
-  /// A login holds the account's lock, maybe for minutes, so nobody waits for it.
+  /// A login may hold the account's lock for minutes, so other processes do not wait for it.
   @Test(arguments: [true, false]) func commandsDoNotWaitForALogin(_ beginsMeanwhile: Bool) throws {
     let fixture = try Fixture.added(credential: Fixture.credential())
     fixture.clock.advance(.seconds(3570))
@@ -235,7 +235,7 @@ struct AccountStateTests {
     }
     #expect(fixture.clock.monotonic() < .seconds(3602))
     _ = consume lock
-    // The login was killed, and the refresh token is still good.
+    // The login was killed, and the refresh token is still valid.
     fixture.http.then(.token("token-2"))
     #expect(try fixture.fresh().credential.accessToken == Secret("token-2"))
   }
@@ -257,7 +257,7 @@ struct AccountStateTests {
   }
 
   /// A preferred lifetime counts at most half of the token's lifetime.
-  @Test func comfort() {
+  @Test func aPreferredLifetimeIsLimited() {
     let wish = RefreshPolicy(preferredLifetime: .seconds(300))
     var credential = Fixture.credential()
     #expect(Self.isUsable(credential, wish, at: Fixture.now + .seconds(3299)))

@@ -134,7 +134,7 @@ struct AddProviderTests {
     #expect(throws: CredentialError.self) { try fixture.file("grant: telepathy") }
   }
 
-  @Test func aSecondTime() throws {
+  @Test func addingAgainRequiresReplace() throws {
     let fixture = try Fixture.added()
     let addition = try fixture.source.addition(shipped: "example", as: nil)
     #expect(throws: CredentialError.alreadyAdded(provider: "example")) {
@@ -165,7 +165,7 @@ struct AddProviderTests {
   @Test(arguments: [
     ("", true, false), ("client: { authentication: none }", true, false),
     ("client: { authentication: client_secret_post }", true, true), ("client: { id: everybody }", false, false),
-  ]) func whatAPersonNeeds(_ more: String, _ needsIdentifier: Bool, _ needsSecret: Bool) throws {
+  ]) func needsOfAnAddition(_ more: String, _ needsIdentifier: Bool, _ needsSecret: Bool) throws {
     let needs = ClientNeeds(try Fixture().file(Fixture.endpoints + "\n" + more).descriptor)
     #expect(needs == ClientNeeds(needsIdentifier: needsIdentifier, needsSecret: needsSecret, register: nil))
   }
@@ -281,7 +281,7 @@ struct AddProviderTests {
     Self.expectNewHosts([], ["evil.example"]) { try Self.add(fixture, addition, replaces: true) { _, _ in false } }
   }
 
-  /// A once secret variable goes nowhere else without consent, even if the new descriptor shows it.
+  /// A formerly secret variable goes nowhere else without consent, even if the new descriptor shows it.
   @Test func aSecretVariableThatStaysIsAskedAbout() throws {
     let fixture = try Fixture()
     let variable = "\nextra_headers: { X-Key: \"{key}\" }\nvariables:\n  key: "
@@ -414,7 +414,7 @@ struct AddProviderTests {
     #expect(try asked == [.setting("pkce")] && fixture.registration() == before)
   }
 
-  /// An account's own variable leads nowhere by the agreed descriptor, but to another host by the new one.
+  /// The agreed descriptor does not put an account's own variable into a host, but the new one does.
   @Test func anAccountsVariableInANewPlace() throws {
     let fixture = try Fixture()
     let text = "variables: { x: { default: provider.example } }\n" + Fixture.endpoints

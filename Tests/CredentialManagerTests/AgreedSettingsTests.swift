@@ -144,7 +144,7 @@ struct AgreedSettingsTests {
       ),
       (mapped, text(""), ["response.fields.access_token access_token", "response.fields.refresh_token refresh_token"]),
       (mapped, mapped.replacing("[a, b]", with: "a"), []),
-      // A separate endpoint inherits the fields of the one that it replaces.
+      // A separate endpoint inherits the fields of the endpoint that it replaces.
       (mapped, mapped.replacing("  revocation:", with: "  refresh: https://provider.example/r\n  revocation:"), []),
       (
         mapped,

@@ -50,7 +50,7 @@ struct AgreementPropertyTests {
     }
   }
 
-  // MARK: What was agreed to
+  // MARK: The agreed places
 
   /// Whether a URL is at a template's origin, with these values or values allowed in answers.
   private static func isWithin(_ uri: URI, _ template: String, _ agreed: Agreed) -> Bool {

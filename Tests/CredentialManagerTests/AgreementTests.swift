@@ -97,7 +97,7 @@ struct AgreementTests {
         "https://1.2.3.4.5.6.7.example/", true
       ),
     ])
-  func whatAnAgreementCovers(_ text: String, _ url: String, _ isCovered: Bool) throws {
+  func anAgreementCoversAURL(_ text: String, _ url: String, _ isCovered: Bool) throws {
     #expect(try Self.covers(Self.agreement(text), url) == isCovered)
     #expect(try Self.covers(Self.agreement(text), "https://provider.example/other"))
     #expect(try !Self.covers(Self.agreement(""), "https://evil.example/"))
@@ -254,7 +254,7 @@ struct AgreementTests {
       (assertion(""), assertion("assertion: { claims: { aud: null } }"), ["audience *"]),
       (assertion("issuer: https://a.example"), assertion("issuer: https://a.example"), []),
     ])
-  func whatIsNew(_ before: String, _ after: String, _ new: [String]) throws {
+  func laterPlacesAreNew(_ before: String, _ after: String, _ new: [String]) throws {
     #expect(try Self.added(before).new(in: Self.added(after)) == new)
   }
 
@@ -371,7 +371,7 @@ struct AgreementTests {
   }
 
   /// A server that gets the client's secret must not appear as one that gets only tokens.
-  @Test func aListDoesNotUnderstate() {
+  @Test func aServerWithTheSecretIsShownAsSuch() {
     func place(_ kind: NewPlace.Kind, _ name: String = "e.example") -> NewPlace {
       NewPlace(kind: kind, name: name, before: [], place: nil)
     }

@@ -146,12 +146,12 @@ struct DiscoveryTests {
     ("\"token_endpoint\": \"http://login.example/t\"", .insecure("token_endpoint", text: "http://login.example/t")),
   ]
 
-  @Test(arguments: refused) func whatIsRefused(_ member: String, _ error: MetadataError) {
+  @Test(arguments: refused) func invalidValuesAreRefused(_ member: String, _ error: MetadataError) {
     #expect(throws: CredentialError.discovery(error, issuer: Self.issuer)) { try Self.discover(member) }
   }
 
   /// The decoder's own findings are reported, and nothing is stored.
-  @Test func anEndpointThatSetsWhatProtectsALogin() {
+  @Test func anEndpointCannotSetProtectingParameters() {
     #expect(throws: CredentialError.self) {
       try Self.discover("\"authorization_endpoint\": \"https://login.example/a?state=x\"")
     }
@@ -176,7 +176,7 @@ struct DiscoveryTests {
       fixture.http.requests.allSatisfy { $0.method == "GET" && $0.body.isEmpty && $0.fields["Authorization"] == nil })
   }
 
-  @Test func nothingAnywhere() throws {
+  @Test func noMetadataAnywhere() throws {
     let fixture = try Fixture()
     fixture.http.then(
       HTTPResponse(status: 301, fields: ["Location": "https://elsewhere.example/"]), HTTPResponse(status: 404))

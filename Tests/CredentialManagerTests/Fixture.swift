@@ -94,7 +94,7 @@ final class ScriptedUser: User {
   /// The browser's requests, each sent after the previous answer.
   var visits: [Visit] = []
   var isCancelled = false
-  var typed: [String]?  // The answer to a prompt; `nil` if there is no terminal.
+  var typed: [String]?  // The answer to a prompt; `nil` without a terminal.
   private(set) var prompts: [[Step.Prompt.Field]] = []
   var keepsUnverified = false
   private(set) var questions: [CredentialError] = []

@@ -35,7 +35,7 @@ struct HomeTests {
     #expect(relative == standard)
   }
 
-  @Test func nowhere() throws {
+  @Test func withoutAHomeDirectory() throws {
     #expect(throws: CredentialError.noHome) { try Self.home([:]) }
     #expect(throws: CredentialError.noHome) { try Self.home(["HOME": "ana"]) }
     // The configuration directory does not determine the data directory, or the reverse.

@@ -159,7 +159,7 @@ struct HostClaimsTests {
     #expect(try found("other.example") == [])
   }
 
-  @Test func anOldVaultThatCannotBeWrittenAnswersToo() throws {
+  @Test func aReadOnlyOldVaultAnswers() throws {
     try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
     try makeOld()
     let source = fixture.another()
@@ -177,7 +177,7 @@ struct HostClaimsTests {
     #expect(try fixture.registration()?.agreement?.origins == ["git.example", "provider.example"])
   }
 
-  @Test func aDescriptorWithAnErrorIsLookedAtAgain() throws {
+  @Test func aCorrectedDescriptorIsReadAgain() throws {
     try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
     try fixture.add(Fixture.endpoints + "\ngit: { hosts: [code.example] }", "other")
     try makeOld(destinations: nil)
@@ -188,7 +188,7 @@ struct HostClaimsTests {
     #expect(try found("git.example") == ["example", "oauth2"])
   }
 
-  // MARK: Configuration that somebody else writes
+  // MARK: Files that other users can write
 
   /// The directory, the descriptor directory, a descriptor and the rules are public in turn, then private.
   @Test(arguments: ["", "/providers", "/providers/example.yaml", "/accounts.yaml"])

@@ -19,7 +19,7 @@ struct KeyLoginTests {
     hosts: [api.provider.example]
     """
 
-  /// Returns a fixture with a shipped provider that nobody has added.
+  /// Returns a fixture with a shipped provider that has not been added.
   static func shipped(_ text: String = KeyLoginTests.text, typed: [String]? = ["ex-1"]) throws -> Fixture {
     let fixture = try Fixture()
     try fixture.ship(text)
@@ -128,7 +128,7 @@ struct KeyLoginTests {
       try fixture.source.login("example", LoginOptions(), token: Secret("sk-ant-2"))
     }
     #expect(fixture.http.requests.isEmpty)
-    // Two providers share a beginning.
+    // The keys of two providers have the same beginning.
     fixture.user.typed = ["sk-1"]
     fixture.http.then(.identity("ana"))
     #expect(try fixture.login().name == "ana")
@@ -209,7 +209,7 @@ struct KeyLoginTests {
     fixture.http.then(.identity("ana"))
     let account = try fixture.source.login("example", LoginOptions(), token: Secret("ex-1"))
     #expect(account.credential.isGiven && account.credential.grant == .apiKey)
-    // A login in the browser needs one.
+    // A login in the browser needs a client.
     let error = #expect(throws: CredentialError.self) { try fixture.login() }
     guard case .notAdded("example", _)? = error else {
       Issue.record("\(String(describing: error))")

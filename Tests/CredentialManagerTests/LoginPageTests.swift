@@ -88,7 +88,7 @@ struct LoginPageTests {
     #expect(fixture.user.steps.dropFirst() == [.strayRedirect(count: 1), .strayRedirect(count: 2)])
   }
 
-  /// A provider may report in the query why there is no token.
+  /// A provider may report in the query why it issues no token.
   @Test func aRefusalInTheQueryIsAnAnswer() throws {
     let fixture = try Fixture.added(Self.implicit, secret: nil)
     fixture.user.consent([("error", "access_denied"), ("access_token", "forged"), ("state", "state")])

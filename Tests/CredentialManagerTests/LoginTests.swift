@@ -477,7 +477,7 @@ struct LoginTests {
     #expect(throws: CredentialError.interrupted) { try fixture.login { $0.grant = .deviceCode } }
   }
 
-  // MARK: Whose it is
+  // MARK: The account of a login
 
   @Test func aGivenTokenThatTheProviderDoesNotTake() throws {
     let fixture = try Fixture.added()
@@ -705,7 +705,7 @@ struct LoginTests {
     #expect(account.name == "work")
     #expect(try fixture.stored("work")?.accessToken == Secret("new"))
     #expect(fixture.notices.contains { if case .unchecked("work", _) = $0 { true } else { false } })
-    // Nobody said that the new token is the old identity's, but the next login must be.
+    // The provider did not name the new token's user, but the next login must be for the old identity.
     func expectIdentity(_ identity: String?, _ earlier: String?) throws {
       let stored = try #require(try fixture.stored("work"))
       #expect(stored.identity == identity && stored.earlierIdentity == earlier)

@@ -7,7 +7,8 @@ import Testing
 
 @testable import CredmgrCredentialManager
 
-/// Tests what one provider must not receive of another (RFC 9700, 4.4), and the redirect that tells them apart.
+/// Tests that no provider receives an answer meant for another (RFC 9700, 4.4), and how redirects distinguish
+/// providers.
 struct MixUpTests {
   private static func endpoints(_ page: String, _ token: String, _ more: String = "") -> String {
     "grant: authorization_code\nendpoints: { authorization: \"\(page)\", token: \"\(token)\" }\n\(more)"
@@ -80,7 +81,7 @@ struct MixUpTests {
     _ = try Self.login(fixture, issuer: "https://example.org/shared")
   }
 
-  // MARK: What a person's own file borrows
+  // MARK: Borrowed pages in a user's own file
 
   private static let unrelated = endpoints(
     "https://evil.example/authorize", "https://evil.example/token", "issuer: https://honest.example")

@@ -26,7 +26,7 @@ struct RefreshTests {
   private static let unavailable = CredentialError.oauth(
     .unavailable(.refresh, status: 503, words: nil, retryAfter: nil), provider: "example")
 
-  // MARK: A token that is good
+  // MARK: A valid token
 
   /// Requires no network, lock or descriptor.
   @Test func aValidTokenIsReturnedUnchanged() throws {
@@ -80,7 +80,7 @@ struct RefreshTests {
     #expect(fixture.http.requests.isEmpty)
   }
 
-  // MARK: A token that becomes another
+  // MARK: A replaced token
 
   private static func exchanging(_ follows: String, grant: Grant = .authorizationCode) throws -> Fixture {
     let fixture = try Fixture.added(Fixture.exchanging(follows))
@@ -101,7 +101,7 @@ struct RefreshTests {
       // A new token is requested, as by a login.
       ("token", .clientCredentials, "long"),
     ] as [(String, Grant, String)])
-  func whatFollowsARefresh(_ follows: String, _ grant: Grant, _ token: String) throws {
+  func anExchangeFollowsARefresh(_ follows: String, _ grant: Grant, _ token: String) throws {
     let fixture = try Self.exchanging(follows, grant: grant)
     fixture.http.then(.token("short", refresh: grant == .clientCredentials ? nil : "refresh-2"))
     if token == "long" { fixture.http.then(Self.exchanged) }
@@ -258,7 +258,7 @@ struct RefreshTests {
     #expect(try fixture.another().interruptedExchanges().map(\.startedAt) == [1])
   }
 
-  // MARK: A token that is about to expire
+  // MARK: A token before its expiry
 
   /// A provider that is down for a minute does not affect a token that is valid for another minute.
   @Test(
@@ -342,7 +342,7 @@ struct RefreshTests {
   }
 
   /// The access token is useless, but its refresh token is the only valid one now.
-  @Test(arguments: ["{}", "17", "\"\"", "\"a\\nb\"", "null"]) func anOddAccessToken(_ value: String) throws {
+  @Test(arguments: ["{}", "17", "\"\"", "\"a\\nb\"", "null"]) func anUnreadableAccessToken(_ value: String) throws {
     let fixture = try Self.fixture()
     fixture.http.then(.json("{\"access_token\": \(value), \"refresh_token\": \"refresh-2\"}"))
     do throws(CredentialError) {
@@ -366,7 +366,7 @@ struct RefreshTests {
     .refused(.refresh, ErrorResponse(code: code, words: nil, status: status))
   }
 
-  /// None of these says anything about the refresh token.
+  /// These answers say nothing about the refresh token.
   @Test(
     arguments: [
       (HTTPResponse(status: 404), refused("http_404", 404)), (HTTPResponse(status: 408), refused("http_408", 408)),
@@ -405,7 +405,7 @@ struct RefreshTests {
 
   /// A valid token is not reported as expired just because it cannot be refreshed.
   @Test(arguments: [RefreshPolicy(always: true), RefreshPolicy(validity: .seconds(2000))])
-  func aGoodTokenThatCannotBeRefreshed(_ wish: RefreshPolicy) throws {
+  func aValidTokenThatCannotBeRefreshed(_ wish: RefreshPolicy) throws {
     let fixture = try Self.fixture(left: 1000, refresh: nil)
     #expect(throws: Self.needed(.notRefreshable)) { try fixture.fresh(wish) }
     #expect(try fixture.fresh().credential.accessToken == Secret("old"))
@@ -430,7 +430,7 @@ struct RefreshTests {
 
   /// A login or a logout that was interrupted loses no answer to a refresh, but one before it may have.
   @Test(arguments: [.login, .logout] as [Interruption.Exchange], [true, false])
-  func whatWasInterruptedBefore(_ exchange: Interruption.Exchange, _ isLost: Bool) throws {
+  func anEarlierInterruptionIsReported(_ exchange: Interruption.Exchange, _ isLost: Bool) throws {
     let fixture = try Self.fixture()
     let earlier = isLost ? ExchangeNote(.refresh, startedAt: 1) : nil
     try fixture.leave(ExchangeNote(exchange, startedAt: 2, after: earlier), nil)
@@ -492,7 +492,7 @@ struct RefreshTests {
     #expect(try fixture.answerFiles.isEmpty)
   }
 
-  @Test func theTokenInItHasExpiredMeanwhile() throws {
+  @Test func aSavedTokenThatHasExpired() throws {
     let fixture = try Self.fixture()
     var kept = Fixture.credential("expired", refresh: "refresh-2")
     kept.expiresAt = Fixture.now

@@ -19,7 +19,7 @@ struct RepeatedRequestTests {
     return account.credential.accessToken.reveal()
   }
 
-  @Test func aTokenThatIsAskedForTwiceWasRefused() throws {
+  @Test func aRepeatedRequestMeansARefusal() throws {
     fixture.http.then(.token("new"))
     #expect(try ask(kubectl) == "old")
     #expect(try ask(kubectl) == "new")
@@ -33,7 +33,7 @@ struct RepeatedRequestTests {
     #expect(try ask(kubectl) == "newer")
   }
 
-  @Test func theFirstRequestOfAProcessForAServerSaysNothing() throws {
+  @Test func aFirstRequestIsNoRefusal() throws {
     #expect(try ask(kubectl) == "old")
     #expect(try ask(ProcessIdentity(number: 71, start: "1", program: "/kubectl")) == "old")
     // None of these repeats the request: another program, another process with the same number, another cluster.

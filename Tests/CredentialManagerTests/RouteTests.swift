@@ -258,7 +258,7 @@ struct RouteTests {
     ]
     #expect(try Self.files("Commands", saying: words) == handing)
     #expect(try Self.files("Credmgr", saying: words) == ["Credentials.swift"])
-    // A new place that turns a secret into text has to be looked at, under whatever name it has the credential.
+    // A new place that turns a secret into text needs a review, whatever it calls the credential.
     let revealing = try Self.counts(of: ".reveal()", in: "Commands", "Credmgr")
     let known = [
       "AddingProvider.swift": 1, "Context.swift": 1, "DockerHelper.swift": 1, "GitHelper.swift": 3,
@@ -330,7 +330,7 @@ struct RouteTests {
   }
 
   /// A valid token requires no descriptor; the stored agreement decides where it goes.
-  @Test func theSealedAgreementAnswersForAGoodToken() throws {
+  @Test func aValidTokenNeedsOnlyTheStoredAgreement() throws {
     let fixture = try Fixture.added(Self.good, variables: ["apikey": Self.key], credential: Fixture.credential())
     _ = try fixture.source.claims(of: "git.example", for: .git)
     try fixture.ship("nothing: right")

@@ -52,7 +52,7 @@ struct SharedLoginTests {
     #expect(fixture.user.steps.contains { if case .waiting(_, process: 4711) = $0 { true } else { false } })
   }
 
-  /// A user who said no, or who is somebody else, is not asked again by each process that waited.
+  /// A user who declined, or signed in as another user, is not asked again by each process that waited.
   @Test(arguments: [nil, "ana"] as [String?], [denied, mismatch])
   func waitingLoginsFailAsTheFirstOne(_ other: String?, _ error: CredentialError) throws {
     let fixture = try Self.waiting(for: other)
@@ -188,7 +188,7 @@ struct SharedLoginTests {
     #expect(LoginFailure(decoding: Secret("nonsense"), of: "example").error == other)
   }
 
-  /// A vault that cannot be read says nothing about the account, so a browser would be too much.
+  /// A vault that cannot be read says nothing about the account, so credmgr opens no browser.
   @Test func aVaultThatCannotBeReadEndsTheWait() throws {
     let fixture = try Fixture.added()
     let lock = try fixture.lock("ana")
@@ -260,7 +260,7 @@ struct UnidentifiedLoginTests {
     #expect(fixture.notices.contains { if case .unidentified("default", ada, _) = $0 { true } else { false } })
   }
 
-  @Test func aDeadAccountIsNotCalledLoggedIn() throws {
+  @Test func aDeadAccountIsNotReportedAsLoggedIn() throws {
     var dead = Fixture.credential("dead", refresh: nil, identity: "ana")
     dead.isRejected = true
     let fixture = try Fixture.added(credential: dead)

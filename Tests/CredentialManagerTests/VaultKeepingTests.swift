@@ -404,7 +404,7 @@ import CredmgrText
       .replacing(#""descriptors":{"example""#, with: #""descriptors":{"other""#)
   }
 
-  /// Without a descriptor, nothing is agreed to: the first one that appears is asked about.
+  /// Without a descriptor, the user has agreed to nothing, so credmgr asks about the first one that appears.
   @Test func anAgreementWithoutADescriptor() throws {
     let fixture = try Self.exporting()
     let text = try Self.withoutDescriptor(fixture)
@@ -414,7 +414,7 @@ import CredmgrText
     _ = try other.source.importVault(Array(text.utf8), acceptsPlain: true, replaces: false, adds: { added.append($0) })
     try other.ship(Fixture.endpoints)
     #expect(throws: CredentialError.self) { try other.another().permit(.refresh, "example") }
-    // Brought by another import, it is asked about as well.
+    // credmgr also asks about a descriptor from another import.
     var asked: [String] = []
     #expect(throws: CredentialError.self) {
       try other.another().importVault(Self.plain(fixture), acceptsPlain: true, replaces: true) { _, places in
@@ -487,7 +487,7 @@ import CredmgrText
     #expect(asked.isEmpty)
   }
 
-  @Test func anImportDoesNotWidenWhatWasAgreedTo() throws {
+  @Test func anImportDoesNotWidenTheAgreement() throws {
     let fixture = try Self.exporting()
     let text = String(decoding: try Self.plain(fixture), as: UTF8.self)
     let forged = Array(text.replacing("\"https://provider.example\"", with: "\"https://evil.example\"").utf8)

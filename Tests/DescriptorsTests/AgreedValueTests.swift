@@ -2,7 +2,7 @@ import Testing
 
 @testable import CredmgrDescriptors
 
-/// What of a descriptor may change without consent.
+/// Tests which parts of a descriptor may change without consent.
 struct AgreedValueTests {
   /// The keys that say so in the table, each with the keys around it.
   private static func keys(_ rule: ChangeRule, _ table: TableDescription, _ path: String = "") -> Set<String> {
@@ -20,7 +20,7 @@ struct AgreedValueTests {
     }
   }
 
-  /// A key that is new has to be argued for here before it may change.
+  /// A new key needs a reason here before its value may change without consent.
   @Test func otherKeysNeedConsent() {
     let field = "endpoints.token.response.fields."
     #expect(
@@ -47,7 +47,7 @@ struct AgreedValueTests {
       ])
   }
 
-  /// The same descriptor in other words has the same values, so that nobody is asked about them.
+  /// The same descriptor in other words has the same values, so credmgr does not ask about them.
   @Test(arguments: PackageFiles.shipped) func agreedValuesMatchTheirMeaning(_ identifier: String) throws {
     let descriptor = try ShippedDescriptorTests.load(identifier)
     let other = try DescriptorLibrary(directories: []) { _ in nil }

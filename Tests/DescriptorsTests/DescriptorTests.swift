@@ -160,7 +160,7 @@ import CredmgrText
     #expect(descriptor.endpoints[.temporaryCredentials]?.response.format == .form)
   }
 
-  // MARK: What endpoints take over
+  // MARK: Inherited parts of endpoints
 
   static let legs = """
     provider: sample

@@ -399,7 +399,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
 
   @Test func theFileMustHaveTheProvidersName() throws {
     let problem = Finding.Problem.identifierIsNotFileName(identifier: "sample", fileName: "other.yaml")
-    // The name of a file outside the path does not matter yet, but the path would never find this one.
+    // Outside the path, another file name is only a warning, because it causes no error until the file is installed.
     let outside = DescriptorLibrary(directories: []) { _ in nil }
     #expect(try outside.load(Array(sampleHead.utf8), name: "x/other.yaml").warnings.map(\.problem) == [problem])
     #expect(try outside.load(Array(sampleHead.utf8), name: "<standard input>").warnings.isEmpty)

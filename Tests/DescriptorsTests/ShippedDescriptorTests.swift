@@ -8,7 +8,7 @@ import Testing
 
   func load(_ identifier: String) throws -> Descriptor { try Self.load(identifier) }
 
-  @Test func theFirstFiveExist() {
+  @Test func fiveProvidersAreShipped() {
     #expect(Set(PackageFiles.shipped).isSuperset(of: ["linkedin", "github", "oclc", "l2p", "oauth1"]))
   }
 

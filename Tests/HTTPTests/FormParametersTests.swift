@@ -42,7 +42,7 @@ struct FormParametersTests {
     #expect(FormParameters(decoding: text).pairs == expected)
   }
 
-  @Test(arguments: ["", "a=1&a=2", "a%20b=c%26d", "x=%E3%80%81&y="]) func printsWhatItReads(text: String) {
+  @Test(arguments: ["", "a=1&a=2", "a%20b=c%26d", "x=%E3%80%81&y="]) func parametersAreWrittenAsRead(text: String) {
     #expect(FormParameters(decoding: text).encoded == text)
   }
 

@@ -273,7 +273,7 @@ struct LoopbackPeerTests {
     defer { LoopbackSocket.close(socket) }
     #expect(LoopbackPeer(socket: socket).owner() == .own)
     client = nil
-    // A program that another test starts holds the connection open until it is executed.
+    // A process that another test forks holds the connection open until it runs its program.
     var looks = 100_000
     while LoopbackPeer(socket: socket).owner() != .gone, looks > 0 { looks -= 1 }
     #expect(LoopbackPeer(socket: socket).owner() == .gone)

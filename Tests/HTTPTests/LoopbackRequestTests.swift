@@ -130,7 +130,7 @@ struct LoopbackEndpointTests {
     }
   }
 
-  @Test func aNavigationGoesThere() {
+  @Test func onlyANavigationOpensTheLoginPage() {
     var endpoint = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb", provider: "https://provider.example")
     endpoint.start = "/start/name"
     let code = LoopbackEndpoint.Answer.parameters([("code", "1")])

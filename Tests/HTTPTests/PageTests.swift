@@ -13,7 +13,7 @@ struct PageTests {
     #expect(hash == "sha256-" + String(decoding: text.dropLast(), as: UTF8.self))
   }
 
-  @Test(arguments: [false, true]) func holdsWhatItsPolicyNames(isRelay: Bool) {
+  @Test(arguments: [false, true]) func thePolicyAllowsOnlyThePagesContent(isRelay: Bool) {
     let page = Page(.done, title: "A <b>", text: "x & \"y\" 'z'\nnext</p><script>")
     let text = String(decoding: PageDocument.response(status: 200, page, relay: isRelay ? "value" : nil), as: UTF8.self)
     #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n"))

@@ -244,7 +244,7 @@ def after_login(world):
 
 
 def after_logout(world):
-    """The account works or is gone; credmgr does not silently return a token that may be revoked."""
+    """The account works or was removed; credmgr does not silently return a token that may be revoked."""
     world.assert_whole()
     outcome = world.run("token", PROVIDER, "--account", ADA)
     if outcome.status == DONE and not world.service.accepts(outcome.line):

@@ -289,7 +289,7 @@ def widens_what_was_agreed():
         "edit": code(more=bound % ('  refresh: "{Base}/token"\n', ", Base: { path: other }"))})
 
     def elsewhere(test):
-        """Restores the vault where a descriptor with the same name differs."""
+        """Restores the vault in a home with a different descriptor of the same name."""
         key = os.path.join(test.homes[-1], "vault/vault.key")
         test.credmgr("vault", "backup", test.fill("$W/backup"))
         test.new_home()
@@ -441,7 +441,7 @@ def borrows_from_another():
         ("kubectl", "", 'kubectl: { hosts: ["$E"] }\n'),
     ):
         yield Attack("descriptor", f"the page of another provider with its own {name}", beside, {
-            "after": other(legs=legs, more=more)}, says="" if name == "refresh" else "requires your consent: .*belongs to")
+            "after": other(legs=legs, more=more)}, says="" if name == "refresh" else "requires your consent:\n.*belongs to")
     # The user agrees only once, and hosts of the page's own provider need no agreement.
     extra = replace(beside, after=other(more='hosts: ["$H", "*.corp.example"]\n'), commands=((*add, "--yes"), login))
     yield Attack("descriptor", "a host of another provider as a server that gets its codes", replace(
@@ -455,16 +455,16 @@ def borrows_from_another():
     ask = Scene(keys % "http://$H/keys", options=(), login=("providers", "notes"))
     yield Attack("descriptor", "the page of a shipped provider's keys", ask, {
         "descriptor": (keys % "https://platform.openai.com/api-keys").replace("http://$H/me", "https://evil.example/me")},
-        says='requires your consent: .*belongs to "openai"')
+        says='requires your consent:\n.*belongs to "openai"')
     yield Attack("descriptor", "the git host of a shipped provider", ask, {
         "descriptor": (keys % "http://$H/keys").replace("http://$H/me", "https://evil.example/me")
-        + "git: { hosts: [github.com], username: x }\n"}, says="requires your consent: .*github")
+        + "git: { hosts: [github.com], username: x }\n"}, says="requires your consent:\n.*github")
     for name, more in (("git host", "git: { hosts: [github.com], username: x }\n"), ("registry", "docker: { hosts: [docker.io] }\n")):
         yield Attack("descriptor", f"the {name} of a shipped provider for a server on this machine", ask, {
-            "descriptor": keys % "http://$H/keys" + more}, says='requires your consent: .*belongs to "')
+            "descriptor": keys % "http://$H/keys" + more}, says='requires your consent:\n.*belongs to "')
     yield Attack("descriptor", "the page of a shipped provider's keys, whose servers are elsewhere", ask, {
         "descriptor": (keys % "https://platform.claude.com/settings/keys").replace("http://$H/me", "https://evil.example/me")},
-        says='requires your consent: .*belongs to "')
+        says='requires your consent:\n.*belongs to "')
     yield Attack("descriptor", "the page of another provider that was added", beside, {
         "after": other("$E"), "commands": ((*add, "--yes"), login)}, says="its codes would go to")
     own = replace(beside, after=other(more="redirect: http://127.0.0.1/callback/other\n", page="http://$E/authorize", token="$E"),
@@ -475,7 +475,7 @@ def borrows_from_another():
             "commands": (add, login)}, says="use the same redirect")
     yield Attack("descriptor", "an issuer that is on neither of its servers", Scene(
         code("https://login.notes.example/authorize", "$H", issuer % "$H"), login=("providers", "notes")), {
-        "descriptor": code("https://login.notes.example/authorize", "$H", issuer % "$E")}, says="requires your consent: its issuer")
+        "descriptor": code("https://login.notes.example/authorize", "$H", issuer % "$E")}, says="requires your consent:\n  its issuer")
 
     page = {"device_code": "d", "user_code": "AAAA-BBBB", "expires_in": 60, "interval": 1}
     shown = (*SECRETS, "enter-it-here", "login/device")

@@ -66,7 +66,7 @@ class Refused(ProgramTest):
         self.assertLess(time.monotonic() - began, SECONDS, arguments)
         return outcome
 
-    def test_with_a_place(self):
+    def test_a_finding_has_its_place(self):
         for name, (text, line, word) in REFUSED_TEXTS.items():
             with self.subTest(name):
                 path = self.written(text)

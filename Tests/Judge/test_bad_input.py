@@ -112,7 +112,7 @@ class BadInput(ProgramTest):
         for name, token in self.tokens.items():
             self.assertEqual(self.credmgr("token", self.provider, "--account", name).line, token)
 
-    # What a file or directory may be replaced with.
+    # Replacements for a file or a directory.
     def linked(self, path):
         os.rename(path, path + ".moved")
         os.symlink(path + ".moved", path)

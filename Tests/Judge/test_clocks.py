@@ -61,7 +61,7 @@ class Clocks(ProgramTest):
                 self.assertNotEqual(self.at(f"{day + 3601:+}", "token", provider).line, first)
                 self.assertEqual(service.counts["token:refresh_token"], 1)
 
-    def test_the_clock_is_really_different(self):
+    def test_the_programs_use_the_changed_clock(self):
         tomorrow = time.time() + 86_400
         service, provider = self.provided()
         outcome = self.at("+1d", "login", provider, "--account", ADA)

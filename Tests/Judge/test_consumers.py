@@ -242,7 +242,7 @@ class Bodies(ProgramTest):
         self.assertLess(count, 5_000_000)
 
 
-    def test_progress_is_shown_to_a_person(self):
+    def test_progress_is_shown_at_a_terminal(self):
         """The progress appears on a terminal's standard error after a second, and disappears at the end."""
         self.blob.pause = 0.4
         terminal, inner = os.openpty()

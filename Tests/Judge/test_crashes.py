@@ -115,7 +115,7 @@ class RandomMoments(CrashTest):
                 self.kill(name)
 
 
-# What is lost if the program dies at each point; a point that is not listed has no test.
+# The loss if the program dies at each point. A point that is not listed has no test.
 POINTS = {
     "refresh": {"refresh.locked": False, "refresh.noted": False, "refresh.answered": True, "refresh.kept": False,
                 "refresh.committed": False},
@@ -160,8 +160,8 @@ class NamedPoints(CrashTest):
 
         self.each(cases, death)
 
-    def test_the_first_login_of_all(self):
-        """Whatever the killed process leaves behind, the next login adds the account."""
+    def test_a_killed_first_login(self):
+        """The next login adds the account, whatever the killed process left behind."""
         def death(world, point):
             for account in (ADA, GRACE):
                 world.expect("logout", PROVIDER, "--account", account)
@@ -177,7 +177,7 @@ class NamedPoints(CrashTest):
 
 
 class Release(unittest.TestCase):
-    def test_a_program_for_use_has_no_fault_points(self):
+    def test_a_release_has_no_fault_points(self):
         folder = os.path.join(SOURCES, "../.build/release")
         programs = [os.path.join(folder, name) for name in ("credmgr", "credmgr-online")]
         if not all(os.path.exists(program) for program in programs):

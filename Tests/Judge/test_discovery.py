@@ -82,7 +82,7 @@ class Discovery(DiscoveryTest):
         Browser().open(address)
         self.assertEqual(running.end().status, 0)
 
-    def test_the_server_chooses_how_the_client_shows_who_it_is(self):
+    def test_the_server_chooses_the_authentication_method(self):
         for method in ("client_secret_post", "none"):
             with self.subTest(method):
                 self.new_home()
@@ -248,7 +248,7 @@ class OverTLS(DiscoveryTest):
         service = self.issuer(**options)
         status, shown = self.at_terminal("y", "add-provider", service.issuer, "--as", "found")
         self.assertEqual(status, 0, shown)
-        # The stored descriptor equals the one that was shown.
+        # The stored descriptor equals the displayed one.
         before, _, after = shown.replace("\r\n", "\n").partition("[y/N]")
         path = os.path.join(self.environment["CREDMGR_HOME"], "config/providers/found.yaml")
         with open(path, encoding="utf-8") as file:

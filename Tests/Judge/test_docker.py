@@ -118,7 +118,7 @@ class Provider(Docker):
         self.assertEqual((username, secret), ("registry-user", self.service.tokens[-1].access_token))
         self.assertEqual(self.service.counts["granted:refresh_token"], 1)
 
-    def test_other_hosts_do_not(self):
+    def test_other_hosts_get_no_credential(self):
         self.ready()
         for address in ("127.0.0.1", f"127.0.0.2:{self.registry.port}", f"127.0.0.1.evil.example:{self.registry.port}",
                         f"evil.example/{self.address}", f"127.0.0.1:{self.service.port}"):

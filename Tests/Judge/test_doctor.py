@@ -145,7 +145,7 @@ BROKEN = [
     ("vault_is_a_file", "home", "is not a directory", "mkdir -m 700 $H; touch $H/vault", "", {}),
     ("providers_are_a_file", "home", "is not a directory", "mkdir -p -m 700 $H/config; touch $H/config/providers", "", {}),
     ("folder_above_is_open", "home", "other users can change", "chmod 777 $W", "", {}),
-    ("key_file_is_gone", "vault", "key file", "rm $H/vault/vault.key", "", {**READY, "status": LOCKED}),
+    ("missing_key_file", "vault", "key file", "rm $H/vault/vault.key", "", {**READY, "status": LOCKED}),
     ("vault_is_empty", "vault", "vault.db", put("", "$H/vault/vault.db") + "; chmod -R go= $H", "", {"status": LOCKED}),
     ("vault_is_none", "vault", "vault.db", put("none", "$H/vault/vault.db") + "; chmod -R go= $H", "", {"status": LOCKED}),
     ("vault_is_another_s", "vault", "vault.db", put(r"SQLite format 3\0", "$H/vault/vault.db") + "; chmod -R go= $H", "",
@@ -157,8 +157,8 @@ BROKEN = [
     ("passphrase_is_a_folder", "vault", "regular file", "", UNREAD + "$W", READY),
     ("passphrase_is_open", "vault", "can read the passphrase", "chmod 755 $W; echo hidden-word >$W/p; chmod 644 $W/p",
      UNREAD + "$W/p", {**READY, "status": DONE, "state": "note"}),
-    ("account_of_nobody", "accounts", "nobody", "", "export CREDMGR_ACCOUNT=nobody", READY),
-    ("browser_is_gone", "browser", "no-such-browser", "", "export BROWSER=no-such-browser", {}),
+    ("account_that_is_not_logged_in", "accounts", "nobody", "", "export CREDMGR_ACCOUNT=nobody", READY),
+    ("missing_browser", "browser", "no-such-browser", "", "export BROWSER=no-such-browser", {}),
     ("login_was_killed", "browser", '"notes-app:"', put(
         r"[Desktop Entry]\nExec='$B' redirect '$H'/run %%u\nMimeType=x-scheme-handler/notes-app;\n",
         "$W/.local/share/applications/credmgr-login-x1.desktop"), "", {}),
@@ -176,13 +176,13 @@ BROKEN = [
     ("git_runs_a_shell_first", "git", "…",
      git(r'[credential]\n\thelper = "!f() { echo password=hidden-word; }; f"\n' + OURS), "", READY),
     ("git_sends_ours_away", "git", "disables it", git(OURS + r"[credential]\n\thelper =\n"), "", READY),
-    ("git_asks_nobody_for_a_host", "git", "git asks no helper", git(OURS + HOST + r"\thelper =\n"), "", READY),
+    ("git_asks_no_helper_for_a_host", "git", "git asks no helper", git(OURS + HOST + r"\thelper =\n"), "", READY),
     ("git_asks_another_for_a_host", "git", "store", git(OURS + HOST + r"\thelper =\n\thelper = store\n"), "", READY),
     ("git_asks_another_for_a_host_without_tls", "git", "store",
      git(OURS + HOST.replace("https", "http") + r"\thelper =\n\thelper = store\n"), "", READY),
     ("git_asks_us_elsewhere_alone", "git", "a b", git(OURS.replace("credential]", 'credential "https://elsewhere.example"]')
      + r"[credential]\n\thelper = a b\n"), "", READY),
-    ("git_names_what_is_gone", "git", "/nowhere/credmgr", git(r"[credential]\n\thelper = /nowhere/credmgr git-credential\n"),
+    ("git_names_a_missing_program", "git", "/nowhere/credmgr", git(r"[credential]\n\thelper = /nowhere/credmgr git-credential\n"),
      "", {}),
     ("git_is_told_on_the_command_line", "git", "disables it", git(OURS), "export GIT_CONFIG_COUNT=1 "
      "GIT_CONFIG_KEY_0=credential.helper GIT_CONFIG_VALUE_0=", READY),
@@ -192,20 +192,20 @@ BROKEN = [
      + put('{"credHelpers": {"registry.example": "nosuch"}}', "$DOCKER_CONFIG/config.json"), "", {}),
     ("docker_misses_its_store", "docker", "docker-credential-nosuch", "ln -s $B $W/bin/docker-credential-credmgr; "
      + put('{"credsStore": "nosuch"}', "$DOCKER_CONFIG/config.json"), "", {}),
-    ("docker_config_is_no_json", "docker", "not a JSON", put("{", "$DOCKER_CONFIG/config.json"), "", {}),
+    ("docker_config_is_not_json", "docker", "not a JSON", put("{", "$DOCKER_CONFIG/config.json"), "", {}),
     ("docker_config_is_a_folder", "docker", "regular file", "mkdir -p $DOCKER_CONFIG/config.json", "", {}),
     ("docker_config_is_a_link", "docker", "link", "mkdir $DOCKER_CONFIG; ln -s /nowhere/x $DOCKER_CONFIG/config.json", "", {}),
     ("descriptor_extends_nothing", "descriptors", "no-such-base", put(r"provider: broken\nextends: no-such-base\n",
      "$H/config/providers/broken.yaml"), "", {}),
-    ("mistake_in_what_others_extend", "descriptors", ':3:1: unknown key "endpointz"',
+    ("mistake_in_an_extended_descriptor", "descriptors", ':3:1: unknown key "endpointz"',
      put(r"provider: github\nextends: github\nendpointz: {}\n", "$H/config/providers/github.yaml"), "", {}),
     ("base_without_keys", "descriptors", "is missing", put(r"provider: github\n", "$H/config/providers/github.yaml"), "", {}),
-    ("base_is_no_yaml", "descriptors", "invalid YAML", put(r"provider: [\n", "$H/config/providers/github.yaml"), "", {}),
+    ("base_is_not_yaml", "descriptors", "invalid YAML", put(r"provider: [\n", "$H/config/providers/github.yaml"), "", {}),
     ("descriptor_hides_a_shipped_one", "descriptors", "replaces the built-in", put(
         r"provider: github\ngrant: client_credentials\nendpoints: { token: https://a.example/t }\n",
         "$H/config/providers/github.yaml"), "", {"status": DONE, "state": "note"}),
-    ("descriptor_is_gone", "descriptors", "is missing", "rm $H/config/providers/git-host.yaml", "", READY),
-    ("descriptor_that_nobody_uses_is_gone", "descriptors", "is missing", "credmgr logout git-host --keep-remote 2>$W/said; "
+    ("missing_descriptor", "descriptors", "is missing", "rm $H/config/providers/git-host.yaml", "", READY),
+    ("missing_descriptor_without_accounts", "descriptors", "is missing", "credmgr logout git-host --keep-remote 2>$W/said; "
      "rm $H/config/providers/git-host.yaml", "", READY),
     ("descriptor_has_a_variable_less", "descriptors", "other variables",
      "sed -i /git_port/d $H/config/providers/git-host.yaml", "", READY),
@@ -287,7 +287,7 @@ class Whole(Doctor):
         for check in ("home", "vault", "accounts", "git", "descriptors", "certificates"):
             self.assertRegex(outcome.out, rf"(?m)^ok +{check} ")
 
-    def test_colour_is_for_terminals_whose_person_wants_it(self):
+    def test_colour_depends_on_the_terminal_and_no_color(self):
         for more, expected in (({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False),
                                ({"TERM": "dumb"}, False)):
             terminal = self.terminal("doctor", environment={**self.environment, **more})
@@ -300,7 +300,7 @@ class Whole(Doctor):
                     # A path is one word and is not wrapped.
                     self.assertTrue(len(shown) <= 80 or max(map(len, shown.split())) > 40, shown)
 
-    def test_git_setup_says_the_same(self):
+    def test_git_setup_reports_the_same_fault(self):
         self.ready()
         self.credmgr("git-setup")
         with open(self.environment["GIT_CONFIG_GLOBAL"], "a", encoding="utf-8") as file:
@@ -538,7 +538,7 @@ class Vault(Doctor):
         self.assertEqual((check, "127.0.0.1" in sentence), ("clock", True))
 
     @WITH_FAKETIME
-    def test_a_token_that_has_ended_for_good(self):
+    def test_an_expired_token_that_cannot_be_refreshed(self):
         self.ready()
         for token in self.service.tokens:
             token.revoked = True
@@ -566,8 +566,8 @@ class Vault(Doctor):
             for folder in (self.home("vault"), self.home("vault.old")):
                 shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(kept, self.home("vault"))
-            if os.path.exists(os.path.join(self.folder, "credmgr-rescued.json")):
-                os.remove(os.path.join(self.folder, "credmgr-rescued.json"))
+            if os.path.exists(os.path.join(self.folder, "rescued.json")):
+                os.remove(os.path.join(self.folder, "rescued.json"))
 
     def test_a_vault_with_any_byte_altered(self):
         self.ready()

@@ -196,7 +196,7 @@ class Owners(Import):
         self.file(".netrc", "machine bank.example login ada password one\n")
         entry, = self.listed("netrc")
         self.assertEqual((entry["provider"], entry["asks_about"]), ("catch", ["evil.example"]))
-        self.assertIn("credmgr cannot know", self.run_program("import", "netrc").err)
+        self.assertIn("it may belong to another provider", self.run_program("import", "netrc").err)
 
     def test_the_name_of_a_variable(self):
         self.file(".env", f"IMPORT_HOST_TOKEN={self.token}\nIMPORT_HOST_ENTERPRISE_TOKEN=x\nAWS_SECRET_ACCESS_KEY=x\n")
@@ -362,7 +362,7 @@ class Pass(Import):
 
 @with_tool("aws")
 class AWS(Import):
-    def test_keys_stay(self):
+    def test_aws_keys_stay_in_their_file(self):
         self.environment["PATH"] = os.environ["PATH"]
         self.tool("aws", "configure", "set", "aws_secret_access_key", "the-aws-key")
         self.assertEqual([entry["advice"] for entry in self.listed("aws")], ["signs_requests"])

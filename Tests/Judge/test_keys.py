@@ -10,7 +10,7 @@ from service import Service, html_response, json_response, text_response
 
 OPENAI, ANTHROPIC = "sk-proj-0123456789abcdefghij", "sk-ant-api03-0123456789abcdefghij"
 
-# What the Python packages of these providers send: openai sends a Bearer token, anthropic the header x-api-key.
+# The headers of the providers' Python packages: openai sends a Bearer token, anthropic the header x-api-key.
 CONSUMER = """
 import os, urllib.request
 request = urllib.request.Request(os.environ["BASE"] + "/v1/chat")
@@ -91,7 +91,7 @@ class Consent(ProgramTest):
 class Keys(KeyTest):
     def test_a_key_from_its_prompt_to_its_use(self):
         terminal = self.terminal("login", "openai")
-        terminal.wait_for(r"make one at https://platform\.openai\.com")
+        terminal.wait_for(r"create the API key at\s+https://platform\.openai\.com")
         terminal.wait_for("API key of OpenAI:")
         terminal.type(OPENAI + "\r")
         self.assertEqual(terminal.end(), DONE)
@@ -106,7 +106,7 @@ class Keys(KeyTest):
         self.credmgr("token", "openai", "--refresh", status=LOGIN_NEEDED)
         self.assertIn("API key", self.credmgr("status", "openai").out)
 
-    def test_what_programs_send(self):
+    def test_requests_of_the_providers_packages(self):
         """The key arrives exactly as the packages of the providers send it."""
         self.credmgr("login", "openai", "--with-token", stdin=OPENAI + "\n")
         self.credmgr("login", "anthropic", "--with-token", stdin=f"  {ANTHROPIC}\r\n\n")

@@ -17,7 +17,7 @@ V1, V1BETA1 = "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v
 
 
 class Cluster(Service):
-    """Knows its version and one pod."""
+    """Answers with its version and one pod."""
 
     def __init__(self, accepts, tls):
         super().__init__(tls)

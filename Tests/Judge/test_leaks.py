@@ -170,7 +170,7 @@ class Leaks(ProgramTest):
 class Protection(ProgramTest):
     """A waiting process as seen by another process of the same user."""
 
-    def test_no_core_dump_and_nobody_attaches(self):
+    def test_no_core_dump_and_no_attaching(self):
         service = self.serve(EchoServer())
         # Root may inspect any process, so use another user.
         user = 65534 if os.geteuid() == 0 else os.geteuid()

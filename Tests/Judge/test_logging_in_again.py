@@ -90,7 +90,7 @@ class Repair(Again):
         self.kill_tokens()
         self.credmgr("token", self.provider, "--refresh", status=LOGIN_NEEDED)
         outcome = self.credmgr("token", self.provider)
-        self.assertRegex(outcome.err, r"warning: cannot refresh the .* token for .*; run \"credmgr login")
+        self.assertRegex(outcome.err, r"warning: cannot refresh the .* token for .*:\n  .*\n.*hint: run \"credmgr login")
         self.assertIn("refused by the provider", self.credmgr("status").out)
         self.assertIn('"state": "refused"', self.credmgr("status", "--json").out)
         self.assertIn("refuses to refresh", self.run_program("doctor").out)
@@ -263,7 +263,7 @@ class Together(Again):
                 self.assertEqual(self.pages, before + 1)
                 self.assertEqual(self.credmgr("status", "--json").out.count('"account"'), 1)
 
-    def test_a_user_says_no_once(self):
+    def test_a_user_declines_once(self):
         self.ready()
         deny = ("import sys; sys.path.insert(0, sys.argv[1]); "
                 "from browser import Browser; Browser(decision='deny').open(sys.argv[2])")

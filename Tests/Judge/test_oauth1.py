@@ -110,7 +110,7 @@ class OAuth1(ProgramTest):
                          "--set", "signature_method=HMAC-SHA1")
         self.assertIn("invalid_signature", self.credmgr("login", "shipped", status=REFUSED).err)
 
-    def test_header_is_good_for_one_request(self):
+    def test_a_header_signs_one_request(self):
         service = OAuth1Server()
         provider = self.logged_in(service)
         url = service.base + "/resource?q=1"

@@ -58,7 +58,7 @@ class Pages(ProgramTest):
     def keep(self, browser, name):
         browser.picture(os.path.join(PICTURES or self.folder, name + ".png"))
 
-    def test_done(self):
+    def test_the_page_of_a_completed_login(self):
         for dark in (False, True):
             with self.subTest(dark=dark):
                 self.new_home()
@@ -80,7 +80,7 @@ class Pages(ProgramTest):
         self.assertIn(words, outcome.err)
         self.keep(browser, "page-refused")
 
-    def test_the_tick_comes_when_the_login_is_over(self):
+    def test_the_tick_appears_after_the_login(self):
         """The provider accepts the consent but refuses the code."""
         def prepare(service):
             service.routes[("POST", "/token")] = lambda request: json_response({"error": "invalid_grant"}, 400)
@@ -125,7 +125,7 @@ class Pages(ProgramTest):
         own = [url for url in browser.requested() if url.startswith(browser.run("location.origin"))]
         self.assertEqual(len(own), 2, "the page, and what it posts")
 
-    def test_not_the_awaited_one(self):
+    def test_a_redirect_of_another_login(self):
         service, provider = self.provided()
         login = self.start("login", provider, "--no-browser", stdin=False)
         redirect = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(login.address()).query))["redirect_uri"]

@@ -58,7 +58,7 @@ class Published(ProgramTest):
         self.assertEqual(person.end(), status, person.seen)
         return person.seen
 
-    def test_it_is_fetched_shown_and_agreed_to(self):
+    def test_a_descriptor_is_fetched_shown_and_agreed_to(self):
         shown = self.answered("n", "add-provider", self.address, status=USAGE)
         for line in self.publisher.text.splitlines():
             self.assertIn(line, shown)
@@ -120,7 +120,7 @@ class Published(ProgramTest):
         with open(path, "a", encoding="utf-8") as file:
             file.write("# Mine.\n")
         outcome = self.credmgr("add-provider", "notes", "--update", "--yes")
-        self.assertIn("warning: your file differs from the one that was fetched", outcome.err)
+        self.assertIn("warning: your file differs from the fetched file", outcome.err)
         self.assertIn("-# Mine.", outcome.err)
         self.assertNotIn("Mine", self.installed())
 

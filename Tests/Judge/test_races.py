@@ -33,7 +33,7 @@ class RaceTest(ProgramTest):
         ]
 
     def opened(self, path):
-        """Opens the file anew, so that each process reads it from its start."""
+        """Opens the file again, so that each process reads it from its start."""
         if path is None:
             return subprocess.DEVNULL
         file = open(path, "rb")
@@ -152,7 +152,7 @@ class Refreshes(RaceTest):
         self.assert_one_token(self.ends(processes), service)
         self.assertEqual(service.counts["token:refresh_token"], 1)
 
-    def test_cleaning_up_keeps_locks(self):
+    def test_removing_other_files_keeps_locks(self):
         """Removing any file that is not needed to read the vault, during a refresh, breaks no lock."""
         service, provider = self.expired(refresh_delay=1.5)
         first = self.many(8, "token", provider)
@@ -302,7 +302,7 @@ class Waiting(RaceTest):
 
 
 def waits_for_the_lock(pid):
-    """Whether a process has become the program with networking, which is the one that waits, and sleeps."""
+    """Whether a process has become the program with networking, and waits."""
     return text_of(f"/proc/{pid}/comm") == "credmgr-online\n" and state(pid) == "S"
 
 

@@ -76,7 +76,7 @@ class Documents(ProgramTest):
         return outcome
 
     def set_up(self):
-        """Answers the questions of `setup`, and begins anew for the commands that do the same."""
+        """Answers the questions of `setup`, and starts over for the commands that do the same."""
         self.environment["BROWSER"] = self.browser_command
         with open(self.said["client-secret-file"], encoding="utf-8") as file:
             secret = file.read().strip()
@@ -135,6 +135,8 @@ class Documents(ProgramTest):
     def test_the_session_of_the_readme(self):
         text = text_of("README.md")
         self.assertLessEqual(text.count("\n"), 150)
+        included = int(re.search(r"more than (\d+) are included", text).group(1))
+        self.assertLess(included, len(os.listdir(os.path.join(ROOT, "providers"))))
         session = re.search(r"(?ms)^```console\n(.*?)^```", text).group(1)
         lines = [line.partition(" && ")[0] for line in re.findall(r"(?m)^\$ (credmgr .*)$", session)]
         lines = [re.sub("Ov23li\\w+", "ID", line).replace("secret.txt", "FILE") for line in lines]
@@ -168,9 +170,12 @@ class Documents(ProgramTest):
     def test_containers_and_ci(self):
         self.log_in()
         self.new_home()
+        self.add_github()
+        self.simulate_key("openai")
+        self.file("chat.py", "import os\nassert os.environ['OPENAI_API_KEY']\n")
         text = text_of("docs/ci.md")
         self.file("reports.yaml", re.search(r"(?ms)^```yaml\n(provider: reports\n.*?)^```", text).group(1))
-        self.assertEqual(self.run_commands(text), 9)
+        self.assertEqual(self.run_commands(text), 10)
 
     def test_commands(self):
         self.log_in()

@@ -67,7 +67,7 @@ class Schemes(ProgramTest):
     def text(self):
         return text_of(self.choices)
 
-    def test_the_browser_brings_it(self):
+    def test_the_browser_delivers_the_redirect(self):
         login, final = self.log_in()
         self.assertTrue(final.startswith("judge.app:/callback#"), final)
         self.assertRegex(self.handler(), r"^credmgr-login-\w+\.desktop$")
@@ -115,7 +115,7 @@ class Schemes(ProgramTest):
         self.assertEqual(outcome.status, 0, outcome.err)
         self.assertNotEqual(self.credmgr("token", self.provider).line, "theirs")
 
-    def test_after_an_interrupt_it_is_as_before(self):
+    def test_an_interrupt_restores_the_earlier_handler(self):
         self.another()
         before = self.text()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -167,7 +167,7 @@ class Schemes(ProgramTest):
         allowed = {"protocol_handler": {"allowed_origin_protocol_pairs": {self.service.base: {"judge.app": True}}}}
         browser = self.enterContext(
             Chromium(os.path.join(self.folder, "chromium"), environment=self.environment, preferences=allowed))
-        # A browser is already running, so the one that the login starts does nothing.
+        # A browser is already running, so the browser of the login does nothing.
         login = self.start("login", self.provider, environment={"BROWSER": "true"})
         browser.open(login.address())
         press = "document.querySelector('button[value=approve]')"

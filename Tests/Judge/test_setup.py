@@ -110,7 +110,7 @@ class Keys(SetupTest):
         self.assertNotIn(test_keys.OPENAI, shown)
         self.assertEqual(self.credmgr("token", "openai").line, test_keys.OPENAI)
 
-    def test_the_search(self):
+    def test_searching_for_a_provider(self):
         shown = self.completed(
             [("Set up what", ""), ("ai +anthropic, openai", "opnai"), (r'no provider matches "opnai" \(did you mean "openai"', "OpenAI"),
              ("API key of OpenAI:", test_keys.OPENAI)], "setup")
@@ -173,7 +173,7 @@ class Clients(SetupTest):
         self.assertNotIn(CLIENT_SECRET, shown)
         self.assertTrue(service.accepts(self.credmgr("token", "own").line))
 
-    def test_it_goes_on_after_an_interrupted_login(self):
+    def test_setup_continues_after_an_interrupted_login(self):
         service, path = self.own_file()
         browser = self.environment.pop("BROWSER")
         self.environment["SSH_TTY"] = "/dev/pts/0"
@@ -204,7 +204,7 @@ class Clients(SetupTest):
         self.completed([("another account", "n")], "setup", service.issuer)
         self.assertEqual(service.counts["registered"], 1)
 
-    def test_a_login_offers_it(self):
+    def test_a_login_offers_the_setup(self):
         service = self.forge()
         shown = self.completed([("Set up Forge now", "n")], "login", "forge", status=USAGE)
         self.assertIn("Forge has not been added: register a client", shown)
@@ -320,19 +320,19 @@ class AnotherMachine(SetupTest):
 
 
 class WithoutATerminal(SetupTest):
-    def test_one_command_says_the_same(self):
+    def test_the_hint_without_a_terminal_does_the_same(self):
         self.forge()
         _, path = self.own_file()
         key = "--with-token <FILE"
         for arguments, hint in (
                 ((), 'run "credmgr providers" to see the providers'),
-                (("openai",), f'run "credmgr login openai {key}" with the file that contains it'),
-                (("forge",), f'run "credmgr login forge {key}" with the file that contains it'),
+                (("openai",), f'run "credmgr login openai {key}" with its file'),
+                (("forge",), f'create a key at https://forge.example/tokens and run "credmgr login forge {key}" with its file'),
                 ((path,), f'run "credmgr add-provider {path} --client-id ID --client-secret-file FILE && credmgr login own"'),
                 (("https://id.example.org",), 'run "credmgr add-provider https://id.example.org" to see what the issuer offers'),
                 (("opnai",), 'run "credmgr setup openai"')):
             with self.subTest(arguments=arguments):
                 outcome = self.credmgr("setup", *arguments, status=USAGE)
-                self.assertIn(f"hint: {hint}\n", outcome.err)
+                self.assertTrue(outcome.err.endswith(f"{hint}\n"), outcome.err)
         self.assertIn("Forge has not been added", self.credmgr("login", "forge", status=USAGE).err)
         self.assertEqual(self.stored(), [])

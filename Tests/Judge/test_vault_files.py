@@ -103,7 +103,7 @@ class Files(ProgramTest):
         outcome = self.credmgr("vault", "protect", "passphrase", "--passphrase-file", path)
         self.assertNotIn("other users", outcome.err)
 
-    def test_for_how_long_a_vault_can_be_unlocked(self):
+    def test_the_longest_time_to_unlock_a_vault(self):
         for text in ("366d", "100000000d", "9223372036854775807s"):
             outcome = self.credmgr("vault", "unlock", "--for", text, status=USAGE)
             self.assertRegex(outcome.err, "365 days|invalid duration")

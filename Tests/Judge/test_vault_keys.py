@@ -126,7 +126,7 @@ class Terminal(VaultTest):
         self.assertEqual(status, DONE, shown)
         self.assertIn("warning: passphrases of fewer than 8 characters are easy to guess", shown)
 
-    def test_a_rotation_asks_and_keeps_what_opens_a_backup(self):
+    def test_a_rotation_asks_and_keeps_the_key_of_a_backup(self):
         backup = os.path.join(self.folder, "backup")
         self.credmgr("vault", "backup", backup)
         for answer, expected in (("n", USAGE), ("y", DONE)):
@@ -161,7 +161,7 @@ class Terminal(VaultTest):
         self.assertNotIn("memfd", outcome.out)
         self.assertNotIn("CREDMGR_PREDECESSOR", outcome.out)
 
-    def test_processes_ask_one_after_the_other(self):
+    def test_one_process_prompts_at_a_time(self):
         self.protect()
         script = self.file("both", f"{BINARY} token {self.provider} & {BINARY} token {self.provider}; wait")
         with tempfile.TemporaryFile("w+", encoding="utf-8") as output:

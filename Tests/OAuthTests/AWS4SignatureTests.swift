@@ -57,7 +57,7 @@ struct AWS4SignatureTests {
     #expect(!made.wire.contains("wJalr"))
   }
 
-  @Test func theVectorsAreThere() { #expect(Self.vectors.count > 7) }
+  @Test func vectorsExist() { #expect(Self.vectors.count > 7) }
 
   @Test(arguments: [
     ("sts.amazonaws.com", "us-east-1/sts"), ("bucket.s3.amazonaws.com", "us-east-1/s3"),

@@ -55,7 +55,7 @@ struct AuthorizationRequestTests {
     #expect((request.uri.queryParameters[first: "code_challenge"] == nil) == (wire == nil))
   }
 
-  @Test func whatTheDescriptorChanges() throws {
+  @Test func theDescriptorChangesTheRequest() throws {
     let client = try Fixture.client(
       "scope: { separator: \",\" }",
       endpoints: """

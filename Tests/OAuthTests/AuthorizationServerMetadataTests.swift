@@ -134,7 +134,7 @@ struct AuthorizationServerMetadataTests {
     ), ("\"token_endpoint_auth_methods_supported\": [\"\"]", .malformed("token_endpoint_auth_methods_supported")),
   ]
 
-  @Test(arguments: refused) func whatIsRefused(_ member: String, _ error: MetadataError) {
+  @Test(arguments: refused) func invalidValuesAreRefused(_ member: String, _ error: MetadataError) {
     #expect(throws: error) { try Self.read(member: member) }
   }
 

@@ -38,7 +38,7 @@ struct ClientAssertionTests {
       keyed + "\nissuer: https://provider.example\nassertion: { claims: { aud: https://own.provider.example } }",
       "https://own.provider.example"
     ),
-  ]) func whomItIsFor(_ more: String, _ audience: String) throws {
+  ]) func theAudienceOfAnAssertion(_ more: String, _ audience: String) throws {
     let request = try Self.client(more).refreshRequest(Self.credential, nonce: Fixture.nonce)
     #expect(try Self.audience(request) == audience)
   }
@@ -47,7 +47,7 @@ struct ClientAssertionTests {
   @Test(arguments: [
     "https://honest-as.example", "https://provider.example.honest-as.example", "honest-as.example", "urn:honest:as",
     "https://provider.example:8443/token", "http://provider.example/token", "''",
-  ]) func itIsForNoOtherServer(_ audience: String) throws {
+  ]) func anAssertionIsForNoOtherServer(_ audience: String) throws {
     #expect(throws: OAuthError.foreignAudience(audience == "''" ? "" : audience)) {
       try Self.client(Self.claims(audience)).refreshRequest(Self.credential, nonce: Fixture.nonce)
     }
@@ -74,7 +74,7 @@ struct ClientAssertionTests {
   ]
 
   @Test(arguments: ["https://evil.example", "https://provider.example:8443", "http://127.0.0.1:7003"])
-  func itGoesToNoOtherOrigin(_ origin: String) throws {
+  func anAssertionGoesToNoOtherOrigin(_ origin: String) throws {
     for (leg, make) in Self.requests {
       let kind = try #require(EndpointKind(rawValue: leg))
       let refusal = OAuthError.foreignAssertion(kind, origin: origin)
@@ -90,7 +90,7 @@ struct ClientAssertionTests {
     }
   }
 
-  @Test func itGoesToTheOriginOfTheTokenEndpoint() throws {
+  @Test func anAssertionGoesToTheTokenEndpoint() throws {
     for (leg, make) in Self.requests {
       let request = try make(Self.client(legs: "\(leg): https://PROVIDER.example:443/x"))
       #expect(try Self.audience(request) == "https://provider.example/token", "\(leg)")
@@ -98,7 +98,7 @@ struct ClientAssertionTests {
   }
 
   /// The descriptor may name another server of the provider as the audience.
-  @Test func itGoesToTheAudienceThatTheDescriptorNames() throws {
+  @Test func anAssertionMayGoToItsAudience() throws {
     let more = Self.claims("https://api.provider.example/oauth")
     let request = try Self.client(more, legs: "introspection: https://api.provider.example/i")
       .validationRequest(Self.credential, nonce: Fixture.nonce).request
@@ -110,7 +110,7 @@ struct ClientAssertionTests {
   }
 
   /// The identity endpoint gets the token but no assertion.
-  @Test func theIdentityEndpointGetsNone() throws {
+  @Test func theIdentityEndpointGetsNoAssertion() throws {
     let request = try Self.client(legs: "identity: https://api.example/me")
       .identityRequest(Self.credential, nonce: Fixture.nonce)
     #expect(request.fields["Authorization"] == "Bearer token-1" && request.body.isEmpty)

@@ -84,7 +84,7 @@ struct ClientRegistrationTests {
     try (client ?? Self.client()).clientRegistration(.json(text, status: status))
   }
 
-  @Test func whatIsKept() throws {
+  @Test func theRegistrationIsStored() throws {
     let registration = try Self.answer(
       """
       {"client_id": "c1", "client_secret": "s1", "client_secret_expires_at": 1800000000, "client_id_issued_at": 1,
@@ -129,7 +129,7 @@ struct ClientRegistrationTests {
     ("{}", 503, .unavailable(.registration, status: 503, words: nil, retryAfter: nil)),
   ]
 
-  @Test(arguments: refused) func whatIsRefused(_ text: String, _ status: Int, _ error: OAuthError) {
+  @Test(arguments: refused) func invalidValuesAreRefused(_ text: String, _ status: Int, _ error: OAuthError) {
     #expect(throws: error) { try Self.answer(text, status: status) }
   }
 

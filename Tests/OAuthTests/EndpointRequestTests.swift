@@ -136,7 +136,7 @@ struct EndpointRequestTests {
   }
 
   /// A refresh inherits everything from the token endpoint except its parameters, unless it has its own values.
-  @Test func whatTheRefreshTakesOver() throws {
+  @Test func aRefreshInheritsFromTheTokenEndpoint() throws {
     let request = try Self.refresh(
       token: """
           method: PUT
@@ -193,7 +193,7 @@ struct EndpointRequestTests {
     #expect(try client.refreshRequest(credential, nonce: Fixture.nonce).form == "grant_type=client_credentials&scope=a")
   }
 
-  @Test func urlOfWhatTheProviderSent() throws {
+  @Test func aURLFromAnAnswer() throws {
     let client = try Fixture.client(
       "response: { keep: [instance_url] }", endpoints: "identity: \"{instance_url}/userinfo\"")
     var credential = Fixture.credential()

@@ -85,7 +85,7 @@ extension HTTPRequest {
 
 /// Test vectors of the RFCs and other implementations.
 enum Vectors {
-  /// Loads the vectors of a file, or of one member; fails if there are none.
+  /// Loads the vectors of a file, or of one member; fails without vectors.
   static func load(_ name: String, _ member: String? = nil) throws -> [JSONValue] {
     let folder = String(#filePath.dropLast("Fixture.swift".count)) + "Vectors/"
     let file = try JSONValue.parse(File.read(folder + name + ".json", limit: 1 << 20))

@@ -160,7 +160,7 @@ struct IDTokenTests {
         .credential.idToken == previous.idToken)
   }
 
-  // MARK: Of a login
+  // MARK: At a login
 
   private static func login(
     _ more: String, scope: [String] = ["openid"], claims: (_ nonce: String) -> JSONValue?
@@ -207,7 +207,7 @@ struct IDTokenTests {
     #expect(throws: OAuthError.missingField(.authorization, .idToken)) { try read(nil) }
   }
 
-  // MARK: Whose it is
+  // MARK: The user
 
   @Test func theIdentityIsThatOfTheIDToken() throws {
     let client = try Self.client("account: [name, sub]")

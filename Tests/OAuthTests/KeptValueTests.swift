@@ -13,7 +13,7 @@ struct KeptValueTests {
     """
   private static let unbounded = "response: { keep: [dc] }\nhosts: [\"{dc}.api.example\"]"
 
-  /// None of these is a data center's name.
+  /// These texts are not names of data centers.
   static let attacks = [
     "https://attacker.example/?", "https://attacker.example/", "attacker.example/", "attacker.example:443", "x@y", "*",
     ".attacker", "us1/..", "us1\\n", "us1?", "us1#",

@@ -43,7 +43,7 @@ struct KnownSecretsTests {
   }
 
   /// A provider may quote any part of a request.
-  @Test func theBeginningOfAToken() {
+  @Test func theBeginningOfATokenIsMasked() {
     let known = KnownSecrets()
     var credential = Credential(grant: .authorizationCode, accessToken: Secret("at_0123456789abcdef"), obtainedAt: 0)
     credential.refreshToken = Secret("RT.0123456789abcdef")

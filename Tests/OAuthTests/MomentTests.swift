@@ -20,7 +20,7 @@ struct MomentTests {
     #expect([90, 60, 599, 5400].map { duration(.seconds($0)) } == ["1 min", "1 min", "9 min", "1 h 30 min"])
   }
 
-  @Test(arguments: moments) func bothWays(_ text: String, _ moment: Moment) {
+  @Test(arguments: moments) func momentsAreReadAndWritten(_ text: String, _ moment: Moment) {
     #expect(Moment(text) == moment)
     #expect(moment.text == text)
   }

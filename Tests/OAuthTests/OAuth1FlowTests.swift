@@ -208,7 +208,7 @@ struct OAuth1FlowTests {
     }
   }
 
-  /// Some servers report the problem in the challenge. The descriptor may say what a code means; the code stays.
+  /// Some servers report the problem in the challenge. The descriptor may explain a code, which stays unchanged.
   @Test(arguments: ["", "{}", "{\"error\": \"\"}", "401 Unauthorized"])
   func problemInTheChallenge(_ body: String) throws {
     let client = try Self.client(more: "response: { errors: { meanings: { signature_invalid: invalid_client } } }")

@@ -263,7 +263,7 @@ struct PresentationTests {
     #expect(!client.presents(credential, to: try URI(parsing: "https://me.example/other")))
   }
 
-  @Test func hostsOfVariablesAndOfWhatTheProviderSent() throws {
+  @Test func hostsFromVariablesAndFromAnswers() throws {
     let client = try Fixture.client(
       "variables: { tenant: {} }\nresponse: { keep: [instance_url] }\nhosts: [\"{tenant}.example\", \"{instance_url}\"]",
       variables: ["tenant": "one"])

@@ -35,7 +35,7 @@ struct PromptTests {
     return try client.headerFields(presenting: credential, on: nil, nonce: Fixture.nonce)["Authorization"]
   }
 
-  // MARK: What was pasted
+  // MARK: Pasted texts
 
   @Test(arguments: [
     "sk-1", " sk-1 ", "sk-1\n", "\r\n\tsk-1\r\n", "\u{FEFF}sk-1\n",

@@ -68,7 +68,7 @@ struct TokenResponseTests {
     #expect(try Self.json("").tokenType == nil)
   }
 
-  @Test(arguments: ["[\"mac\"]", "{\"a\":\"mac\"}", "7", "false"]) func aTypeThatIsNotText(_ type: String) {
+  @Test(arguments: ["[\"mac\"]", "{\"a\":\"mac\"}", "7", "false"]) func aTokenTypeThatIsNotText(_ type: String) {
     #expect(throws: OAuthError.malformedField(.token, .tokenType)) { try Self.json("\"token_type\":\(type)") }
   }
 
@@ -118,7 +118,7 @@ struct TokenResponseTests {
   }
 
   /// The media type decides if the text is not in the declared format, or could be in any format.
-  @Test func theOtherFormat() throws {
+  @Test func anAnswerInAnotherFormat() throws {
     #expect(try Self.read(.json("{\"access_token\":\"a=b\"}"), "response_format: form").accessToken == Secret("a=b"))
     #expect(try Self.read(.form("access_token=t"), "response_format: json").accessToken == Secret("t"))
     let unlabelled = HTTPResponse(status: 200, body: Array("{\"access_token\":\"t\"}".utf8))

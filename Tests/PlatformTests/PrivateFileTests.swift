@@ -188,7 +188,7 @@ struct PrivateFileTests {
     #expect(throws: POSIXError.notDirectory(path: folder("file"))) { try PrivateFile.createDirectory(folder("file/x")) }
   }
 
-  @Test func cannotWriteWithoutADirectory() {
+  @Test func aMissingDirectoryIsAnError() {
     #expect(throws: POSIXError.self) { try PrivateFile.replace(folder("no/such"), [1]) }
     #expect(throws: POSIXError.self) { try PrivateFile.create(folder("no/such"), [1]) }
   }
@@ -199,7 +199,7 @@ struct FileTests {
 
   init() throws { folder = try TemporaryFolder() }
 
-  /// A pipe without a writer does not block without limit; a written one is read to its end.
+  /// A pipe without a writer blocks only for a limited time; a written one is read to its end.
   @Test func pipes() throws {
     let path = folder("pipe")
     try #require(unsafe mkfifo(path, 0o600) == 0)

@@ -6,7 +6,7 @@ import Testing
 
 /// Tests the pages that a simulated provider shows to users.
 struct PageTests {
-  @Test func theStartPageSaysWhatItIsAndWhatItWasAsked() throws {
+  @Test func theStartPageShowsTheSimulatorAndItsRequests() throws {
     var settings = SimulationSettings()
     settings.commands = ["credmgr add-provider 'a <b>.yaml' --as simulated-x", "credmgr login simulated-x"]
     settings.faults = [.noExpiry]

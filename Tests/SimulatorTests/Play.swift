@@ -179,7 +179,7 @@ extension DeviceAnswer {
 }
 
 extension String {
-  /// Returns the value of a hidden field; `nil` if there is none.
+  /// Returns the value of a hidden field; `nil` without such a field.
   func hidden(_ name: String) -> String? {
     let start = "name=\"\(name)\" value=\""
     guard let range = firstRange(of: start) else { return nil }

@@ -6,7 +6,7 @@ import CredmgrText
 
 extension Command {
   static let list = Command(
-    name: "list", operands: "[ID]", operandCount: 0...1, summary: "List accounts on one line each",
+    name: "list", operands: "[ID]", operandCount: 0...1, summary: "List the accounts",
     options: [json],
     notes: [
       "Each line has the provider, the account, its state and the kind of its credential. \"credmgr status\" shows the "

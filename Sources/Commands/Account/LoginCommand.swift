@@ -157,7 +157,7 @@ extension Command {
   /// A grant, and the reason why it is not the provider's first grant.
   typealias FittingGrant = (grant: Grant, reason: String?)
 
-  /// Returns the requested grant, or the one that works in this session; `nil` for the provider's first one.
+  /// Returns the requested grant, or a grant that works in this session; `nil` for the provider's first one.
   private static func grant(
     of offered: [Grant], _ invocation: Invocation, _ context: Context
   ) throws(CommandError) -> FittingGrant? {

@@ -48,7 +48,7 @@ extension Command {
     }
     try context.output(text)
     for exchange in overview.interrupted where provider == nil || provider == exchange.provider {
-      context.tell(Notice.interrupted(exchange).sentence(now: now, titled: context.titled))
+      StandardError.tell(notice: Notice.interrupted(exchange).message(now: now, titled: context.titled))
     }
     try overview.reportDamagedRecords(context)
   }

@@ -188,7 +188,9 @@ final class TerminalUser: User {
   func texts(for prompt: Step.Prompt) throws(CredentialError) -> [String]? {
     if typing.readsInput { return try lines(for: prompt.fields) }
     guard ControllingTerminal() != nil, Terminal.isTerminal(2) else { return nil }
-    if let page = prompt.page { say("make one at \(page)") }
+    if let page = prompt.page {
+      say("create the \(prompt.fields.map(\.label).joined(separator: " and the ")) at \(page)")
+    }
     var texts: [String] = []
     for field in prompt.fields {
       do throws(POSIXError) {

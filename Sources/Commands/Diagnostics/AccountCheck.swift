@@ -11,24 +11,29 @@ extension Doctor {
       accounts = try vault.accounts(of: nil)
       states = try vault.states(of: accounts, at: now)
     } catch { return tell(error, as: .accounts) }
-    func find(_ isMeant: (AccountState) -> Bool) -> (names: String, logins: [Remedy], count: Int) {
+    func find(_ isMeant: (AccountState) -> Bool) -> (names: [String], logins: [Remedy], count: Int) {
       let found = zip(accounts, states).filter { isMeant($1) }.map(\.0)
       let shown = found.prefix(Self.shown)
-      let names = shown.map { "\(quoted($0.name)) at \(context.titled($0.provider))" }.joined(separator: ", ")
-      let more = found.count > Self.shown ? " and \(found.count - Self.shown) more" : ""
+      let names = shown.map { "\(quoted($0.name)) at \(context.titled($0.provider))" }
+      let more = found.count > Self.shown ? ["and \(found.count - Self.shown) more"] : []
       let logins: [Remedy] = shown.map { "\(credmgr: "login", $0.provider, "--account", $0.name)" }
       return (names + more, logins, found.count)
     }
     let ended = find { ![nil, .loginUnderWay].contains($0.loginReason) }
-    if ended.count > 0 {
-      let text = (ended.count == 1 ? "the token of " : "the tokens of ") + ended.names
-      let verb = ended.count == 1 ? " has" : " have"
-      problem(.accounts, .loginNeeded(text + verb + " expired and cannot be refreshed").with(hints: ended.logins))
+    if ended.count == 1 {
+      let text = "the token of \(ended.names[0]) has expired and cannot be refreshed"
+      problem(.accounts, .loginNeeded(text).with(hints: ended.logins))
+    } else if ended.count > 1 {
+      let text = "\(ended.count) tokens have expired and cannot be refreshed"
+      problem(.accounts, Message(text, items: ended.names, hints: ended.logins, status: .loginNeeded))
     }
     let refused = find { if case .refused = $0 { true } else { false } }
-    if refused.count > 0 {
-      let text = "the provider refuses to refresh the token of \(refused.names); it still works until it expires"
-      note(.accounts, text, hints: refused.logins)
+    if refused.count == 1 {
+      let text = "the provider refuses to refresh the token of \(refused.names[0])"
+      note(.accounts, text + "; it still works until it expires", hints: refused.logins)
+    } else if refused.count > 1 {
+      let text = "the providers refuse to refresh \(refused.count) tokens, which still work until they expire"
+      note(.accounts, text, items: refused.names, hints: refused.logins)
     }
     for account in accounts where account.credential.endsSoon(at: now) {
       let left = account.credential.expiresAt.map { duration($0 - now) } ?? ""

@@ -37,12 +37,14 @@ extension Doctor {
   }
 
   private mutating func tell(_ faults: [Finding], in file: String) {
-    let text = listed(faults)
-    guard isOwn(file) else { return problem(.descriptors, text, hints: "\(credmgr: "check", file)") }
+    let (text, items) = listed(faults)
+    guard isOwn(file) else { return problem(.descriptors, text, items: items, hints: "\(credmgr: "check", file)") }
     let without: Remedy = "\(Remedy.settingAside(file)) to disable it"
     // An unreadable descriptor has no content to correct.
-    if faults.contains(where: \.isUnreadable) { return problem(.descriptors, text, hints: without) }
-    problem(.descriptors, text, hints: "\(credmgr: "check", file) and correct the file", without)
+    if faults.contains(where: \.isUnreadable) {
+      return problem(.descriptors, text, items: items, hints: without)
+    }
+    problem(.descriptors, text, items: items, hints: "\(credmgr: "check", file) and correct the file", without)
   }
 
   /// Checks that a provider's registration still fits its descriptor.
@@ -78,14 +80,18 @@ extension Doctor {
     }
   }
 
-  private func listed(_ findings: [Finding]) -> String {
-    let shown = findings.prefix(5).map { finding in
+  /// Returns a sentence about the findings in one file, and a list of several findings.
+  private func listed(_ findings: [Finding]) -> (sentence: String, items: [String]) {
+    func words(_ finding: Finding, in name: String) -> String {
       let place = finding.place
-      return finding.isUnreadable
-        ? finding.sentence : "\(place.source.name):\(place.line):\(place.column): \(finding.sentence)"
+      return finding.isUnreadable ? finding.sentence : "\(name)\(place.line):\(place.column): \(finding.sentence)"
     }
+    guard findings.count > 1, let file = findings.first?.file else {
+      return (findings.map { words($0, in: $0.place.source.name + ":") }.first ?? "", [])
+    }
+    let shown = findings.prefix(Self.shown).map { words($0, in: "") }
     let rest = findings.count - shown.count
-    return shown.joined(separator: "; ") + (rest > 0 ? "; and \(rest) more" : "")
+    return ("\(quoted(file)) has \(findings.count) errors", shown + (rest > 0 ? ["and \(rest) more"] : []))
   }
 
   mutating func checkHosts(_ claims: [HostClaim]) {
@@ -114,7 +120,8 @@ extension Doctor {
     let without: Remedy = "\(Remedy.settingAside(file)) to disable all rules"
     let rules: AccountRules
     do throws(CredentialError) { rules = try context.source.accountRules() } catch .malformedRules(let findings) {
-      return problem(.rules, listed(findings), hints: "correct the file, or \(without)")
+      let (text, items) = listed(findings)
+      return problem(.rules, text, items: items, hints: "correct the file, or \(without)")
     } catch {
       if isForeign { return }
       if let folder = File.closedFolder(above: file) { return tellClosed(folder) }

@@ -48,13 +48,13 @@ extension Doctor {
   private mutating func checkDockerProgram() {
     let name = "docker-credential-credmgr"
     guard (try? Launcher.find(name)) == nil else { return }
-    let folders = (context.environment("PATH") ?? "").split(separator: ":").map(String.init)
-    let own = folders.first { folder in context.home.person.map { folder.hasPrefix($0 + "/") } ?? false }
-    let folder = own ?? "/usr/local/bin"
-    let sudo = File.exists(folder) && !File.isWritable(folder) ? ["sudo"] : []
+    let places = (context.environment("PATH") ?? "").split(separator: ":").map(String.init)
+    let own = places.first { place in context.home.person.map { place.hasPrefix($0 + "/") } ?? false }
+    let place = own ?? "/usr/local/bin"
+    let sudo = File.exists(place) && !File.isWritable(place) ? ["sudo"] : []
     problem(
       .docker, "docker cannot find \(quoted(name)) in PATH",
-      hints: "\(run: sudo + ["ln", "-s", context.program, folder + "/" + name])")
+      hints: "\(run: sudo + ["ln", "-s", context.program, place + "/" + name])")
   }
 }
 

@@ -65,12 +65,16 @@ struct Doctor {
     add(Message(text, status: .done), check, severity: .ok)
   }
 
-  mutating func note(_ check: Diagnostic.Check, _ text: String, hint: Remedy? = nil, hints: [Remedy] = []) {
-    add(Message(text, hint: hint, hints: hints, status: .done), check, severity: .note)
+  mutating func note(
+    _ check: Diagnostic.Check, _ sentence: String, items: [String] = [], hint: Remedy? = nil, hints: [Remedy] = []
+  ) {
+    add(Message(sentence, items: items, hint: hint, hints: hints, status: .done), check, severity: .note)
   }
 
-  mutating func problem(_ check: Diagnostic.Check, _ text: String, hints: Remedy..., status: ExitStatus = .usage) {
-    problem(check, Message(text, hints: hints, status: status))
+  mutating func problem(
+    _ check: Diagnostic.Check, _ sentence: String, items: [String] = [], hints: Remedy..., status: ExitStatus = .usage
+  ) {
+    problem(check, Message(sentence, items: items, hints: hints, status: status))
   }
 
   mutating func problem(_ check: Diagnostic.Check, _ message: Message) { add(message, check, severity: .problem) }
@@ -84,7 +88,7 @@ struct Doctor {
 
   func tellAll() {
     for diagnostic in diagnostics where diagnostic.severity != .ok {
-      context.tell(diagnostic.message.text)
+      StandardError.tell(notice: diagnostic.message.with(hints: []))
       for remedy in diagnostic.message.hints { context.tell(hint: remedy) }
     }
   }

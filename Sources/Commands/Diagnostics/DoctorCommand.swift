@@ -41,8 +41,8 @@ extension Command {
     func padded(_ text: String, _ width: Int) -> String { text + String(repeating: " ", count: width - text.count) }
     let width = (diagnostics.map(\.check.rawValue.count).max() ?? 0) + 2
     let indent = padded("", 9 + width)
-    func shown(_ sentence: String) -> String {
-      let sentence = Message.visible(sentence)
+    func shown(_ sentence: String, further: String = "") -> String {
+      let (sentence, indent) = (Message.visible(sentence), indent + further)
       // Keep commands on one line so that users can copy them.
       return columns.map {
         Layout.wrapped(sentence, width: $0, first: indent.count, indent: indent, longestQuotation: .max)
@@ -53,8 +53,11 @@ extension Command {
       let state = padded(diagnostic.severity.rawValue, 9)
       let shade = [Diagnostic.Severity.ok: style.green, .note: style.yellow, .problem: style.red][diagnostic.severity]
       text += shade?(state) ?? state
-      text += padded(diagnostic.check.rawValue, width) + shown(diagnostic.message.text) + "\n"
-      for hint in diagnostic.message.hints.compactMap({ $0.sentence() }) {
+      let message = diagnostic.message
+      text += padded(diagnostic.check.rawValue, width)
+      text += shown(message.items.isEmpty ? message.text : message.sentence + ":") + "\n"
+      for item in message.items { text += indent + "- " + shown(item, further: "  ") + "\n" }
+      for hint in message.hints.compactMap({ $0.sentence() }) {
         text += indent + style.bold(shown(hint)) + "\n"
       }
     }

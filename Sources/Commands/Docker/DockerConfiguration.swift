@@ -8,7 +8,7 @@ struct DockerConfiguration {
 
   static let own = "credmgr"
 
-  /// `nil` if there is no home.
+  /// `nil` without a home directory.
   static func path(_ context: Context) -> String? {
     let folder = Environment.text("DOCKER_CONFIG", context.environment)
     return (folder ?? context.home.person.map { $0 + "/.docker" }).map { $0 + "/config.json" }

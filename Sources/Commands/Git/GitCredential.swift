@@ -132,7 +132,7 @@ struct GitCredential: Equatable {
     return schemes.contains("bearer") && !schemes.contains("basic")
   }
 
-  /// The host's URI; `nil` if there is no host, or it is ambiguous.
+  /// The host's URI; `nil` if the host is missing or ambiguous.
   ///
   /// git decodes URLs first, so the host of `https://good.example%2F.evil.example` would start like another one. A
   /// missing protocol or host would match every credential (CVE-2020-11008).

@@ -25,7 +25,7 @@ protocol HelperProtocol {
   func answer(_ login: HostLogin) throws(CommandError) -> String
   /// Reports an error in the program's protocol; returns the error.
   static func ending(_ error: CommandError, _ context: Context) throws(CommandError) -> CommandError
-  /// Refuses the request; `error` is `nil` if there is no provider.
+  /// Refuses the request; `error` is `nil` if no provider has the host.
   func refuse(_ error: CredentialError?, _ choice: AccountChoice?, in session: HelperSession<Self>) throws(CommandError)
 }
 

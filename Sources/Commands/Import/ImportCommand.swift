@@ -9,29 +9,30 @@ extension Command {
     name: "import", operands: "[TOOL[:NAME]]…", operandCount: 0...10_000,
     summary: "Move credentials of other tools into the vault",
     options: [
-      Option("--list", "list what other tools store, without secrets"),
+      Option("--list", "list the entries of other tools, without secrets"),
       Option("--all", "move all entries that credmgr can store, except those of .env"),
       Option("--remove", "remove moved entries from their old place"),
       Option("--replace", "replace other credentials of the same account or login"),
-      Option("--yes", "agree to the servers that credmgr would ask about"),
-      Option("--dry-run", "show what would be moved and change nothing"),
+      Option("--yes", "send credentials without a prompt to servers that need your consent"),
+      Option("--dry-run", "show the moves and change nothing"),
       json,
     ],
     notes: [
       "TOOL is one of " + ImportSource.all.map(\.name).joined(separator: ", ")
-        + ". NAME is a name or host in the list. Without arguments, credmgr lists the entries and asks which to move.",
+        + ". NAME selects an entry by its name or host. Without arguments, credmgr lists the entries and prompts for "
+        + "your choice.",
       "credmgr sends each token to its own provider and stores it only if the provider accepts it. The account gets "
         + "its name from the provider. A password for a host without a provider becomes a login for git or docker, "
         + "without verification.",
       "credmgr refuses files that other users can change. With \"--remove\", a copy of the file stays next to it until "
-        + "the vault has returned the moved credential.",
+        + "credmgr has read the moved credential back from the vault.",
     ],
     examples: [
-      ("credmgr import", "Choose at the terminal what to move"),
-      ("credmgr import --list", "List what other tools store"),
-      ("credmgr import gh --dry-run", "Show what a move would do"),
+      ("credmgr import", "Choose entries at the terminal"),
+      ("credmgr import --list", "List the entries of other tools"),
+      ("credmgr import gh --dry-run", "Show the move without doing it"),
       ("credmgr import gh:github.com --remove", "Move the login of the GitHub CLI"),
-      ("credmgr import --all", "Move everything that credmgr can store"),
+      ("credmgr import --all", "Move all entries that credmgr can store"),
     ], needsNetwork: true, offlineOption: "--list"
   ) { invocation, context throws(CommandError) in
     let choosing = ["--list", "--all"].filter(invocation.has) + (invocation.operands.isEmpty ? [] : ["TOOL"])
@@ -147,6 +148,7 @@ struct ImportPlan {
     for trouble in troubles {
       let message = trouble.fault.message
       context.tell("skipped a file of \(trouble.source): \(message.text)")
+      if let hint = context.resolved(message.hints).first { context.tell(hint: hint) }
     }
   }
 
@@ -169,13 +171,15 @@ struct ImportPlan {
   }
 
   private func tellHint(_ item: Item, _ context: Context) {
+    if let remedy = item.entry.advice?.remedy { return context.tell(hint: remedy) }
     guard item.target == .nothing, item.entry.kind != .unsupported else { return }
     if !item.rivals.isEmpty {
       return context.tell(hint: "\(credmgr: "login", "PROVIDER", "--with-token") to store it for one of them")
     }
     let what = item.entry.host.isEmpty ? "this provider" : item.entry.host
     context.tell(
-      hint: "write a descriptor for \(what) and \(credmgr: "add-provider", "FILE") to move \(argument(item.label))")
+      hint:
+        "write a descriptor for \(what), then \(credmgr: "add-provider", "FILE") to move \(argument(item.label))")
   }
 
   func tellUnmovable(_ item: Item, _ context: Context) {
@@ -186,18 +190,19 @@ struct ImportPlan {
   /// Describes an entry without its secret.
   func words(_ item: Item, _ context: Context) -> String {
     let entry = item.entry
-    if let advice = entry.advice { return Message.visible(advice.sentence + "; in " + entry.place) }
+    if let advice = entry.advice { return Message.visible("\(advice.sentence) (in \(entry.place))") }
     let target: String
     switch item.target {
     case .account(let provider, let isAdded):
       let servers = item.servers.isEmpty ? "" : " at " + item.servers.joined(separator: ", ")
-      target = "for " + context.titled(provider) + servers + (isAdded ? "" : ", which is not added yet")
-    case .gitLogin: target = "for git at \(entry.host), without a provider"
-    case .dockerLogin: target = "for docker at \(entry.host), without a provider"
+      target = "for " + context.titled(provider) + servers + (isAdded ? "" : ", not added yet")
+    case .gitLogin: target = "for git at \(entry.host)"
+    case .dockerLogin: target = "for docker at \(entry.host)"
     case .nothing where !item.rivals.isEmpty: target = "for one of \(item.rivals.joined(separator: ", "))"
-    case .nothing: target = entry.host.isEmpty ? "without a provider" : "for \(entry.host), without a provider"
+    case .nothing:
+      target = entry.host.isEmpty ? "for an unknown provider" : "for \(entry.host), which no provider names"
     }
-    return Message.visible("\(entry.kind.rawValue) ******** \(target); in \(entry.place)")
+    return Message.visible("\(entry.kind.rawValue) ******** \(target) (in \(entry.place))")
   }
 
   static func json(_ item: Item) -> JSONValue {
@@ -251,7 +256,7 @@ struct ImportPlan {
       }
       if var numbers = Self.numbers(in: line ?? "", upTo: movable.count) {
         if line?.lowercased() == "all" { numbers.removeAll { Self.mayBeOthers(movable[$0 - 1]) } }
-        // The list named the servers.
+        // The list showed the servers, so do not ask about them again.
         items = numbers.map { Item(entry: movable[$0 - 1].entry, target: movable[$0 - 1].target) }
         return
       }

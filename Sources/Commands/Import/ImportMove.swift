@@ -99,7 +99,7 @@ struct ImportMove {
     if agrees { return }
     guard Terminal.isTerminal(0), Terminal.isTerminal(2), !context.isJSON else {
       throw .usage(
-        "credmgr cannot know that it belongs to \(title)", hint: "\(add: "--yes") to send it there")
+        "it may belong to another provider than \(title)", hint: "\(add: "--yes") to send it there")
     }
     guard try Command.agrees("Does it belong there?") else { throw .usage("nothing was sent") }
   }

@@ -30,18 +30,18 @@ struct AddingProvider {
         addition, clientIdentifier: clientIdentifier, clientSecret: clientSecret, variables: variables,
         initialAccessToken: initialAccessToken, replaces: replaces,
         confirms: { provider, accounts, places in
-          let isOwn = provider == identifier
-          let subject = isOwn ? "the new descriptor of" : "\(quoted(provider)) extends"
-          let verb = isOwn ? "" : "and "
+          let subject =
+            provider == identifier
+            ? "the new descriptor of \(quoted(identifier))" : "\(quoted(provider)) extends \(quoted(identifier)) and"
+          let tokens = accounts.isEmpty ? "" : " for the tokens of \(some(accounts))"
           return Command.agrees(
-            "\(subject) \(quoted(identifier)) \(verb)\(places.words(accounts, "sends"))",
-            to: places.map(\.difference), isGiven: isAgreed)
+            "\(subject) requires your consent\(tokens)", to: places.map(\.difference), isGiven: isAgreed)
         },
         // The user saw the complete metadata of the issuer, but not which provider owns its login page.
         agrees: { places in
           isDiscovered && !places.contains(where: \.isBorrowed)
             || Command.agrees(
-              "\(quoted(identifier)) requires your consent:", to: places.peculiarities, isGiven: isAgreed)
+              "\(quoted(identifier)) requires your consent", to: places.peculiarities, isGiven: isAgreed)
         })
     } catch .networkNeeded {
       throw .handOver(input: input)

@@ -199,8 +199,7 @@ extension Command {
   /// With `isGiven`, the user agreed beforehand, and only sees the changes.
   static func agrees(_ sentence: String, to lines: [String], isGiven: Bool = false) -> Bool {
     guard isGiven || (Terminal.isTerminal(0) && Terminal.isTerminal(2)) else { return false }
-    StandardError.tell(sentence)
-    for line in lines { StandardError.tell(line) }
+    StandardError.tell(sentence, list: lines)
     return isGiven || (try? agrees("Do you agree?")) ?? false
   }
 

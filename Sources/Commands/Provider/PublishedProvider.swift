@@ -31,7 +31,7 @@ extension Command {
         context.tell("the descriptor of \(context.titled(provider)) has not changed")
         throw .ended(.done)
       }
-      if copy.isEdited { context.tell("warning: your file differs from the one that was fetched, and is replaced") }
+      if copy.isEdited { context.tell("warning: your file differs from the fetched file, and is replaced") }
       show(lines, as: "the descriptor at \(found.copy.location) has changed:")
     } else {
       show(found.copy.text.linesByScalars, as: "found this descriptor at \(found.copy.location):")
@@ -47,7 +47,7 @@ extension Command {
     return found.addition
   }
 
-  /// Returns the client that a new descriptor publishes, if the provider has the one that the old descriptor published.
+  /// Returns the client that a new descriptor publishes, if the provider has the client of the old descriptor.
   static func newClient(of addition: ProviderAddition, _ context: Context) throws(CommandError) -> String? {
     let provider = addition.identifier
     let old = (try? context.home.library.load(provider))?.descriptor.client.identifier

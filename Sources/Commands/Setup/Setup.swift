@@ -21,7 +21,7 @@ struct Setup {
   enum Way: Equatable {
     case registered  // The provider publishes a client, or registers one.
     case typed(Grant)  // A key or a password.
-    case token  // A token that the user makes at a provider of OAuth.
+    case token  // A token that the user makes at an OAuth provider.
     case client  // The user's own client.
   }
 
@@ -245,7 +245,7 @@ struct Setup {
 
   private func clientSecret(_ descriptor: Descriptor, _ title: String) throws(CommandError) -> Secret? {
     if descriptor.client.authentication == .privateKeyJWT {
-      let path = try Question.answer("file with the private key:") { File.exists($0) ? nil : "no such file" }
+      let path = try Question.answer("file with the private key:") { File.exists($0) ? nil : "file not found" }
       return try context.issuedSecret(context.secretFile(path, called: "private key"), path, called: "private key")
     }
     let isNeeded = ClientNeeds(descriptor).needsSecret
@@ -257,7 +257,7 @@ struct Setup {
         continue
       }
       if !isNeeded { return nil }
-      context.tell("\(quoted(descriptor.identifier)) requires a client secret")
+      context.tell("\(context.titled(descriptor.identifier)) requires a client secret")
     }
   }
 
@@ -270,7 +270,7 @@ struct Setup {
     switch way {
     case .token?:
       if let page = descriptor.key?.page {
-        context.tell("make a token at \(page)")
+        context.tell("create a token at \(page)")
         try offer(page)
       }
       words.append("--with-token")
@@ -308,12 +308,12 @@ struct Setup {
 
   /// Returns the error with the commands that do without questions.
   private func explanation(_ source: String?) throws(CommandError) -> CommandError {
-    let fault = "cannot ask at a terminal"
+    func fault(_ wish: String) -> String { "cannot prompt for \(wish): no terminal" }
     guard let source else {
-      return .usage(fault + " what to set up", hint: "\(credmgr: "providers") to see the providers")
+      return .usage(fault("a provider"), hint: "\(credmgr: "providers") to see the providers")
     }
     if Command.isURL(source) {
-      return .usage(fault, hint: "\(credmgr: "add-provider", source) to see what the issuer offers")
+      return .usage(fault("your consent"), hint: "\(credmgr: "add-provider", source) to see what the issuer offers")
     }
     let addition = try addition(source)
     let provider = addition.identifier
@@ -333,13 +333,13 @@ struct Setup {
     let title = isForeign ? quoted(provider) : context.titled(provider)
     switch way {
     case .typed, .token:
-      let page = addition.descriptor.key?.page.map { "; make one at " + $0 } ?? ""
+      let page = addition.descriptor.key?.page.map { "create a key at \($0) and " } ?? ""
       let line = commands.map { $0.map(argument).joined(separator: " ") }.joined(separator: " && ")
       return .usage(
-        "\(fault) for a key of \(title)\(page)",
-        hint: "\(shell: line + " --with-token <FILE") with the file that contains it")
-    case .client: return .usage("\(fault) for a client of \(title)\(needs.registration)", hint: "\(all: commands)")
-    case .registered: return .usage("\(fault) about \(title)", hint: "\(all: commands)")
+        fault("a key of \(title)"),
+        hint: "\(page)\(shell: line + " --with-token <FILE") with its file")
+    case .client: return .usage("\(title) requires a client ID" + needs.registration, hint: "\(all: commands)")
+    case .registered: return .usage(fault("the settings of \(title)"), hint: "\(all: commands)")
     }
   }
 }

@@ -8,15 +8,15 @@ extension Command {
     options: [Option("--for", value: "PURPOSES", "purposes whose scopes to request, such as git,packages")],
     notes: [
       "SOURCE is a provider from \"credmgr providers\", the path of a descriptor (with \"/\" or \".yaml\"), or the "
-        + "https URL of an issuer. Without it, credmgr asks at the terminal, and searches for your words.",
+        + "https URL of an issuer. Without SOURCE, credmgr prompts for a word and searches the providers for it.",
       "credmgr prefers a login that needs no registration: a client that the provider registers, or a key or token "
         + "that you make at the provider. For your own client, it shows the values for the provider's page, and "
-        + "prompts for the client ID and the secret. It warns if a value has another form than the provider's. Then it "
+        + "prompts for the client ID and the secret. It warns if a value does not have the provider's form. Then it "
         + "logs in, and offers to set up git and docker.",
       "If the descriptor has variables, such as the host of your own server, credmgr shows their defaults, and prompts "
         + "for those without one.",
-      "If you press Control-C before credmgr adds the provider, nothing is stored. The next \"credmgr setup\" "
-        + "continues with the login if the provider was added.",
+      "If you press Control-C before credmgr adds the provider, credmgr stores nothing. After that, the next \"credmgr "
+        + "setup\" continues with the login.",
     ],
     examples: [
       ("credmgr setup", "Choose a provider, and get the first token"),

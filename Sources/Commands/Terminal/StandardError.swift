@@ -9,6 +9,18 @@ package enum StandardError {
     Terminal.writeError(lines("credmgr: ", Message.visible(sentence), columns: columns))
   }
 
+  /// Writes a sentence and a list below it.
+  static func tell(_ sentence: String, list items: [String]) {
+    tell(sentence + ":")
+    Terminal.writeError(items.map { item($0, columns: columns) }.joined())
+  }
+
+  /// Writes a message about something that is not an error, and its hint.
+  static func tell(notice: Message) {
+    if notice.items.isEmpty { tell(notice.text) } else { tell(notice.sentence, list: notice.items) }
+    notice.hint().map { tell("hint: " + $0) }
+  }
+
   /// Shows a message and adds the failed command's options to its hints.
   package static func show(_ message: Message, program: String = "credmgr", after line: CommandLine? = nil) {
     show(message.findings)
@@ -25,16 +37,23 @@ package enum StandardError {
     return (columns.map { Layout.wrapped(question, width: $0 - 1) } ?? question) + " "
   }
 
+  static func item(_ text: String, columns: Int?) -> String {
+    lines("  ", Message.visible(text), columns: columns, indent: "    ")
+  }
+
   /// The columns for wrapping; `nil` for no wrapping.
   static var columns: Int? { Terminal.errorColumns.flatMap { $0 < 40 ? nil : $0 } }
 
   /// - Parameters:
   ///   - head: the text before the sentence. It starts with a name that sets the indentation of further lines.
   ///   - shown: the head with emphasis.
-  static func lines(_ head: String, shown: String? = nil, _ sentence: String, columns: Int?) -> String {
+  ///   - indent: the indentation of further lines, if the head has no name.
+  static func lines(
+    _ head: String, shown: String? = nil, _ sentence: String, columns: Int?, indent: String? = nil
+  ) -> String {
     guard let columns else { return (shown ?? head) + sentence + "\n" }
     let name = head.prefix { $0 != " " }
-    let indent = String(repeating: " ", count: name.count + 1)
+    let indent = indent ?? String(repeating: " ", count: name.count + 1)
     return (shown ?? head)
       + Layout.wrapped(sentence, width: columns, first: head.count, indent: indent, longestQuotation: .max) + "\n"
   }
@@ -48,7 +67,8 @@ extension Message {
     func shown(_ sentence: String, as label: String, _ emphasis: (String) -> String) -> String {
       StandardError.lines("\(program): \(label) ", shown: "\(program): \(emphasis(label)) ", sentence, columns: columns)
     }
-    return shown(text, as: "error:", style.red)
+    return shown(items.isEmpty ? text : sentence + ":", as: "error:", style.red)
+      + items.map { StandardError.item($0, columns: columns) }.joined()
       + (hint(after: line).map { shown($0, as: "hint:", style.bold) } ?? "")
   }
 }

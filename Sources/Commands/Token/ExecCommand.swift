@@ -12,7 +12,7 @@ extension Command {
       "Without VARIABLE, credmgr sets the variables that the descriptor names: OPENAI_API_KEY for openai. If it names "
         + "none, the variable has the name of the provider: GITHUB_TOKEN for github, MY_GITLAB_TOKEN for my-gitlab.",
       "FIELD is a value that you typed at the login or that the provider sent, such as application_key. Without FIELD "
-        + "and VARIABLE, credmgr sets all values of a login with several of them.",
+        + "and VARIABLE, credmgr sets one variable for each value of the login.",
       "The command replaces credmgr, so it receives all signals and sets the exit status. credmgr adds only these "
         + "variables.",
       "With \"--trace\" before \"--\", credmgr prints all HTTP requests and answers on standard error without secrets.",
@@ -72,7 +72,8 @@ extension Command {
     }
   }
 
-  /// Returns the variables of a wish with their values. A token in a named variable needs no descriptor.
+  /// Returns the variables that one argument requests, with their values. A token in a named variable needs no
+  /// descriptor.
   private static func values(
     _ wish: EnvironmentWish, of account: Account, _ context: Context
   ) throws(CommandError) -> [(variable: String, value: [UInt8])] {

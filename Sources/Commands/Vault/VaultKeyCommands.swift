@@ -175,16 +175,16 @@ enum VaultKeyOperations {
         bytes, passphrase: passphrase, acceptsPlain: invocation.has("--plain"), replaces: invocation.has("--replace"),
         confirms: { provider, places in
           Command.agrees(
-            "the file's registration of \"\(provider)\" \(places.words(nil, "sends"))", to: places.map(\.difference),
+            "the file's registration of \(quoted(provider)) requires your consent", to: places.map(\.difference),
             isGiven: invocation.has("--yes"))
         },
         agrees: { provider, places in
           Command.agrees(
-            "\(quoted(provider)) requires your consent:", to: places.peculiarities, isGiven: invocation.has("--yes"))
+            "\(quoted(provider)) requires your consent", to: places.peculiarities, isGiven: invocation.has("--yes"))
         }, adds: { added.append($0) }))
     for provider in added { try Command.tellAgreement(on: provider, context) }
     for provider in parts.replacesShipped {
-      context.tell("warning: the file's descriptor \(quoted(provider)) is used instead of the one that credmgr ships")
+      context.tell("warning: the file's descriptor \(quoted(provider)) replaces the built-in one")
     }
     context.tell(parts.isEmpty ? "nothing to import: everything already exists" : "imported \(words(parts))")
     if !parts.isEmpty { try tellMissing(context) }

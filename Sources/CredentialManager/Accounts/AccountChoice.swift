@@ -29,7 +29,7 @@ package struct AccountChoice: Sendable, Equatable {
   }
 
   /// Returns the first part of `CREDMGR_ACCOUNT` that names no account, or a second one of the same provider; `nil` if
-  /// there is none. A text that does not begin with `PROVIDER=` is a name.
+  /// all parts are valid. A text that does not begin with `PROVIDER=` is a name.
   package static func fault(in text: String) -> (part: String, isSecond: Bool)? {
     var providers: Set<Substring> = []
     for part in text.split(separator: ",") {

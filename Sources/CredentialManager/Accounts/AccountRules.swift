@@ -47,7 +47,7 @@ package struct AccountRules: Sendable {
 
   static let limit = 1 << 18
 
-  /// Reads the rules; empty if there is no file. `home` replaces `~`. `.malformedRules` lists every finding.
+  /// Reads the rules; empty if the file does not exist. `home` replaces `~`. `.malformedRules` lists every finding.
   package init(path: String, home: String?) throws(CredentialError) {
     self.path = path
     if let bytes = try Self.bytes(path) { rules = try Self.rules(in: bytes, path: path, home: home) }

@@ -12,7 +12,7 @@ package struct Account: Sendable {
 extension Account {
   package var id: AccountID { AccountID(provider, name) }
 
-  /// Whether a user name is this account's name or identity. Providers ignore case there.
+  /// Whether a user name is this account's name or identity. Ignores case, as providers do.
   package func matches(username: String) -> Bool {
     name.lowercased() == username.lowercased() || isPerson(username)
   }

@@ -26,7 +26,8 @@ extension RemoteAddress {
     return String(text[..<start] + rest[host...])
   }
 
-  /// Reads the forms in git-fetch(1), GIT URLS, and `host/owner`; `nil` if there is no host, as in a local path.
+  /// Reads the forms in git-fetch(1), GIT URLS, and `host/owner`; `nil` for a text without a host, such as a local
+  /// path.
   package init?(_ text: String) {
     var rest = text.prefix { $0 != "?" && $0 != "#" }
     var scheme = "https"

@@ -28,7 +28,7 @@ extension ImportSource {
           let item = ["service", "gh:" + host, "username", user]
           var search = ImportCommand(program: "secret-tool", arguments: ["search"] + item)
           search.readsErrors = true
-          // Most machines have no service, or not the tool for it.
+          // Most machines lack the service or the tool for it.
           guard let output = try? places.run(search), !items(String(decoding: output, as: UTF8.self)).isEmpty else {
             continue
           }

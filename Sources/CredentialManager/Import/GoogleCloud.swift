@@ -15,9 +15,7 @@ extension ImportSource {
         throw .malformed(path: text.path)
       }
       switch value["type"]?.text {
-      case "authorized_user":
-        let client = value["client_id"]?.text
-        return [ImportEntry("application-default", unsupported: .belongsToClient(identifier: client))]
+      case "authorized_user": return [ImportEntry("application-default", unsupported: .belongsToClient)]
       case "service_account":
         let user = value["client_email"]?.text
         return [ImportEntry(user ?? "service-account", unsupported: .serviceAccount, user: user)]

@@ -83,7 +83,7 @@ package struct ImportEntry: Sendable, Equatable {
 /// Why credmgr cannot store an entry, and what to do instead.
 package enum ImportAdvice: Sendable, Equatable {
   case signsRequests  // AWS: the key signs each request.
-  case belongsToClient(identifier: String?)  // The refresh token works only for the tool's own client.
+  case belongsToClient  // The refresh token works only for the tool's own client.
   case serviceAccount
   case encrypted  // The tool encrypts its file with a password.
   case everyHost  // The entry is for every host.

@@ -8,8 +8,8 @@ import CredmgrText
 /// descriptor's defaults name the host.
 package final class ProvidersOfHosts {
   package enum Match: Sendable, Equatable {
-    /// `servers` lists who else would get the credential, if nothing but the user's own descriptor, or the name of a
-    /// variable, says that it belongs to this provider.
+    /// `servers` lists the other servers that would get the credential, if only the user's own descriptor or a
+    /// variable's name says that it belongs to this provider.
     case one(String, isAdded: Bool, servers: [String])
     case several([String])  // The credential belongs to one of them, and its tool does not say to which.
   }
@@ -54,7 +54,7 @@ package final class ProvidersOfHosts {
     return Set((own + shipped.flatMap { $0.agreement.claims ?? [] }).filter { $0.helper == .git }.map(\.host)).sorted()
   }
 
-  /// `HUGGING_FACE_TOKEN` belongs to `hugging-face`. The name of a variable does not say for which server it is.
+  /// `HUGGING_FACE_TOKEN` belongs to `hugging-face`. A variable's name does not name a server.
   private func provider(ofVariable variable: String) -> Match? {
     let names = Set(added.map(\.provider)).union(source.knownProviders()).filter { provider in
       let start = String(provider.map { $0.isLetter || $0.isNumber ? $0 : "_" }).uppercased() + "_"
@@ -83,7 +83,7 @@ package final class ProvidersOfHosts {
         // The user's own descriptor could publish the token of a shipped provider at that provider's own server.
         return shipped.isEmpty && candidate.agreement.servers(otherThan: host).isEmpty
       }
-      // With other variables, the servers of a login may be others than those that the defaults name beside the host.
+      // With other variables, a login may use other servers than the defaults name beside the host.
       return !candidate.isAdded || candidate.agreement.servers(otherThan: host, [.endpoints]).allSatisfy(known.contains)
     }
     if let certain { return .one(certain.provider, isAdded: certain.isAdded, servers: []) }

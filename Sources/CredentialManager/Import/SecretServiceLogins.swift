@@ -15,7 +15,7 @@ extension ImportSource {
         search.readsErrors = true
         let output: [UInt8]
         do throws(ImportFault) { output = try places.run(search) } catch {
-          // Most machines have no service, or not the tool for it.
+          // Most machines lack the service or the tool for it.
           return []
         }
         for item in items(String(decoding: output, as: UTF8.self)) {

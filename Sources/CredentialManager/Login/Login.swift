@@ -213,7 +213,8 @@ struct Login {
       && credential.requestedScope == (options.scope.isEmpty ? client.descriptor.scope.requested : options.scope)
   }
 
-  /// Stores the error for processes that wait for this login. They look after its note is gone.
+  /// Stores the error for processes that wait for this login. They look for the error after this login's note was
+  /// removed.
   private func share(_ error: CredentialError) {
     let earlier = try? accounts.failure(id)
     guard let failure = LoginFailure(error, after: earlier?.0) else { return }

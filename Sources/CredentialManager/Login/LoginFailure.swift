@@ -87,7 +87,7 @@ struct AwaitedLogins {
   private let id: AccountID
   private let options: LoginOptions
   private let dead: () throws(CredentialError) -> AccountID?
-  /// The failure that was known before this login; a later one is of a login that this one waited for.
+  /// The failure recorded before this login. A later failure belongs to a login for which this one waited.
   private let failure: Int64?
   private var ended: [ExchangeNote] = []
 
@@ -111,7 +111,7 @@ struct AwaitedLogins {
     throw failure.error
   }
 
-  /// Whether another login of this provider is under way, whose result may be the one that this login needs.
+  /// Whether another login of this provider is under way, whose result may be enough for this login.
   func areUnderWay() throws(CredentialError) -> Bool { try next() != nil }
 
   /// Whether such a login stored its note before this one did. Each login looks before and after it stores its note, so

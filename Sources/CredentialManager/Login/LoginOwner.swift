@@ -30,7 +30,7 @@ extension Login {
     let other = try accounts.accounts(of: provider).first { other in
       other.name != name && (found.map(other.isPerson) ?? false)
     }
-    // If the provider names no user, accept the token, because losing it would be worse than an unverified user.
+    // If the provider does not name the user, accept the token: losing it would be worse than an unverified user.
     if let expected, found.map({ $0 != expected }) ?? (fault == .unnameable) {
       throw .identityMismatch(
         provider: provider, account: name, expected: expected, found: found, other: other?.name)
@@ -133,7 +133,7 @@ extension Login {
   ) throws(CredentialError) -> (name: String?, kept: [String: String], fault: IdentityFault?) {
     var name = client.accountName(in: credential)
     var kept: [String: String] = [:]
-    // A key is verified even if the answer names no user.
+    // A key is verified even if the answer does not name the user.
     if client.asksIdentity || (user != nil && credential.isTyped || options.verifies) && client.canValidate,
       credential.grant.traits.needsPerson
     {

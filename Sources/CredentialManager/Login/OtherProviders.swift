@@ -40,8 +40,8 @@ struct OtherProviders {
       names = open.flatMap(\.names).reduce(into: [:]) { $0[$1] = "" }
     }
 
-    /// Whether the user makes keys on the page's server, or at its domain if the provider's servers are below it, too.
-    /// The page of a program for any host can be its documentation at a forge.
+    /// Whether the user makes keys on the page's server, or at its domain if that is also the domain of the provider's
+    /// servers. For a program that runs on any host, the page may be its documentation at a forge.
     private func hasKeys(at page: URI) -> Bool {
       guard !page.domains.isEmpty, let own = client?.keyPage, own.domains == page.domains, let agreement else {
         return false

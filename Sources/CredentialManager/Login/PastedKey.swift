@@ -66,7 +66,7 @@ extension CredentialError {
     if case .oauth(.refused(_, let refusal), _) = self { refusal.code == "insufficient_scope" } else { false }
   }
 
-  /// The provider's text about a refusal; `nil` if there is none.
+  /// The provider's text about a refusal; `nil` if the provider gave none.
   var refusalWords: String? {
     if case .oauth(.refused(_, let refusal), _) = self { refusal.words } else { nil }
   }

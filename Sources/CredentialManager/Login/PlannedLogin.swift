@@ -34,8 +34,8 @@ extension CredentialSource {
 }
 
 extension PersonChoice {
-  /// Returns the user to ask for, because a browser session of another user would consent as that user; `nil` if
-  /// there is no other account and the last login was not for another user.
+  /// Returns the user to ask for, because a browser session of another user would consent as that user; `nil` if the
+  /// provider has no other account and the last login was not for another user.
   init?(for id: AccountID, among accounts: [Account], after failure: LoginFailure?) {
     guard accounts.contains(where: { $0.name != id.name }) || failure?.isWrongPerson == true else { return nil }
     self.init(identity: accounts.first { $0.name == id.name }?.credential.ownIdentity)

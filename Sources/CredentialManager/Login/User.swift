@@ -33,7 +33,7 @@ package protocol User: AnyObject {
   func texts(for prompt: Step.Prompt) throws(CredentialError) -> [String]?
   /// Whether the user wants to store a key that the provider neither accepted nor refused.
   func keepsUnverified(_ error: CredentialError) -> Bool
-  /// A file descriptor for pasted lines while a browser is open; `nil` if there is none.
+  /// A file descriptor for pasted lines while a browser is open; `nil` if the user cannot paste.
   var pasteDescriptor: Int32? { get }
   /// Checks on programs opened for the user. Called several times a second during a wait.
   func poll()

@@ -124,9 +124,9 @@ extension EndpointKind {
 }
 
 extension Agreement {
-  /// Returns the weakest value of each setting in a later agreement that the user has not agreed to, and every other
-  /// value that differs. If the files are unchanged, the change came with the program, which the user trusts.
-  /// A leg may be dropped.
+  /// Returns the settings of a later agreement that the user has not agreed to: the weakest value of each protecting
+  /// setting, and every other value that differs. Unchanged files mean that the change came with the program, which the
+  /// user trusts. A leg may be dropped.
   func newSettings(
     in later: Agreement, _ descriptor: Descriptor?
   ) -> [(key: String, value: String, before: String?)] {

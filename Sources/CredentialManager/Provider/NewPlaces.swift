@@ -26,16 +26,16 @@ package struct NewPlace: Sendable, Equatable {
   package var isBorrowed: Bool { if case .borrower = kind { true } else { false } }
   package let name: String  // Without its scheme if that is `https`.
   package let before: [String]  // Agreed places that are no longer named.
-  package let place: Place?  // The line in the descriptor; `nil` if there is none.
+  package let place: Place?  // The line in the descriptor; `nil` if unknown.
 }
 
 extension [NewPlace] {
-  /// Whether a list with these places tells about the place: a server that gets the client's secret gets tokens, too.
+  /// Whether these places include the place: a server that gets the client's secret also gets tokens.
   func covers(_ place: NewPlace) -> Bool {
     contains { $0.name == place.name && !(place.kind == .secrets && $0.kind == .tokens) }
   }
 
-  /// Adds the places that this list does not tell about.
+  /// Adds the places that this list does not include.
   mutating func add(_ places: some Sequence<NewPlace>) {
     for place in places where !covers(place) {
       removeAll { $0.name == place.name && $0.kind == .tokens }

@@ -37,7 +37,7 @@ package struct PublishedDescriptor: Sendable {
       Array((Self.beginning[0] + location + "\n" + Self.beginning[1] + digest + "\n" + text).utf8)
     }
 
-    /// Whether somebody changed the installed text.
+    /// Whether the installed text was changed.
     package var isEdited: Bool { Self.digest(of: text) != digest }
 
     private static func digest(of text: String) -> String {

@@ -227,7 +227,7 @@ extension CredentialSource {
     return Account(provider: old.provider, name: old.name, credential: credential, revision: revision)
   }
 
-  /// Commits the answer to a refresh whose process died before the commit; `nil` if there is none.
+  /// Commits the answer to a refresh whose process died before the commit; `nil` if no answer was saved.
   func takeAnswer(
     of account: Account, _ accounts: Accounts, _ locked: borrowing LockedAccount
   ) throws(CredentialError) -> Account? {
@@ -235,8 +235,8 @@ extension CredentialSource {
     return try commit(kept.credential, of: account, locked.resume())
   }
 
-  /// Moves the saved answers next to the vault into it. An answer to a login goes into the login's note, because the
-  /// account is not known without the user or the provider.
+  /// Moves the saved answers next to the vault into it. An answer to a login goes into the login's note, because only
+  /// the user or the provider can name the account.
   func takeAnswersIn(_ accounts: Accounts) throws(CredentialError) {
     for account in try accounts.accounts(of: nil) where accounts.answer(of: account) != nil {
       try withAccountLock(account.id) { locked throws(CredentialError) in

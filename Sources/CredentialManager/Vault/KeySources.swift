@@ -19,7 +19,7 @@ package enum PassphraseQuestion: Sendable, Equatable {
 }
 
 package struct KeySources {
-  /// Prompts the user. Throws `.noTerminal` if there is no terminal.
+  /// Prompts the user. Throws `.noTerminal` without a terminal.
   package typealias Ask = (PassphraseQuestion) throws(POSIXError) -> Secret
 
   let environment: (String) -> String?

@@ -44,7 +44,7 @@ extension CredentialSource {
     try inStore(openVault.vault(access, for: self))
   }
 
-  /// Opens the store at the first use. Throws `.absent` if there is no vault and nothing is to be written.
+  /// Opens the store at the first use. Throws `.absent` if the vault does not exist and this process only reads.
   package func accounts(_ access: StoreAccess = .readOnly) throws(CredentialError) -> Accounts {
     Accounts(store: try vault(access))
   }

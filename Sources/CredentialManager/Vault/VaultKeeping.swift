@@ -55,7 +55,7 @@ extension CredentialSource {
   /// Stores the new key in the Secret Service before the vault needs it. The old key stays, because earlier backups
   /// open with it.
   ///
-  /// - Returns: the Secret Service's item of the old key; `nil` if there was none.
+  /// - Returns: the Secret Service's item of the old key; `nil` if the Secret Service had no key.
   @discardableResult
   private func storingItem(
     of drafts: [SlotDraft], _ change: @autoclosure () throws(StoreError) -> String?

@@ -42,8 +42,8 @@ extension DescriptorDecoder {
     }
   }
 
-  /// Warns about fields that may be a whole host, or all of it except one label, if they have no pattern or one that
-  /// matches unrelated hosts.
+  /// Warns about a field that may supply a whole host, or a host except for one label, unless a pattern limits the
+  /// field to related hosts.
   mutating func checkBounds(_ descriptor: Descriptor) {
     let hosts = [descriptor.hosts, descriptor.git?.hosts, descriptor.docker?.hosts, descriptor.kubectl?.hosts]
     let endpoints = descriptor.endpoints.values.map(\.url.template)

@@ -51,7 +51,7 @@ struct Key<Whole: Sendable>: Sendable {
 
 /// Whether a new value of a key needs consent after the user added the provider.
 enum ChangeRule: Sendable {
-  case needsConsent  // Every changed value needs consent; the rule of a key that names no other.
+  case needsConsent  // Every changed value needs consent: the rule of a key that does not name another rule.
   case compared  // The agreement has its own rule, which allows stronger values and known places.
   case harmless  // A text for the user, a time, a scope, an answer's format, or a limit on what the user types.
 }

@@ -22,7 +22,7 @@ package struct DescriptorLibrary: Sendable {
     package let contents: [[UInt8]]
     let root: Node
 
-    /// How many comments of the file say that a setting was not tried at the provider.
+    /// The number of comments in the file that say that a setting was not tried at the provider.
     package var unverifiedCount: Int { root.place.source.text.pieces(separatedBy: "# unverified").count - 1 }
   }
 

@@ -69,7 +69,7 @@ struct Pattern {
 
   func matches(_ text: String) -> Bool { places(behind: text).contains(steps.count) }
 
-  /// Whether it matches the text, or the text followed by `next` and more.
+  /// Whether the expression matches the text, or the text followed by `next` and anything else.
   func matches(_ text: String, orBefore next: String) -> Bool {
     matches(text) || !places(behind: text + next).isEmpty
   }

@@ -6,7 +6,7 @@ package enum Verification: Sendable, Equatable {
   case live(day: String)  // With an account at the provider.
   case unverified
 
-  /// Reads the text of a descriptor, or returns `nil` if it is none.
+  /// Reads the text in a descriptor; `nil` if the text is not valid.
   package init?(_ text: String) {
     let words = text.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
     switch (words.first, words.count) {

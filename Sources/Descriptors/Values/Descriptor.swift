@@ -8,7 +8,7 @@ package struct Descriptor: Sendable, Equatable {
   package var endpoints: [EndpointKind: Endpoint] = [:]
   package var headerStyle = HeaderStyle()
   package var extraHeaders: [HeaderTemplate] = []
-  package var extraQuery: [ParameterRule] = []  // Of every request to the API.
+  package var extraQuery: [ParameterRule] = []  // Headers of every request to the API.
   /// The environment variables that programs of this provider read, by field: `access_token` or one of the login.
   package var environment: [String: String] = [:]
   package var scope = ScopeRules()
@@ -105,7 +105,7 @@ package struct ScopeRules: Sendable, Equatable {
   package var requested: [String] = []
   package var separator = " "
   package var grantedSeparator = " "
-  package var requiredHeader: String?  // The header of a refusal that lists scopes, one of which is enough.
+  package var requiredHeader: String?  // Lists scopes in a refusal; any of them is enough.
 }
 
 /// The scopes for a purpose of the user, such as `git`.

@@ -80,7 +80,7 @@ package struct Endpoint: Sendable, Equatable {
   /// Parameters whose value is sent unchanged: not percent-encoded in a query, and JSON in a JSON body.
   package var verbatim: [String] = []
   package var parameters: [ParameterRule] = []
-  package var choosing: [ParameterRule] = []  // What is added so that the provider asks which person logs in.
+  package var choosing: [ParameterRule] = []  // Parameters that make the provider ask which user logs in.
   package var rename: [String: String] = [:]
   package var authentication: ClientAuthentication?  // `nil` means the descriptor's `client` decides.
   package var headers: [HeaderTemplate] = []

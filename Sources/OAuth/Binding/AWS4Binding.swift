@@ -27,7 +27,7 @@ struct AWS4Binding: TokenBinding {
     let isStreamed = request.body.isEmpty && !["GET", "HEAD", "DELETE"].contains(request.method)
     let isUnsigned = isStreamed && !signsBody(of: request)
     var request = request.withUnambiguousQuery
-    // The sum of the body is part of the signature.
+    // The hash of the body is part of the signature.
     let digest = Hexadecimal.encode(HashAlgorithm.sha256.digest(request.body))
     request.fields.set("X-Amz-Date", AWS4Signature.timestamp(nonce.timestamp))
     request.fields.set("X-Amz-Content-Sha256", isUnsigned ? "UNSIGNED-PAYLOAD" : digest)

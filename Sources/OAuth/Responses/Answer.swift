@@ -101,7 +101,7 @@ struct Answer: Sendable {
   }
 
   /// Returns the parameters of an `OAuth` challenge, which carries the error in problem reporting of OAuth 1.0a; `null`
-  /// if there is none.
+  /// without such a challenge.
   private static func problem(in response: HTTPResponse) -> JSONValue {
     let challenge = response.fields.values("WWW-Authenticate").first { $0.lowercased().hasPrefix("oauth ") }
     guard let challenge else { return .null }

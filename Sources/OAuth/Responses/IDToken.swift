@@ -6,7 +6,7 @@ import CredmgrText
 
 /// Why an ID token is refused (OpenID Connect Core 1.0, 3.1.3.7).
 package enum IDTokenFault: Error, Sendable, Equatable {
-  case unsigned  // `alg` is `none`, or there is no signature (RFC 7515, A.5).
+  case unsigned  // `alg` is `none`, or the signature is missing (RFC 7515, A.5).
   case missing(claim: String)
   case repeated(claim: String)
   case issuer(expected: String, found: String)

@@ -241,7 +241,8 @@ package final class KnownSecrets {
       percent.exchanging("%", for: "%25"), text.uppercased(), text.lowercased(), Self.html(text),
       String(JSONValue.string(text).encoded.dropFirst().dropLast()), text.exchanging("/", for: "\\/"),
     ]
-    // A text has three Base64 forms, one for each offset. The bytes next to the text affect the ends of each form.
+    // A text has three Base64 forms, which depend on its offset. The bytes next to the text affect the ends of each
+    // form.
     for padding in 0..<3 {
       for encoded in [
         Base64.encode([UInt8](repeating: 0, count: padding) + bytes),

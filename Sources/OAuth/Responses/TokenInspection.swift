@@ -97,7 +97,7 @@ extension Client {
   }
 
   /// Returns the account's name that the user typed or, without an identity endpoint, from the token answer; `nil` if
-  /// there is none.
+  /// neither has a name.
   package func accountName(in credential: Credential) -> String? {
     let typed = credential.grant.traits.variables.lazy.compactMap { credential.variables[$0.name] }.first
     guard descriptor.endpoints[.identity] == nil else { return typed }

@@ -100,7 +100,7 @@ package enum File {
     return UInt64(blocks) * UInt64(status.f_frsize)
   }
 
-  /// Removes a file; returns `false` if there was none.
+  /// Removes a file; returns `false` if it does not exist.
   @discardableResult package static func remove(_ path: String) throws(POSIXError) -> Bool {
     if unsafe unlink(path) == 0 { return true }
     if errno == ENOENT { return false }

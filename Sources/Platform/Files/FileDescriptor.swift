@@ -9,7 +9,7 @@ struct Descriptor: ~Copyable {
 
   /// Opens with `O_CLOEXEC` and `O_NOCTTY` added to `flags`.
   init(opening path: String, _ flags: Int32, mode: UInt32 = 0) throws(POSIXError) {
-    // C would read the path only up to the zero, which is another path.
+    // C would read the path only up to the zero byte, and would open another file.
     if path.utf8.contains(0) { throw .system(call: "open", path: path, code: EINVAL) }
     let number = unsafe credmgr_open(path, flags, mode)
     if number < 0 { throw Self.failure("open", path) }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// The text of a file as C has it, to be searched faster than by collections. A NUL ends it.
+/// A file's text as a C string, which can be searched faster than Swift's collections. A NUL ends it.
 package struct FileText: Sendable {
   private let characters: [CChar]
 

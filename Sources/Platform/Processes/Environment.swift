@@ -52,8 +52,8 @@ package enum Environment {
     kept.withLock { $0 = texts }
   }
 
-  /// The arguments of the process as bytes, beginning with its name. Without ``keep(_:)`` they come from the kernel:
-  /// Swift looks for them in front of the environment, which a library may have moved.
+  /// The arguments of the process as bytes, beginning with its name. Without ``keep(_:)``, they come from the kernel,
+  /// because Swift expects them just before the environment, which a library may have moved.
   package static func arguments() throws(POSIXError) -> [[UInt8]] {
     let kept = kept.withLock { $0 }
     if !kept.isEmpty { return kept }

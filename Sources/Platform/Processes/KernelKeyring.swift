@@ -31,7 +31,7 @@ package enum KernelKeyring {
     return try found(count) == nil ? nil : bytes
   }
 
-  /// Removes a key; returns `false` if there was none.
+  /// Removes a key; returns `false` if it does not exist.
   @discardableResult package static func remove(_ name: String) throws(POSIXError) -> Bool {
     guard let key = try find(name) else { return false }
     if credmgr_key_invalidate(key) != 0 { throw failure("keyctl") }

@@ -11,10 +11,10 @@ package enum Terminal {
   /// Replaces closed standard streams with null(4). Call this before opening any file.
   package static func openStandardStreams() { credmgr_open_standard_streams() }
 
-  /// The columns of standard output, or `nil` if it is not a terminal or does not tell.
+  /// The columns of standard output, or `nil` if it is not a terminal or does not report them.
   package static var outputColumns: Int? { columns(of: STDOUT_FILENO) }
 
-  /// The columns of standard error, or `nil` if it is not a terminal or does not tell.
+  /// The columns of standard error, or `nil` if it is not a terminal or does not report them.
   package static var errorColumns: Int? { columns(of: STDERR_FILENO) }
 
   private static func columns(of descriptor: Int32) -> Int? {

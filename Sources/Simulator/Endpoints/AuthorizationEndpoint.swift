@@ -71,7 +71,7 @@ extension Simulation {
     return grant
   }
 
-  /// Returns the challenge; `nil` if there is none (RFC 7636, 4.3).
+  /// Returns the challenge; `nil` if the request has none (RFC 7636, 4.3).
   private func challenge(_ parameters: EndpointParameters, _ grant: Grant) throws(Refusal) -> String? {
     let challenge = try parameters.optional("code_challenge")
     let method = try parameters.optional("code_challenge_method")

@@ -34,8 +34,8 @@ extension Simulation {
     }
   }
 
-  /// Returns the token that a request asks about: in a parameter, the URL or a header, or the one that authenticates
-  /// the request.
+  /// Returns the token that a request asks about: in a parameter, the URL or a header, or the token that
+  /// authenticates the request.
   private mutating func inspectedToken(_ parameters: EndpointParameters) throws(Refusal) -> String {
     let endpoint = parameters.endpoint
     let headers = endpoint.headers + descriptor.extraHeaders

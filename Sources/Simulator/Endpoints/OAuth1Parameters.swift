@@ -35,7 +35,7 @@ struct OAuth1Parameters {
     return value
   }
 
-  /// Returns the parameters of an `Authorization: OAuth` header; `nil` if there is none.
+  /// Returns the parameters of an `Authorization: OAuth` header; `nil` without such a header.
   static func header(of request: HTTPRequest) -> FormParameters? {
     let scheme = "oauth "
     guard let value = request.fields["Authorization"], value.lowercased().hasPrefix(scheme) else { return nil }

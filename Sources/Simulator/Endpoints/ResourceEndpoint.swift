@@ -140,7 +140,7 @@ extension Simulation {
     return token
   }
 
-  /// Returns the token from the first header whose template contains it; `nil` if there is none.
+  /// Returns the token from the first header whose template contains it; `nil` if no header does.
   func tokenInHeader(_ request: HTTPRequest, _ headers: [HeaderTemplate]) -> String? {
     guard let header = headers.first(where: { $0.value.names.contains("access_token") }) else { return nil }
     let pattern = TemplatePattern(header.value, knowledge())

@@ -75,7 +75,7 @@ extension Descriptor {
     var filled: [Variable] = []
     for var variable in variables {
       if variable.isAtLogin {
-        // A login prompts for it; its value belongs to the invented key.
+        // The login prompts for this variable, whose value belongs to the invented key.
         variable.pattern = nil
       } else if let value = given[variable.name] {
         variable.defaultValue = value

@@ -22,7 +22,7 @@ extension Vault {
 
   package func check(_ identifiers: [RecordIdentifier]) throws(VaultError) {
     try requireWritable()
-    // The change after a response uses parts of the file that the change before it did not use.
+    // A change may use other parts of the file than the change before it, so check all parts before the request.
     try transaction(.deferred) { _ throws(VaultError) in try file.requireSoundness() }
     try transaction(.immediate) { keys throws(VaultError) in
       try file.requireLength()

@@ -48,7 +48,7 @@ struct SchemeHandler: ~Copyable {
     return isScheme && scheme.first?.isLetter == true && !common.contains(scheme) ? scheme : nil
   }
 
-  /// Returns another application's desktop entry for a scheme; `nil` if there is none.
+  /// Returns another application's desktop entry for a scheme; `nil` if no application has the scheme.
   static func owner(of scheme: String, in folders: [String]) -> String? {
     let type = handled + scheme
     func others(in folder: String, _ name: String) -> [String] {
