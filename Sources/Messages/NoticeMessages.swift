@@ -28,6 +28,8 @@ extension Notice {
       "waiting for another process that uses " + (account.map { "\(quoted($0)) at " } ?? "") + titled(provider)
     case .unidentified(let account, _, _): "named the account \(quoted(account)), because its user is unknown"
     case .unchecked(let account, _): "cannot check the user of the account \(quoted(account))"
+    case .valuesStay(let provider, let values):
+      "later logins to \(titled(provider)) also use " + values.map { "\"--set \($0)\"" }.joined(separator: ", ")
     case .unconfirmed(let account, let provider):
       "warning: \(titled(provider)) did not confirm that the token of \(quoted(account)) is valid"
     case .unnameable(let account, let provider):

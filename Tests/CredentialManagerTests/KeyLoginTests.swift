@@ -179,6 +179,29 @@ struct KeyLoginTests {
     }
   }
 
+  /// A login to an existing account asks for all parts of a new key.
+  @Test func anotherKeyOfAnAccount() throws {
+    let fixture = try Self.shipped(
+      """
+      grant: secrets
+      variables: { id: { at_login: true }, key: { at_login: true, secret: true }, host: { default: a.example } }
+      endpoints: {}
+      extra_headers: { X-Id: "{id}" }
+      hosts: ["{host}"]
+      """, typed: ["id-1", "key-1"])
+    var wish = LoginOptions()
+    wish.account = "ada"
+    wish.variables = ["host": "b.example"]
+    _ = try fixture.source.login("example", wish, user: fixture.user)
+    #expect(fixture.notices == [.valuesStay(provider: "example", ["host=b.example"])])
+    wish.variables = [:]
+    fixture.user.typed = ["id-2", "key-2"]
+    let account = try fixture.source.login("example", wish, user: fixture.user)
+    #expect(account.credential.accessToken == Secret("key-2"))
+    #expect(account.credential.variables == ["id": "id-2", "key": "key-2", "host": "b.example"])
+    #expect(fixture.notices.count == 1)
+  }
+
   // MARK: Expiry
 
   @Test func theUserSaysWhenAKeyExpires() throws {

@@ -74,7 +74,7 @@ struct Login {
     var options = options
     // A login to an existing account repeats its scopes and variables.
     if let name = options.account, let there = try source.accountsIfAny()?.readableAccount(AccountID(provider, name)) {
-      options.repeat(there.credential, among: loaded.descriptor.grants)
+      options.repeat(there.credential, in: loaded.descriptor)
     }
     self.options = options
     let offered = loaded.descriptor.grants

@@ -54,6 +54,10 @@ extension Login {
     credential.kept.merge(fields.filter { !source.secrets.reveals($0.value) }) { ofToken, _ in ofToken }
     if let registration, try accounts.registration(of: provider) == nil {
       try source.store([provider: registration], with: [source.noting(.addProvider, of: provider)])
+      let values = registration.variables.sorted { $0.key < $1.key }.filter { name, value in
+        client.descriptor.variable(name).map { !$0.isSecret && $0.defaultValue != value } ?? false
+      }
+      if !values.isEmpty { source.notice(.valuesStay(provider: provider, values.map { "\($0.key)=\($0.value)" })) }
     }
     // Require the provider: if another process removed it, the account could never be refreshed.
     var changes: [Change] = [

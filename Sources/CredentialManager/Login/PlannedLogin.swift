@@ -11,7 +11,7 @@ extension CredentialSource {
     let vault = try accountsIfAny()
     var options = options
     if id.name != nil, let there = try vault?.readableAccount(id) {
-      options.repeat(there.credential, among: descriptor.grants)
+      options.repeat(there.credential, in: descriptor)
     }
     let grant = try grant(options, descriptor.grants)
     let registration = try vault?.registration(of: descriptor.identifier)

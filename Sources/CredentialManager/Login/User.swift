@@ -61,8 +61,15 @@ package struct LoginOptions: Sendable {
   package init() {}
 
   /// Fills in missing options from an earlier login of the account.
-  mutating func `repeat`(_ credential: Credential, among offered: [Grant]) {
-    if variables.isEmpty { variables = credential.variables }
+  mutating func `repeat`(_ credential: Credential, in descriptor: Descriptor) {
+    let offered = descriptor.grants
+    if variables.isEmpty {
+      // The user types the parts of another key again.
+      variables = credential.variables.filter { name, _ in
+        guard let variable = descriptor.variable(name), variable.isAtLogin else { return true }
+        return credential.grant.traits.typed == nil || !variable.isSecret && credential.grant != .secrets
+      }
+    }
     if scope.isEmpty { scope = credential.requestedScope }
     if grant == nil, !credential.isGiven, !credential.grant.traits.needsPerson, offered.contains(credential.grant) {
       grant = credential.grant
