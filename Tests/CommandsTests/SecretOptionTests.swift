@@ -62,6 +62,13 @@ import CredmgrMessages
     #expect(!lines.contains("S3CRET"))
   }
 
+  /// A key with dots is not looked up as a host.
+  @Test(arguments: [
+    ("login.example", true), ("login.example:8443/realms/a", true), ("git.corp.test", true),
+    ("SG.abcdefgh.ijklmnop", false),
+    ("eyjhbg.eyjzdw.x1", false), ("a..b", false), ("key.", false),
+  ]) func aKeyIsNoHost(_ word: String, _ isHost: Bool) { #expect(SetupChoice.isHost(word) == isHost) }
+
   /// A text that is certainly a name stays.
   @Test(arguments: [
     ("--verbose", "--verbose"), ("--dry", "--dry"), ("--tokenS3CRET", "--token…"), ("--tokenhorse", "--token…"),

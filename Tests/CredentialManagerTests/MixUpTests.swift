@@ -261,6 +261,48 @@ struct MixUpTests {
     }
   }
 
+  /// The page where users register clients of a shipped provider.
+  @Test(arguments: [
+    ("https://login.example/apps", "https://evil.test", true),
+    ("https://docs.login.example/apps", "https://evil.test", false),
+    ("https://login.example/apps", "https://api.login.example", false),
+    ("https://login.example/apps", "http://127.0.0.1:7000", false), ("see the manual", "https://evil.test", false),
+  ]) func aPageForClients(_ page: String, _ origin: String, _ isAsked: Bool) throws {
+    let fixture = try Fixture()
+    try fixture.ship(Self.honest(), "honest")
+    func add(replaces: Bool) throws -> [String] {
+      var seen: [NewPlace] = []
+      let text = Self.endpoints(origin + "/a", origin + "/t", "client: { register: \"\(page)\" }")
+      try fixture.addOwn(text, replaces: replaces) {
+        seen += $0
+        return true
+      }
+      return seen.map(\.name)
+    }
+    #expect(try add(replaces: false) == (isAsked ? ["evil.test"] : []))
+    #expect(try add(replaces: true) == [])
+    // The consent is remembered.
+    guard isAsked else { return }
+    fixture.http.then(.token("token-1"))
+    _ = try Self.login(fixture)
+  }
+
+  /// A self-hosted product whose page for keys is its documentation.
+  @Test func theDocumentationOfAProduct() throws {
+    let product = """
+      grant: authorization_code
+      variables: { host: { default: honest.example } }
+      key: { page: https://docs.honest.example/tokens }
+      endpoints: { authorization: "https://{host}/a", token: "https://{host}/t" }
+      """
+    let fixture = try Fixture()
+    try fixture.ship(product, "honest")
+    try fixture.addOwn("extends: honest\nvariables: { host: { default: git.corp.test } }") { places in
+      Issue.record("\(places)")
+      return false
+    }
+  }
+
   /// A server on this machine may play a shipped provider under its name. Under any other name it needs consent,
   /// because another user of the machine could run it.
   @Test(arguments: [("example", true), ("honest", false)])

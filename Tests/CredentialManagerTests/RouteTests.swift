@@ -364,6 +364,32 @@ struct RouteTests {
     }
   }
 
+  /// A key that only signs requests goes to no cluster, and a password only to a declared one.
+  @Test(arguments: [
+    (Grant.secrets, "aws4: { key_id: \"{id}\" }", false), (.secrets, "aws4: { key_id: \"{id}\" }\n\(clusters)", false),
+    (.secrets, "extra_headers: { X-Id: \"{id}\" }", false),
+    (.secrets, "extra_headers: { X-Id: \"{id}\" }\n\(clusters)", true),
+    (.basic, "", false), (.basic, clusters, true), (.apiKey, "", true), (.apiKey, clusters, true),
+  ]) func whatTheUserTypedIsForNoCluster(_ grant: Grant, _ more: String, _ isGiven: Bool) throws {
+    let variables =
+      grant == .secrets ? "variables: { id: { at_login: true }, key: { at_login: true, secret: true } }\n" : ""
+    let text = "grant: \(grant.rawValue)\nendpoints: {}\nhosts: [k8s.example]\n" + variables + more
+    var credential = Credential(grant: grant, accessToken: Secret("k"), obtainedAt: Fixture.now)
+    if grant == .secrets { credential.variables = ["id": "AKIA1", "key": "k"] }
+    if grant == .basic { credential.variables = ["username": "ada"] }
+    let fixture = try Fixture.added(text, credential: credential)
+    let cluster = Destination.server(try URI(parsing: "https://k8s.example"))
+    if isGiven {
+      _ = try fixture.source.handOut(nil, of: "example", by: .kubectl, to: cluster)
+    } else {
+      #expect(throws: CredentialError.notAgreed(provider: "example", origin: "https://k8s.example", .kubectl)) {
+        try fixture.source.handOut(nil, of: "example", by: .kubectl, to: cluster)
+      }
+    }
+  }
+
+  private static let clusters = "kubectl: { hosts: [k8s.example] }"
+
   /// If a descriptor names clusters, kubectl must name its cluster.
   @Test func aClusterIsNamedWhereClustersAreDeclared() throws {
     let bound = try Fixture.added(

@@ -55,7 +55,7 @@ class Doctor(ProgramTest):
     def findings(self, text):
         found = json.loads(text)
         for finding in found:
-            self.assertEqual(set(finding), {"check", "state", "sentence", "hints"})
+            self.assertEqual(set(finding), {"version", "check", "state", "sentence", "hints"})
             self.assertIn(finding["check"], CHECKS)
             self.assertIn(finding["state"], {"ok", "note", "problem"})
             if finding["state"] == "problem":

@@ -32,8 +32,8 @@ struct SetupChoice {
       let found = matches(word)
       if let entry = found.first, found.count == 1 { return entry.identifier }
       if found.isEmpty {
-        // A host is an issuer without its scheme.
-        if word.contains(".") { return "https://" + word }
+        // A host is an issuer without its scheme. A key with dots must not be looked up.
+        if Self.isHost(word) { return "https://" + word }
         let near = nearMiss(word, among: entries.map(\.identifier))
         context.tell("no provider matches \(quoted(word))\(didYouMean(near))")
         continue
@@ -45,6 +45,16 @@ struct SetupChoice {
       }
       context.tell("type a number, or another word")
     }
+  }
+
+  static func isHost(_ word: String) -> Bool {
+    let labels = word.prefix { !":/".contains($0) }.split(separator: ".", omittingEmptySubsequences: false)
+    let isLowercase = !word.contains { $0.isUppercase }
+    return isLowercase && labels.count > 1
+      && labels.allSatisfy {
+        $0.utf8.count < 33 && !$0.isEmpty && $0.utf8.allSatisfy { $0.isLetterOrDigit || $0 == 0x2D }
+      }
+      && labels[labels.count - 1].allSatisfy(\.isLetter)
   }
 
   /// Returns the provider with this name, or else those that contain the word, the best first.

@@ -51,6 +51,12 @@ struct OtherProviders {
         || places.flatMap(\.values).joined().contains { (try? URI(parsing: $0))?.domains == page.domains }
     }
 
+    /// Whether the page only documents a program that runs on any host, and whose origin is written so.
+    func documents(_ origin: String, at page: URI) -> Bool {
+      !has(page) && !OriginPattern(origin).names.isEmpty
+        && Agreement.Kind.ofOrigins.contains { agreement?.places[$0]?[origin] != nil }
+    }
+
     /// Whether git or docker asks for this provider's tokens at the host.
     func serves(_ host: URI) -> Bool { agreement?.claims(host) == true }
 
@@ -152,17 +158,20 @@ struct OtherProviders {
     let pages = Self.ways.compactMap { client.server($0.page) }
     // At a host that git or docker asks about, the user types what belongs to its own provider.
     let asked = (own.claims ?? []).compactMap { try? URI(parsing: "https://" + $0.host) }
-    for (index, page) in (pages + [client.keyPage].compactMap(\.self) + asked).enumerated() {
-      let owners = providers(near: [page]).filter { $0.owns(page) || $0.serves(page) }.compactMap { owner in
-        owner.agreement.map { (owner, $0) }
-      }
-      for kind in Agreement.Kind.ofOrigins {
+    let register = client.registerPage.map { [$0] } ?? []
+    let typed = register + [client.keyPage].compactMap(\.self) + asked
+    for (index, page) in (pages + typed).enumerated() {
+      let isRegister = index == pages.count && !register.isEmpty
+      let owners = providers(near: [page]).filter { isRegister ? $0.has(page) : $0.owns(page) || $0.serves(page) }
+        .compactMap { owner in owner.agreement.map { (owner, $0) } }
+      // Only endpoints get the secret of a registered client.
+      for kind in isRegister ? [.endpoints] : Agreement.Kind.ofOrigins {
         let kinds = kind == .endpoints ? [kind] : Agreement.Kind.ofOrigins
         let pairs = (own.places[kind] ?? [:]).sorted { $0.key < $1.key }.flatMap { key, all in all.map { (key, $0) } }
         for (written, origin) in pairs where !page.isRelated(toPattern: origin) {
           // A server on this machine may play a shipped provider under its name, as the simulator does.
           if index >= pages.count, (try? URI(parsing: origin))?.isLoopback == true,
-            owners.allSatisfy({ $0.0.identifier == client.descriptor.identifier })
+            isRegister || owners.allSatisfy({ $0.0.identifier == client.descriptor.identifier })
           {
             continue
           }
@@ -178,7 +187,7 @@ struct OtherProviders {
             given.map({ Agreement.withoutScheme(written) == "{\($0[0])}" }) != true,
             agreed.map({ ($0.knowsPage(page) || $0.claims(page)) && knows($0) }) != true,
             !owners.contains(where: { !$0.0.isAdded && knows($0.1) }),
-            let owner = owners.first(where: { !knows($0.1) })?.0
+            let owner = owners.first(where: { !knows($0.1) && !$0.0.documents(written, at: page) })?.0
           else { continue }
           let place = loaded.place(ofHost: name) { $0.origin.text == written ? [name] : [] }
           places.append(
@@ -289,24 +298,6 @@ extension Template {
   fileprivate var hasCommonHost: Bool {
     guard case .literal(let end)? = parts.last, !names.isEmpty else { return false }
     return end.prefix { $0 != ":" }.split(separator: ".").count > 1
-  }
-}
-
-extension Client {
-  fileprivate var issuer: String? { descriptor.issuer.flatMap { try? $0.filled(values()) } }
-
-  fileprivate var deviceHosts: [String] { descriptor.device.hosts.compactMap { try? $0.filled(values()) } }
-
-  /// The page at which the user makes a key.
-  fileprivate var keyPage: URI? { descriptor.key?.page.flatMap { try? URI(parsing: $0) } }
-
-  fileprivate func server(_ kind: EndpointKind) -> URI? { try? descriptor.endpoints[kind]?.url.filled(values()) }
-
-  /// Returns the variables in an origin if the user, not the descriptor, set their values; otherwise `nil`.
-  fileprivate func given(_ written: String) -> [String]? {
-    let names = (try? Template(parsing: written))?.names ?? []
-    let areGiven = names.allSatisfy { variables[$0] != nil && variables[$0] != descriptor.variable($0)?.defaultValue }
-    return names.isEmpty || !areGiven ? nil : names
   }
 }
 

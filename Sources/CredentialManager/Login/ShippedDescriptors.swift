@@ -45,3 +45,26 @@ final class ShippedDescriptors {
     }
   }
 }
+
+extension Client {
+  var issuer: String? { descriptor.issuer.flatMap { try? $0.filled(values()) } }
+
+  var deviceHosts: [String] { descriptor.device.hosts.compactMap { try? $0.filled(values()) } }
+
+  /// The page at which the user makes a key.
+  var keyPage: URI? { descriptor.key?.page.flatMap { try? URI(parsing: $0) } }
+
+  /// The page at which the user registers a client.
+  var registerPage: URI? {
+    descriptor.client.register.flatMap { try? URI(parsing: $0) }.flatMap { $0.isSecure ? $0 : nil }
+  }
+
+  func server(_ kind: EndpointKind) -> URI? { try? descriptor.endpoints[kind]?.url.filled(values()) }
+
+  /// Returns the variables in an origin if the user, not the descriptor, set their values; otherwise `nil`.
+  func given(_ written: String) -> [String]? {
+    let names = (try? Template(parsing: written))?.names ?? []
+    let areGiven = names.allSatisfy { variables[$0] != nil && variables[$0] != descriptor.variable($0)?.defaultValue }
+    return names.isEmpty || !areGiven ? nil : names
+  }
+}

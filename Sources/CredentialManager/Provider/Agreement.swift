@@ -71,7 +71,7 @@ package struct Agreement: Sendable, Equatable {
     ]
     places[.pages] = origins(
       [.authorization, .deviceAuthorization].compactMap { descriptor.endpoints[$0]?.url.template })
-    if let page = descriptor.key?.page, let uri = try? URI(parsing: page) { places[.pages]?[page] = [uri.origin] }
+    for page in [client.keyPage, client.registerPage].compactMap(\.self) { places[.pages]?[page.text] = [page.origin] }
     places[.presented] = descriptor.hosts.isEmpty ? nil : origins(descriptor.hosts)
     places[.helpers] = origins((descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? []))
     places[.clusters] = descriptor.kubectl.map { origins($0.hosts) }
@@ -278,6 +278,14 @@ extension CredentialSource {
       throw error
     }
     try require(destination, isOf: account, route)
+    // A key that only signs requests is never sent. What the user typed is for the provider alone.
+    if case .server(let uri) = destination, account.credential.grant.traits.typed != nil {
+      let permit = try permit(route, provider, variables: account.credential.variables)
+      let isToken = permit.client.binding(of: account.credential.grant).isUsableAlone
+      guard isToken, account.credential.grant == .apiKey || permit.agreement.places[.clusters] != nil else {
+        throw .notAgreed(provider: provider, origin: uri?.origin ?? "kubectl", route)
+      }
+    }
     return account
   }
 
