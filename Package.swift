@@ -133,7 +133,8 @@ let package = Package(
       swiftSettings: quick(compact)),
     .target(name: "Store", dependencies: ["Text", "Cryptography", "Platform"], swiftSettings: quick(strict)),
     .target(
-      name: "Vault", dependencies: ["Text", "Store", "SQLite", "Cryptography", "Platform"], swiftSettings: quick(compact)),
+      name: "Vault", dependencies: ["Text", "Store", "SQLite", "Cryptography", "Platform"],
+      swiftSettings: quick(compact)),
     .target(
       name: "CredentialManager",
       dependencies: [

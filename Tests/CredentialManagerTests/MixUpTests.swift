@@ -303,10 +303,8 @@ struct MixUpTests {
     }
   }
 
-  /// A server on this machine may play a shipped provider under its name. Under any other name it needs consent,
-  /// because another user of the machine could run it.
-  @Test(arguments: [("example", true), ("honest", false)])
-  func aServerOnThisMachineWithTheHostOfAnother(_ name: String, _ isAsked: Bool) throws {
+  /// A server on this machine may play a shipped provider.
+  @Test(arguments: ["example", "honest"]) func aServerOnThisMachineWithTheHostOfAnother(_ name: String) throws {
     let fixture = try Fixture()
     func text(_ origin: String) -> String {
       """
@@ -318,12 +316,10 @@ struct MixUpTests {
       """
     }
     try fixture.ship(text("https://login.example"), "honest")
-    var seen: [NewPlace] = []
-    try fixture.addOwn(text("http://127.0.0.1:7000"), name) {
-      seen += $0
-      return true
+    try fixture.addOwn(text("http://127.0.0.1:7000"), name) { places in
+      Issue.record("\(places)")
+      return false
     }
-    #expect(seen.map(\.name) == (isAsked ? ["127.0.0.1:7000"] : []))
   }
 
   /// The same descriptor twice, with the user's own values for its variables.

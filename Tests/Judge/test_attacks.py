@@ -459,9 +459,6 @@ def borrows_from_another():
     yield Attack("descriptor", "the git host of a shipped provider", ask, {
         "descriptor": (keys % "http://$H/keys").replace("http://$H/me", "https://evil.example/me")
         + "git: { hosts: [github.com], username: x }\n"}, says="requires your consent:\n.*github")
-    for name, more in (("git host", "git: { hosts: [github.com], username: x }\n"), ("registry", "docker: { hosts: [docker.io] }\n")):
-        yield Attack("descriptor", f"the {name} of a shipped provider for a server on this machine", ask, {
-            "descriptor": keys % "http://$H/keys" + more}, says='requires your consent:\n.*belongs to "')
     yield Attack("descriptor", "the page of a shipped provider's keys, whose servers are elsewhere", ask, {
         "descriptor": (keys % "https://platform.claude.com/settings/keys").replace("http://$H/me", "https://evil.example/me")},
         says='requires your consent:\n.*belongs to "')

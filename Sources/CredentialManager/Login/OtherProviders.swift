@@ -169,12 +169,8 @@ struct OtherProviders {
         let kinds = kind == .endpoints ? [kind] : Agreement.Kind.ofOrigins
         let pairs = (own.places[kind] ?? [:]).sorted { $0.key < $1.key }.flatMap { key, all in all.map { (key, $0) } }
         for (written, origin) in pairs where !page.isRelated(toPattern: origin) {
-          // A server on this machine may play a shipped provider under its name, as the simulator does.
-          if index >= pages.count, (try? URI(parsing: origin))?.isLoopback == true,
-            isRegister || owners.allSatisfy({ $0.0.identifier == client.descriptor.identifier })
-          {
-            continue
-          }
+          // A server on this machine may play a shipped provider, as the simulator and the tests of programs do.
+          if index >= pages.count, (try? URI(parsing: origin))?.isLoopback == true { continue }
           let given = areVariablesGiven ? client.given(written) : nil
           // If the user set the values of a template, it is enough that the other descriptor contains the same
           // template.

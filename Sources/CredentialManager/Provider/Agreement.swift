@@ -278,7 +278,7 @@ extension CredentialSource {
       throw error
     }
     try require(destination, isOf: account, route)
-    // A key that only signs requests is never sent. What the user typed is for the provider alone.
+    // A key that only signs requests is never sent, and passwords are for the provider alone.
     if case .server(let uri) = destination, account.credential.grant.traits.typed != nil {
       let permit = try permit(route, provider, variables: account.credential.variables)
       let isToken = permit.client.binding(of: account.credential.grant).isUsableAlone
