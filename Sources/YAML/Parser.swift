@@ -7,6 +7,9 @@ package enum Limits {
   static let nodes = 20_000  // Counts the target of an alias each time, which stops "billion laughs".
 }
 
+/// The characters that end a line for libyaml, but not for editors or YAML 1.2 (5.4). A key could hide behind one.
+private let hiddenBreaks: [Unicode.Scalar] = ["\u{85}", "\u{2028}", "\u{2029}"]
+
 extension Node {
   /// Parses a document and throws its first fault, but adds repeated keys to `duplicates` and uses their first value.
   package static func parse(
@@ -17,6 +20,10 @@ extension Node {
     let start = Place(source: source, line: 1, column: 1)
     guard bytes.count <= Limits.bytes else { throw YAMLError(.tooLarge(bytes: Limits.bytes), at: start) }
     guard text != nil else { throw YAMLError(.notUTF8, at: start) }
+    let scalars = source.text.unicodeScalars
+    if let index = scalars.firstIndex(where: { hiddenBreaks.contains($0) }) {
+      throw YAMLError(.hiddenBreak(scalars[index]), at: Place(source: source, after: scalars[..<index]))
+    }
     var found: [YAMLError] = []
     // libyaml keeps the pointer passed to `yaml_parser_set_input_string`, so all its use is in this closure.
     let node = try unsafe bytes.withUnsafeBufferPointer { buffer throws(YAMLError) -> Node in
@@ -89,9 +96,7 @@ private enum Event {
     // libyaml gives no line for a forbidden character, but the number of bytes before it.
     let bytes = source.text.utf8.prefix(unsafe Int(parser.pointee.problem_offset))
     let before = String(decoding: bytes, as: UTF8.self).unicodeScalars
-    let lastLine = before.reversed().prefix { $0 != "\n" }
-    let place = Place(source: source, line: 1 + before.count { $0 == "\n" }, column: 1 + lastLine.count)
-    return YAMLError(.syntax(problem), at: place)
+    return YAMLError(.syntax(problem), at: Place(source: source, after: before[...]))
   }
 
   private static func copy(_ event: yaml_event_t) -> Event {

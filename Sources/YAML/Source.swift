@@ -29,4 +29,11 @@ package struct Place: Sendable, Equatable {
     self.line = line
     self.column = column
   }
+
+  /// The place that follows this beginning of the text.
+  package init(source: Source, after before: Substring.UnicodeScalarView) {
+    self.init(
+      source: source, line: 1 + before.count { $0 == "\n" },
+      column: 1 + before.reversed().prefix { $0 != "\n" }.count)
+  }
 }

@@ -2,6 +2,7 @@ package struct YAMLError: Error, Sendable, Equatable {
   package enum Reason: Sendable, Equatable {
     case syntax(String)  // The text is not YAML; the parser's own words.
     case notUTF8
+    case hiddenBreak(Unicode.Scalar)  // A line break that editors do not show.
     case empty
     case severalDocuments
     /// A mapping contains a key twice, which YAML forbids; `firstLine` is the line of the first one.

@@ -107,6 +107,7 @@ struct AccountStateTests {
     "{\"error\":\"invalid_grant\",\"error_description\":\"over\"}", status: 400)
 
   private enum Event {
+    case noRefresh  // The token came without a refresh token.
     case time(Int64)
     case rejection
     case handOut(HTTPResponse?, isGiven: Bool)  // The answer to the refresh, if any.
@@ -131,6 +132,11 @@ struct AccountStateTests {
     ],
     [(.rejection, .refreshable), (.handOut(refusal, isGiven: false), .expired(over)), (.login, .usable)],
     [(.time(3540), .expiring), (.handOut(refusal, isGiven: true), .refused(over)), (.login, .usable)],
+    [
+      (.noRefresh, .usable), (.time(3540), .ending), (.handOut(nil, isGiven: true), .ending),
+      (.time(60), .expired(.expired)), (.handOut(nil, isGiven: false), .expired(.expired)), (.login, .usable),
+    ],
+    [(.noRefresh, .usable), (.rejection, .expired(.rejected)), (.login, .usable)],
   ]
 
   @Test(arguments: [true, false], ways.indices) func everyTransition(_ hasIdentity: Bool, _ way: Int) throws {
@@ -140,6 +146,10 @@ struct AccountStateTests {
       text, credential: Fixture.credential(identity: hasIdentity ? "ana" : nil), account: name)
     for (step, (event, state)) in Self.ways[way].enumerated() {
       switch event {
+      case .noRefresh:
+        var credential = try #require(try fixture.stored(name))
+        credential.refreshToken = nil
+        try fixture.store(credential, name)
       case .time(let seconds): fixture.clock.advance(.seconds(seconds))
       case .rejection:
         let token = try #require(try fixture.stored(name)).accessToken

@@ -303,6 +303,41 @@ struct MixUpTests {
     }
   }
 
+  /// A variable for the host does not turn a service's own page into documentation.
+  @Test(arguments: ["https://honest.example/keys", "https://app.honest.example/keys"])
+  func thePageOfAServiceWithAVariable(_ page: String) throws {
+    func text(_ host: String) -> String {
+      """
+      grant: api_key
+      variables: { host: { default: \(host) } }
+      key: { page: \(page) }
+      endpoints: { identity: "https://{host}/me" }
+      account: name
+      """
+    }
+    let fixture = try Fixture()
+    try fixture.ship(text("eu.app.honest.example"), "honest")
+    var seen: [NewPlace] = []
+    try fixture.addOwn(text("api.evil.test"), "example") {
+      seen += $0
+      return true
+    }
+    #expect(seen.map(\.name) == ["api.evil.test"])
+  }
+
+  /// The page for clients may be on a server without endpoints.
+  @Test(arguments: ["https", "http"]) func aPageForClientsElsewhere(_ scheme: String) throws {
+    let fixture = try Fixture()
+    let client = "client: { register: \"\(scheme)://console.honest.example/apps\" }"
+    try fixture.ship(Self.endpoints("https://login.other.test/a", "https://login.other.test/t", client), "honest")
+    var seen: [NewPlace] = []
+    try fixture.addOwn(Self.endpoints("https://evil.test/a", "https://evil.test/t", client)) {
+      seen += $0
+      return true
+    }
+    #expect(seen.map(\.name) == ["evil.test"])
+  }
+
   /// A server on this machine may play a shipped provider.
   @Test(arguments: ["example", "honest"]) func aServerOnThisMachineWithTheHostOfAnother(_ name: String) throws {
     let fixture = try Fixture()

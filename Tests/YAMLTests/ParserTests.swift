@@ -125,6 +125,13 @@ struct FaultyText: CustomTestStringConvertible {
     #expect(error.reason == .notUTF8)
   }
 
+  @Test(arguments: ["\u{85}", "\u{2028}", "\u{2029}"] as [Unicode.Scalar])
+  func rejectsLineBreaksThatEditorsHide(_ scalar: Unicode.Scalar) throws {
+    let error = try #require(throws: YAMLError.self) { try parse("a: b\nc: d # e \(scalar)f: g") }
+    #expect(error.reason == .hiddenBreak(scalar))
+    #expect((error.place.line, error.place.column) == (2, 10))
+  }
+
   // MARK: Bounds
 
   @Test func textsHaveALimit() throws {

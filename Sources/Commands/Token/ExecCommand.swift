@@ -101,7 +101,11 @@ extension Command {
       word == "--trace" || known.contains(String(word.prefix { !"/:=".contains($0) }))
     }.count
     let command = ["credmgr", "exec"] + operands[..<count] + ["--"] + operands[count...]
-    return count > 0 && count < operands.count && context.line.shown(command) != nil
+    // An option or a setting may have a secret, and is no command.
+    let isCommand =
+      count < operands.count && !operands[count].utf8.contains(UInt8(ascii: "="))
+      && operands[count].unicodeScalars.first.map { $0 != "-" && !("\u{2010}"..."\u{2015}").contains($0) } == true
+    return count > 0 && isCommand && context.line.shown(command) != nil
       ? "\(run: command)" : "usage: credmgr exec ID -- COMMAND"
   }
 

@@ -51,10 +51,26 @@ struct OtherProviders {
         || places.flatMap(\.values).joined().contains { (try? URI(parsing: $0))?.domains == page.domains }
     }
 
-    /// Whether the page only documents a program that runs on any host, and whose origin is written so.
+    /// Whether the page only documents a program that runs on any host, and whose origin is written so. The page of a
+    /// service is on its server or above it.
     func documents(_ origin: String, at page: URI) -> Bool {
-      !has(page) && !OriginPattern(origin).names.isEmpty
-        && Agreement.Kind.ofOrigins.contains { agreement?.places[$0]?[origin] != nil }
+      let names = OriginPattern(origin).names
+      guard !has(page), !names.isEmpty, let client, let agreement else { return false }
+      let places = Agreement.Kind.ofOrigins.compactMap { agreement.places[$0] }
+      let isOwn = places.flatMap(\.values).joined().contains { text in
+        let own = try? URI(parsing: "https://" + Agreement.withoutScheme(text))
+        return own.map { $0.serverName == page.serverName || $0.serverName.hasSuffix("." + page.serverName) } == true
+      }
+      return !isOwn && places.contains { $0[origin] != nil }
+        && names.allSatisfy { name in
+          client.descriptor.variable(name).map { $0.choices.isEmpty && $0.pattern == nil } == true
+        }
+    }
+
+    /// Whether users register clients of this provider, which has servers of its own, on the page's server.
+    func registers(at page: URI) -> Bool {
+      guard let own = client?.registerPage, own.serverName == page.serverName else { return false }
+      return agreement?.places[.endpoints]?.keys.contains { OriginPattern($0).names.isEmpty } == true
     }
 
     /// Whether git or docker asks for this provider's tokens at the host.
@@ -162,8 +178,10 @@ struct OtherProviders {
     let typed = register + [client.keyPage].compactMap(\.self) + asked
     for (index, page) in (pages + typed).enumerated() {
       let isRegister = index == pages.count && !register.isEmpty
-      let owners = providers(near: [page]).filter { isRegister ? $0.has(page) : $0.owns(page) || $0.serves(page) }
-        .compactMap { owner in owner.agreement.map { (owner, $0) } }
+      let owners = providers(near: [page]).filter {
+        isRegister ? $0.has(page) || $0.registers(at: page) : $0.owns(page) || $0.serves(page)
+      }
+      .compactMap { owner in owner.agreement.map { (owner, $0) } }
       // Only endpoints get the secret of a registered client.
       for kind in isRegister ? [.endpoints] : Agreement.Kind.ofOrigins {
         let kinds = kind == .endpoints ? [kind] : Agreement.Kind.ofOrigins

@@ -56,7 +56,9 @@ extension Client {
 
   /// The page at which the user registers a client.
   var registerPage: URI? {
-    descriptor.client.register.flatMap { try? URI(parsing: $0) }.flatMap { $0.isSecure ? $0 : nil }
+    descriptor.client.register.flatMap { try? URI(parsing: $0) }.flatMap {
+      ["https", "http"].contains($0.scheme) ? $0 : nil
+    }
   }
 
   func server(_ kind: EndpointKind) -> URI? { try? descriptor.endpoints[kind]?.url.filled(values()) }
