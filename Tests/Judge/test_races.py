@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import time
@@ -185,8 +186,12 @@ class Refreshes(RaceTest):
         self.wait_until(lambda: service.counts["token:refresh_token"] == 1)
         others = self.many(SEVERAL, "token", provider)
         self.wait_until(lambda: all(map(self.is_waiting, others)))
-        holder[0].kill()
+        # Otherwise a waiting process could ask before the provider has used the token up.
+        holder[0].send_signal(signal.SIGSTOP)
+        self.wait_until(lambda: state(holder[0].pid) == "T")
         service.hurry.set()
+        self.wait_until(lambda: service.counts["granted:refresh_token"] == 1)
+        holder[0].kill()
         self.ends(holder)
         results = self.ends(others)
         self.assertEqual({status for status, _, _ in results}, {LOGIN_NEEDED}, results)
