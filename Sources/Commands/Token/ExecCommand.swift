@@ -138,7 +138,8 @@ struct EnvironmentWish: Equatable {
     variable = sign < text.endIndex ? String(text[text.index(after: sign)...]) : nil
     guard let variable else { return }
     guard variable.first?.isNumber == false, variable.isASCIIAlphanumeric(or: "_") else {
-      throw .usage("invalid variable name \"\(variable)\": use letters, digits and \"_\"")
+      // The word may be a secret.
+      throw .usage("invalid variable name: use letters, digits and \"_\"")
     }
   }
 }
