@@ -127,8 +127,8 @@ extension YAMLError.Reason {
     case .syntax(let problem): "invalid YAML: \(problem)"
     case .notUTF8: "the file is not UTF-8"
     case .hiddenBreak(let scalar):
-      "a line ends with \(scalar.value == 0x85 ? "U+0085" : scalar.value == 0x2028 ? "U+2028" : "U+2029"), "
-        + "which editors do not show; use a line feed"
+      "a line ends with \(scalar.value < 0x100 ? "U+00" : "U+")\(scalar.value < 0x10 ? "0" : "")"
+        + "\(String(scalar.value, radix: 16, uppercase: true)), which editors do not show; use a line feed"
     case .empty: "the file is empty"
     case .severalDocuments: "a second document; a descriptor must be a single document"
     case .duplicateKey(let key, let firstLine): "duplicate key \(quoted(key)), first used on line \(firstLine)"

@@ -7,7 +7,8 @@ package enum Limits {
   static let nodes = 20_000  // Counts the target of an alias each time, which stops "billion laughs".
 }
 
-/// The characters that end a line for libyaml, but not for editors or YAML 1.2 (5.4). A key could hide behind one.
+/// The characters that end a line for libyaml, but not for editors or YAML 1.2 (5.4). A key could hide behind one, and
+/// behind a carriage return that no line feed follows.
 private let hiddenBreaks: [Unicode.Scalar] = ["\u{85}", "\u{2028}", "\u{2029}"]
 
 extension Node {
@@ -21,7 +22,11 @@ extension Node {
     guard bytes.count <= Limits.bytes else { throw YAMLError(.tooLarge(bytes: Limits.bytes), at: start) }
     guard text != nil else { throw YAMLError(.notUTF8, at: start) }
     let scalars = source.text.unicodeScalars
-    if let index = scalars.firstIndex(where: { hiddenBreaks.contains($0) }) {
+    let hidden = scalars.indices.first { index in
+      hiddenBreaks.contains(scalars[index])
+        || scalars[index] == "\r" && scalars[index...].dropFirst().first != "\n"
+    }
+    if let index = hidden {
       throw YAMLError(.hiddenBreak(scalars[index]), at: Place(source: source, after: scalars[..<index]))
     }
     var found: [YAMLError] = []

@@ -338,6 +338,19 @@ struct MixUpTests {
     #expect(seen.map(\.name) == ["evil.test"])
   }
 
+  /// Two shipped providers with one page for clients, of which one has variables with fixed values.
+  @Test func aSharedPageForClients() throws {
+    let fixture = try Fixture()
+    let client = "client: { register: https://console.honest.example/apps }"
+    let servers = "variables: { server: { default: login.other.test, choices: [login.other.test] } }\n"
+    try fixture.ship(Self.endpoints("https://app.more.test/a", "https://app.more.test/t", client), "more")
+    try fixture.ship(servers + Self.endpoints("https://{server}/a", "https://{server}/t", client), "honest")
+    try fixture.addOwn("extends: honest") { places in
+      Issue.record("\(places)")
+      return false
+    }
+  }
+
   /// A server on this machine may play a shipped provider.
   @Test(arguments: ["example", "honest"]) func aServerOnThisMachineWithTheHostOfAnother(_ name: String) throws {
     let fixture = try Fixture()

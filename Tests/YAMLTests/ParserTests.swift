@@ -125,7 +125,7 @@ struct FaultyText: CustomTestStringConvertible {
     #expect(error.reason == .notUTF8)
   }
 
-  @Test(arguments: ["\u{85}", "\u{2028}", "\u{2029}"] as [Unicode.Scalar])
+  @Test(arguments: ["\u{85}", "\u{2028}", "\u{2029}", "\r"] as [Unicode.Scalar])
   func rejectsLineBreaksThatEditorsHide(_ scalar: Unicode.Scalar) throws {
     let error = try #require(throws: YAMLError.self) { try parse("a: b\nc: d # e \(scalar)f: g") }
     #expect(error.reason == .hiddenBreak(scalar))

@@ -69,8 +69,10 @@ struct OtherProviders {
 
     /// Whether users register clients of this provider, which has servers of its own, on the page's server.
     func registers(at page: URI) -> Bool {
-      guard let own = client?.registerPage, own.serverName == page.serverName else { return false }
-      return agreement?.places[.endpoints]?.keys.contains { OriginPattern($0).names.isEmpty } == true
+      guard let client, client.registerPage?.serverName == page.serverName else { return false }
+      return agreement?.places[.endpoints]?.keys.contains { origin in
+        OriginPattern(origin).names.allSatisfy { client.descriptor.variable($0)?.choices.isEmpty == false }
+      } == true
     }
 
     /// Whether git or docker asks for this provider's tokens at the host.
