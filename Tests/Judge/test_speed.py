@@ -198,7 +198,7 @@ class Speed(ProgramTest):
         process = subprocess.Popen([program, "token", "provider-0"], env=self.environment, stdout=subprocess.DEVNULL)
         _, process.returncode, usage = os.wait4(process.pid, 0)
         self.assertEqual(process.returncode, 0)
-        # About 135 with the order of `script/release`, and 215 without it.
+        # About 135 with the order of `script/build-release`, and 215 without it.
         self.assertLessEqual(usage.ru_majflt + usage.ru_minflt, 170, usage)
 
     def test_the_static_program_has_no_public_keys(self):
