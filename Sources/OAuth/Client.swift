@@ -40,22 +40,26 @@ package struct Client: Sendable {
 
   static func check(_ given: [String: String], _ descriptor: Descriptor) throws(ProviderError) {
     for (name, value) in given.sorted(by: { $0.key < $1.key }) {
-      guard var variable = descriptor.variable(name) else {
+      guard let variable = descriptor.variable(name) else {
         throw .unknownVariable(name, known: descriptor.variables.map(\.name))
       }
+      guard variable.accepts(value) else { throw .invalidVariable(variable, value: value) }
+      guard !value.isEmpty else { continue }
       // Check now that the text is valid in a host: a failure during the login could lose a code.
-      if variable.format == .text {
-        for endpoint in descriptor.endpoints.values {
-          for (place, names) in endpoint.url.hostPlaces where names.contains(name) {
-            variable.format = place == .base ? .url : .hostname
-          }
-        }
-      }
       let hosts = descriptor.hosts + (descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? [])
-      let isOfHost = hosts.flatMap(\.hostPlaces).allSatisfy { place, names in
-        !names.contains(name) || value.isEmpty || (place == .piece ? .host : place).takes(value)
+      let entries = hosts.flatMap(\.hostPlaces).filter { $0.names.contains(name) }.map(\.place)
+      let addresses = descriptor.endpoints.values.flatMap(\.url.hostPlaces).filter { $0.names.contains(name) }
+      // The value matches the variable's own rules, so the error names the rule of the host.
+      var part = variable
+      (part.pattern, part.choices) = (nil, [])
+      for place in addresses.map(\.place) where variable.format == .text {
+        part.format = place == .base ? .url : .hostname
+        guard part.accepts(value) else { throw .invalidVariable(part, value: value) }
       }
-      guard variable.accepts(value), isOfHost else { throw .invalidVariable(variable, value: value) }
+      part.format = .hostname
+      guard entries.allSatisfy({ ($0 == .piece ? .host : $0).takes(value) }) else {
+        throw .invalidVariable(part, value: value)
+      }
     }
   }
 

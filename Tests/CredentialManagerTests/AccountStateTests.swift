@@ -264,6 +264,11 @@ struct AccountStateTests {
     credential.expiresAt = Fixture.now + .seconds(40)
     #expect(Self.isUsable(credential, at: Fixture.now + .seconds(19)))
     #expect(!Self.isUsable(credential, at: Fixture.now + .seconds(20)))
+    // Also with a margin that is as long as the life.
+    credential.expiresAt = Fixture.now + .seconds(30)
+    credential.margin = .seconds(30)
+    #expect(Self.isUsable(credential, at: Fixture.now + .seconds(14)))
+    #expect(AccountState(credential, at: Fixture.now + .seconds(15)) == .expiring)
   }
 
   /// A preferred lifetime counts at most half of the token's lifetime.

@@ -796,6 +796,39 @@ struct LoginTests {
     }
   }
 
+  /// Without its secret, a token of OAuth 1.0a would sign wrongly ever after.
+  @Test func aTokenOfOAuth1HasASecret() throws {
+    let text = """
+      grant: oauth1
+      endpoints:
+        temporary_credentials: https://provider.example/request
+        authorization: https://provider.example/authorize
+        token: https://provider.example/access
+        identity: https://provider.example/me
+      account: login
+      """
+    let fixture = try Fixture.added(text)
+    for given in [["token-1"], ["token-1", ""], ["token-1", "secret 2"], ["token-1", "secret-2", "3"]] {
+      #expect(throws: CredentialError.self) { try fixture.source.login("example", LoginOptions(), given: given) }
+    }
+    let labels = ["token", "token secret"]
+    #expect(throws: CredentialError.wrongPaste(provider: "example", .count(expected: labels))) {
+      try fixture.source.login("example", LoginOptions(), token: Secret("token-1"))
+    }
+    #expect(fixture.http.requests.isEmpty)
+    fixture.http.then(.identity("ana"))
+    let account = try fixture.source.login("example", LoginOptions(), given: [" token-1", "secret-2\n"])
+    #expect(account.name == "ana" && account.credential.isGiven && account.credential.grant == .oauth1)
+    #expect(try fixture.stored()?.accessToken == Secret("token-1"))
+    #expect(try fixture.stored()?.tokenSecret == Secret("secret-2"))
+    #expect(fixture.http.requests[0].fields["Authorization"]?.contains("oauth_token=\"token-1\"") == true)
+    // No signature works without the client.
+    let shipped = try KeyLoginTests.shipped(text)
+    #expect(throws: CredentialError.self) {
+      try shipped.source.login("example", LoginOptions(), given: ["token-1", "secret-2"])
+    }
+  }
+
   @Test func variablesOfThisAccountAlone() throws {
     let fixture = try Fixture.added(
       """

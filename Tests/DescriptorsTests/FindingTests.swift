@@ -388,6 +388,13 @@ struct FaultyDescriptor: CustomTestStringConvertible {
     #expect(findings.map(\.problem) == [.yaml(.tooManyNodes(20_000))])
   }
 
+  /// A variable that only a program reads, for the addresses of the API.
+  @Test func aVariableOfTheEnvironmentIsUsed() throws {
+    let text = sampleHead + "variables: { site: }\nenvironment: { site: SAMPLE_SITE_ID }\n"
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    #expect(try library.load(Array(text.utf8), name: "sample.yaml").warnings.isEmpty)
+  }
+
   @Test func unusedVariablesAreWarnings() throws {
     let marked = MarkedText(sampleHead + "variables: {‸spare: {default: x}}\n")
     let library = DescriptorLibrary(directories: []) { _ in nil }

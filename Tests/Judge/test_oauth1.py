@@ -7,11 +7,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 import authlib_oauth1_server
+import clock
 import oauth1_server
 from authlib_oauth1_server import AuthlibOAuth1Server
 from browser import Browser
 from oauth1_server import OAuth1Server
-from program import ADA, LOGIN_NEEDED, REFUSED, ProgramTest, brief
+from program import ADA, LOGIN_NEEDED, REFUSED, USAGE, ProgramTest, brief
 
 
 def rsa_key():
@@ -84,6 +85,18 @@ class OAuth1(ProgramTest):
         self.expire()
         self.expect_signed(service, "shipped")
         self.assertEqual(service.counts["refresh"], 1)
+
+    def test_a_token_that_the_user_brings(self):
+        service = self.serve(OAuth1Server())
+        token, secret = "tokenOfAForm0123456789ab", "secret-of-a-form"
+        service.validator.access_tokens[token] = {"secret": secret, "expires": clock.now() + 3600, "session": None}
+        provider = self.add(self.descriptor, service, oauth1_server.CLIENT_KEY, oauth1_server.CLIENT_SECRET)
+        login = ("login", provider, "--account", ADA, "--with-token")
+        refused = self.credmgr(*login, stdin=token + "\n", status=USAGE)
+        self.assertIn("must have 2 lines", refused.err)
+        self.assertNotIn(token, refused.err)
+        self.credmgr(*login, stdin=f"{token}\n{secret}\n")
+        self.expect_signed(service, provider)
 
     def test_a_server_of_authlib(self):
         public, private = rsa_key()

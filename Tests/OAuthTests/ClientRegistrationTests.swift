@@ -68,14 +68,18 @@ struct ClientRegistrationTests {
         + "&website=https%3A%2F%2Fa.example")
   }
 
-  @Test func aTextInsteadOfAListStaysAText() throws {
+  /// RFC 7591, 2: servers refuse a text instead of a list.
+  @Test func aTextInsteadOfAListBecomesAList() throws {
     let leg =
-      "{ url: \"https://a.example/r\", parameters: { redirect_uris: \"{redirect_uri}\", grant_types: \"[x]\" } }"
+      "{ url: \"https://a.example/r\", parameters: { redirect_uris: \"{redirect_uri}\", grant_types: a b, "
+      + "contacts: ops@a.example, response_types: '[\"code\"]', request_uris: \"[x]\", client_uri: https://a.x }}"
     let body = try Self.json(
       Self.client(leg: leg).registrationRequest(
         redirectURI: "http://127.0.0.1/c", initialAccessToken: nil, nonce: Fixture.nonce))
-    #expect(body["redirect_uris"] == "http://127.0.0.1/c")
-    #expect(body["grant_types"] == "[x]")
+    #expect(body["redirect_uris"] == ["http://127.0.0.1/c"])
+    #expect(body["grant_types"] == ["a", "b"] && body["contacts"] == ["ops@a.example"])
+    #expect(body["response_types"] == ["code"] && body["request_uris"] == ["[x]"])
+    #expect(body["client_uri"] == "https://a.x")
   }
 
   // MARK: The answer

@@ -52,6 +52,24 @@ struct LanguageTests {
     _ = try Client(descriptor: descriptor, identifier: "c", secret: nil, variables: ["x": fine])
   }
 
+  /// The value matches its own pattern, so the error names the rule of the host.
+  @Test(arguments: [
+    "endpoints: { token: 'https://{x}/t' }",
+    "endpoints: { token: 'https://a.example/t' }\nhosts: ['{x}.a.example']",
+  ])
+  func aValueThatIsNotAHost(_ text: String) throws {
+    let descriptor = try Fixture.descriptor(
+      "grant: client_credentials\n\(text)\nvariables: { x: { pattern: '[a-z./]+', help: the server } }\n")
+    let error = #expect(throws: ProviderError.self) {
+      try Client(descriptor: descriptor, identifier: "c", secret: nil, variables: ["x": "good.example/path"])
+    }
+    guard case .invalidVariable(let variable, "good.example/path")? = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(variable.pattern == nil && variable.format == .hostname && variable.help == "the server")
+  }
+
   // MARK: Functions
 
   static let functions: [(template: String, value: String)] = [
@@ -310,6 +328,28 @@ struct LanguageTests {
       .json("{\"access_token\": \"long\"}"), .tokenExchange, refreshing: short, now: Fixture.now
     ).issued().credential
     #expect(long.accessToken == Secret("long") && long.kept == ["user": "7"])
+  }
+
+  /// An exchange keeps every field that its answer omits, also the expiry.
+  @Test func anExchangeThatSaysNothingAboutTheTime() throws {
+    var short = Fixture.credential("short")
+    short.expiresAt = Fixture.now + .seconds(600)
+    short.refreshToken = Secret("refresh-1")
+    short.refreshTokenExpiresAt = Fixture.now + .days(1)
+    func end(_ members: String, _ more: String = "") throws -> Moment? {
+      try Fixture.client(more, endpoints: "token_exchange: https://p.example/x").outcome(
+        .json("{\"access_token\": \"long\"\(members)}"), .tokenExchange, refreshing: short, now: Fixture.now
+      ).issued().credential.expiresAt
+    }
+    #expect(try end("") == short.expiresAt)
+    #expect(try end("", "expiry: { lifetime: 1h }") == short.expiresAt)
+    #expect(try end(", \"expires_in\": 60") == Fixture.now + .seconds(60))
+    #expect(try end(", \"expires_in\": 0") == nil)
+    // A refresh gets another token, whose life is unknown.
+    let refreshed = try Fixture.client().outcome(
+      .json("{\"access_token\": \"t\"}"), .refresh, refreshing: short, now: Fixture.now
+    ).issued().credential
+    #expect(refreshed.expiresAt == nil)
   }
 
   /// Xero returns a list of tenants.

@@ -90,8 +90,14 @@ extension Command {
     }
     let account: Account
     if invocation.has("--with-token"), !isTyped {
-      let token = try token(provider, context)
-      account = try manager(context.source.login(provider, wish, token: token))
+      let fields = descriptor?.fieldsOfToken ?? []
+      if fields.count > 1 {
+        let user = TerminalUser(provider: provider, offered: offered, fitting: fitting, context)
+        account = try manager(context.source.login(provider, wish, given: user.lines(for: fields)))
+      } else {
+        let token = try token(provider, context)
+        account = try manager(context.source.login(provider, wish, token: token))
+      }
     } else {
       let user = TerminalUser(
         provider: provider, offered: offered, fitting: fitting, context, patience: wish.timeout, needsReader: !isAsked,

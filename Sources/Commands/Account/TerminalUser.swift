@@ -214,7 +214,7 @@ final class TerminalUser: User {
   }
 
   /// Reads all values from standard input. A single value with several lines must be a mistake.
-  private func lines(for fields: [Step.Prompt.Field]) throws(CredentialError) -> [String] {
+  func lines(for fields: [Step.Prompt.Field]) throws(CredentialError) -> [String] {
     let bytes: [UInt8]
     do throws(POSIXError) {
       if Terminal.isTerminal(0) { return try fields.map { field throws(POSIXError) in try typed(field.label + ": ") } }

@@ -23,14 +23,23 @@ extension CredentialSource {
   }
 
   package func login(_ provider: String, _ options: LoginOptions, token: Secret) throws(CredentialError) -> Account {
+    try login(provider, options, given: [token.reveal()])
+  }
+
+  /// Stores a token that the user brings. `given` has one text for each of `fieldsOfToken`.
+  package func login(_ provider: String, _ options: LoginOptions, given: [String]) throws(CredentialError) -> Account {
     let login = try Login(self, to: provider, options, hasToken: true)
     let descriptor = login.client.descriptor
-    if descriptor.key != nil { try requireOwnKey(token.reveal(), of: login.loaded) }
-    let text: String
-    do throws(PasteFault) { text = try descriptor.givenToken(token.reveal()) } catch {
+    if descriptor.key != nil, let token = given.first { try requireOwnKey(token, of: login.loaded) }
+    let fields = descriptor.fieldsOfToken
+    var values: [Secret] = []
+    do throws(PasteFault) {
+      guard given.count == fields.count else { throw .count(expected: fields.map(\.label)) }
+      for (field, text) in zip(fields, given) { values.append(Secret(try field.value(of: text))) }
+    } catch {
       throw .wrongPaste(provider: provider, error)
     }
-    return try login.keep(Secret(text))
+    return try login.keep(values[0], secret: values.count > 1 ? values[1] : nil)
   }
 
   func grant(_ options: LoginOptions, _ offered: [Grant]) throws(CredentialError) -> Grant {
@@ -78,12 +87,10 @@ struct Login {
     }
     self.options = options
     let offered = loaded.descriptor.grants
-    grant =
-      hasToken
-      ? loaded.descriptor.key != nil ? .apiKey : offered.first(where: \.traits.needsPerson) ?? .authorizationCode
-      : try source.grant(options, offered)
-    (permit, registration) = try source.permitToLogIn(
-      loaded, needsClient: !hasToken && grant.traits.needsClient, variables: options.variables)
+    grant = hasToken ? loaded.descriptor.tokenGrant : try source.grant(options, offered)
+    // Without the client, a signature would be wrong.
+    let needsClient = grant.traits.needsClient && (!hasToken || grant.traits.binding == .signature)
+    (permit, registration) = try source.permitToLogIn(loaded, needsClient: needsClient, variables: options.variables)
     let accounts = try source.accounts(.readWrite)
     let id = AccountID(provider, options.account)
     try inStore(accounts.store.check([RecordIdentifier(.credential, of: id), RecordIdentifier(.pending, of: id)]))
@@ -261,11 +268,12 @@ struct Login {
 
   // MARK: With a token
 
-  func keep(_ token: Secret) throws(CredentialError) -> Account {
+  func keep(_ token: Secret, secret: Secret?) throws(CredentialError) -> Account {
     let now = source.clock.now()
     var credential = Credential(
       grant: grant, accessToken: token, obtainedAt: now, margin: client.descriptor.expiry.margin)
     credential.isGiven = true
+    credential.tokenSecret = secret
     credential.expiresAt = client.descriptor.key?.lifetime.map { now + $0 }
     let owned = try identified(credential, nil)
     do throws(StoreError) {

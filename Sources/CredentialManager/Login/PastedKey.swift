@@ -39,9 +39,16 @@ extension TypedKeyRules {
 }
 
 extension Descriptor {
-  /// Returns a token that the user brings, without blanks around it.
-  func givenToken(_ text: String) throws(PasteFault) -> String {
-    try Step.Prompt.Field(typed: key == nil ? "token" : "access token", as: .key, pattern: key?.pattern).value(of: text)
+  /// The parts of a token that the user brings: with OAuth 1.0a, the token and the secret that signs with it.
+  package var fieldsOfToken: [Step.Prompt.Field] {
+    let token = Step.Prompt.Field(typed: key == nil ? "token" : "access token", as: .key, pattern: key?.pattern)
+    guard key == nil, tokenGrant.traits.binding == .signature else { return [token] }
+    return [token, Step.Prompt.Field(name: "token_secret", label: "token secret", content: .key)]
+  }
+
+  /// The grant of a token that the user brings.
+  var tokenGrant: Grant {
+    key != nil ? .apiKey : grants.first(where: \.traits.needsPerson) ?? .authorizationCode
   }
 }
 

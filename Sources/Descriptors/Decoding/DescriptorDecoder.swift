@@ -11,7 +11,7 @@ struct DescriptorDecoder {
   private(set) var kept: [KeptName] = []
   /// Sample values of variables, for checking the resulting URLs.
   private(set) var samples: [String: String] = [:]
-  private var usedNames: Set<String> = []
+  var usedNames: Set<String> = []
 
   static let engineNames = ["client_id", "redirect_uri", "scope"]  // The engine's values for every template.
   /// The engine's additional values for templates sent to the provider's own endpoints.

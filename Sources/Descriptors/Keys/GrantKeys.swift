@@ -27,7 +27,8 @@ extension ExpiryRules {
       "lifetime", at: \.lifetime, as: .duration, default: "until the provider refuses the token",
       means: "a token's lifetime if the answer contains none", for: "Workday: `1h`")
     Key(
-      "margin", at: \.margin, as: .duration, means: "the time before expiry at which credmgr refreshes a token",
+      "margin", at: \.margin, as: .duration,
+      means: "the time before expiry at which credmgr refreshes a token; at most half of the token's lifetime",
       for: "Exact Online: `30s`")
   }
 }

@@ -284,6 +284,7 @@ extension Notation<[String: String]> {
             decoder.add(.malformedName(name), at: entry.value.place)
           }
           let isKnown = entry.key == "access_token" || decoder.definedNames.contains(entry.key)
+          decoder.usedNames.insert(entry.key)
           if !isKnown { decoder.add(.unknownTemplateName(entry.key, suggestion: nil), at: entry.keyPlace) }
         }
         return names

@@ -58,10 +58,17 @@ extension Client {
     if !scope.isEmpty { parameters.append("scope", scope) }
     var request = try request(
       .registration, parameters, exchange: ["redirect_uri": redirectURI ?? "", "scope": scope],
-      lists: ["redirect_uris", "grant_types", "response_types"], nonce: nonce)
+      lists: Self.listsOfRegistration, nonce: nonce)
     if let initialAccessToken { try request.authorize(bearer: initialAccessToken) }
     return request
   }
+
+  /// The values that are lists (RFC 7591, 2; OpenID Connect Dynamic Client Registration 1.0, 2; OpenID Connect
+  /// RP-Initiated Logout 1.0, 3.1).
+  private static let listsOfRegistration: Set = [
+    "redirect_uris", "grant_types", "response_types", "contacts", "request_uris", "default_acr_values",
+    "post_logout_redirect_uris",
+  ]
 
   /// Reads the registration response (RFC 7591, 3.2).
   package func clientRegistration(_ response: HTTPResponse) throws(OAuthError) -> ClientRegistration {

@@ -44,9 +44,11 @@ struct RequestContent {
       var members: [JSONValue.Member] = []
       for pair in others.pairs {
         var value = JSONValue.string(pair.value)
-        // A list that the descriptor overrides with a text stays a text.
-        if lists.contains(pair.name), let list = try? JSONValue.parse(Array(pair.value.utf8)), list.elements != nil {
-          value = list
+        if lists.contains(pair.name) {
+          let list = try? JSONValue.parse(Array(pair.value.utf8))
+          // In the descriptor's own text, spaces are between the elements.
+          let words = JSONValue.array(pair.value.split(separator: " ").map { .string(String($0)) })
+          value = if let list, list.elements != nil { list } else { words }
         }
         if verbatim.contains(pair.name) {
           guard let parsed = try? JSONValue.parse(Array(pair.value.utf8)) else {

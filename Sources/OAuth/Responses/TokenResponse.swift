@@ -69,9 +69,12 @@ extension Client {
     credential.obtainedAt = now
     credential.margin = descriptor.expiry.margin
     credential.isRejected = false
-    credential.expiresAt =
-      answer.expiry(.expiresIn, .expiresAt, now: now, unknown: now + Answer.unknownLifetime)
-      ?? descriptor.expiry.lifetime.map { now + $0 }
+    // An exchange that says nothing about the time keeps that of the first token.
+    let isSilent = answer.kind == .tokenExchange && answer.text(.expiresIn) == nil && answer.text(.expiresAt) == nil
+    let end =
+      isSilent
+      ? previous?.expiresAt : answer.expiry(.expiresIn, .expiresAt, now: now, unknown: now + Answer.unknownLifetime)
+    credential.expiresAt = end ?? descriptor.expiry.lifetime.map { now + $0 }
     let type = try answer.string(.tokenType)
     if let type, grant.traits.binding == .bearer, !descriptor.headerStyle.presents(tokenType: type) {
       throw .tokenType(answer.kind, type)
@@ -83,12 +86,12 @@ extension Client {
     credential.sessionHandle = answer.secretIfReadable(.oauthSessionHandle) ?? previous?.sessionHandle
     credential.idToken = try idToken(answer, for: token, previous: previous, now: now) ?? previous?.idToken
     // A new refresh token has no known expiry unless the answer states one. An unchanged one keeps its expiry.
-    let end = answer.expiry(.refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now, unknown: nil)
+    let refreshEnd = answer.expiry(.refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now, unknown: nil)
     if let refreshToken = answer.secretIfReadable(.refreshToken), refreshToken != previous?.refreshToken {
       credential.refreshToken = refreshToken
-      credential.refreshTokenExpiresAt = end
+      credential.refreshTokenExpiresAt = refreshEnd
     } else {
-      credential.refreshTokenExpiresAt = end ?? previous?.refreshTokenExpiresAt
+      credential.refreshTokenExpiresAt = refreshEnd ?? previous?.refreshTokenExpiresAt
     }
     credential.requestedScope = scope
     credential.grantedScope = grantedScope(answer) ?? previous?.grantedScope
