@@ -39,7 +39,10 @@ extension CredentialError {
           + (location.map { "(it redirects to \($0))" } ?? "(status \(status))")
       ).hint("check the address")
     case .clientIdentifierMissing(let provider, let needs):
-      .usage("\(titled(provider)) requires a client ID" + needs.registration).hint("\(add: needs.options)")
+      .usage("\(titled(provider)) requires a client ID" + needs.registration).hint(
+        needs.takesDocument
+          ? "\(add: "--client-id", "https://HOST/credmgr.json", "--client-document") with a URL of yours"
+          : "\(add: needs.options)")
     case .loginNeeded(let provider, let account, let reason):
       .loginNeeded(reason.sentence(titled(provider), account)).hint(
         "\(credmgr: ["login", provider] + accountOption(account))")
@@ -266,7 +269,9 @@ extension CredentialError {
 extension ClientNeeds {
   /// The clause that says where to register a client; empty if the provider needs no client.
   package var registration: String {
-    needsIdentifier ? ": register a client at " + (register ?? "the provider") : ""
+    guard needsIdentifier else { return "" }
+    return (takesDocument ? ": publish a client metadata document, or" : ":") + " register a client at "
+      + (register ?? "the provider")
   }
 
   /// The options to add to "credmgr add-provider ID".

@@ -38,6 +38,21 @@ extension ClientPart {
   fileprivate var name: String { self == .identifier ? "client ID" : "client secret" }
 }
 
+extension ClientDocument.Fault {
+  /// Returns a warning about the document at a URL that is a client identifier.
+  package func warning(at location: String) -> String {
+    let reason =
+      switch self {
+      case .unavailable(let status): "its URL answers with status \(status)"
+      case .notJSON: "it is not a JSON object"
+      case .otherIdentifier: "its \"client_id\" is not this URL"
+      case .noRedirect(let redirect): "its \"redirect_uris\" do not contain \(redirect)"
+      case .secret: "it requires a client secret"
+      }
+    return "warning: the provider will not accept the document at \(location): \(reason)"
+  }
+}
+
 extension ClientDoubt {
   /// Returns a warning without any part of the pasted text.
   package func warning(on part: ClientPart, of title: String) -> String {
@@ -46,6 +61,8 @@ extension ClientDoubt {
       case .otherForm: "it has another form"
       case .other(let other): "it looks like a \(other.name)"
       case .named(let words): "it looks like \(words)"
+      case .location(isAccepted: true): "such a URL needs a path, and has no query or fragment"
+      case .location: "it is a URL, and the provider does not say that it reads client metadata"
       }
     return "warning: this is probably not a \(part.name) of \(title): \(reason)"
   }

@@ -28,7 +28,7 @@ struct AgreedValueTests {
         "title", "verified", "group", "scope", "scope_sets", "expiry", "account", "variables.format",
         "variables.pattern",
         "variables.choices",
-        "variables.help", "variables.optional", "client.register",
+        "variables.help", "variables.optional", "client.metadata_document", "client.register",
         "client.id_pattern", "client.secret_pattern", "client.other_shapes", "key.page", "key.pattern", "key.lifetime",
         "endpoints.token.response.format",
         field + "expires_in", field + "expires_at", field + "refresh_token_expires_in",

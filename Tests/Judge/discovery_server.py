@@ -2,9 +2,13 @@
 the issuer in the redirect (RFC 9207). Authlib implements each of them."""
 
 import copy
+import http.client
 import json
 import os
+import re
+import ssl
 import types
+import urllib.parse
 
 # Authlib requires https, but the judge uses loopback.
 os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"
@@ -163,6 +167,51 @@ class DiscoveryServer(OAuth2Server):
         named = types.SimpleNamespace(location=location)
         self.issuer_parameter.add_issuer_parameter(self.authorization, named)
         return Response(response.status, response.body, [("Location", named.location)])
+
+
+class DocumentServer(DiscoveryServer):
+    """As DiscoveryServer, without registration: a client's identifier is the URL of a document with its metadata
+    (draft-ietf-oauth-client-id-metadata-document-01), which this server fetches."""
+
+    def __init__(self, authorities, **options):
+        super().__init__(**options)
+        known = self.clients
+        server = self
+
+        class Documents(dict):
+            def get(self, identifier, default=None):
+                return known.get(identifier) or server.documented(identifier, authorities) or default
+
+        self.clients = Documents()
+
+    def metadata(self):
+        metadata = super().metadata() | {"client_id_metadata_document_supported": True}
+        del metadata["registration_endpoint"]
+        return metadata
+
+    def documented(self, identifier, authorities):
+        place = urllib.parse.urlsplit(identifier)
+        if place.scheme != "https" or not place.path or place.fragment:
+            return None
+        context = ssl.create_default_context(cafile=authorities)
+        connection = http.client.HTTPSConnection(place.netloc, context=context, timeout=10)
+        connection.request("GET", place.path)
+        answer = connection.getresponse()
+        if answer.status != 200:
+            return None
+        document = json.loads(answer.read())
+        if document["client_id"] != identifier or document.get("token_endpoint_auth_method") != "none":
+            return None
+
+        class Documented(Client):
+            def check_redirect_uri(self, redirect_uri):
+                # RFC 8252 section 7.3: only the port may differ.
+                return re.sub(r"^(http://127\.0\.0\.1):[0-9]+/", r"\1/", redirect_uri) in document["redirect_uris"]
+
+            def check_grant_type(self, grant_type):
+                return grant_type in document["grant_types"]
+
+        return Documented(identifier, "", "none")
 
 
 class OpenIDServer(DiscoveryServer):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import tempfile
 import threading
 import urllib.parse
@@ -9,9 +10,9 @@ import urllib.parse
 import yaml
 
 from browser import Browser
-from discovery_server import DiscoveryServer, OpenIDServer
+from discovery_server import DiscoveryServer, DocumentServer, OpenIDServer
 from program import ADA, LOGIN_NEEDED, REFUSED, TIMEOUT, UNREACHABLE, USAGE, ProgramTest, text_of
-from service import Response, json_response, text_response
+from service import Response, Service, json_response, text_response
 from tls import Authority
 
 
@@ -321,6 +322,115 @@ class OverTLS(DiscoveryTest):
             self.assertEqual(registered[name], "…")
         self.assertEqual(registered["redirect_uris"], ["http://127.0.0.1/callback/found"])
         self.assertEqual(registered["token_endpoint_auth_method"], "client_secret_basic")
+
+
+class Page(Service):
+    """Publishes one document, as the user's own web server does."""
+
+    def __init__(self, tls):
+        super().__init__(tls)
+        self.text = ""
+        self.routes[("GET", "/credmgr.json")] = lambda _: text_response(
+            self.text, 200 if self.text else 404, content_type="application/json")
+
+    @property
+    def address(self):
+        return self.base + "/credmgr.json"
+
+
+class Documents(DiscoveryTest):
+    """A client ID that is the URL of a document (draft-ietf-oauth-client-id-metadata-document-01)."""
+
+    def setUp(self):
+        super().setUp()
+        self.authority = Authority(self.folder)
+        self.environment["SSL_CERT_FILE"] = self.authority.certificate
+        self.page = self.serve(Page(self.authority.context()))
+        self.service = self.serve(DocumentServer(self.authority.certificate))
+
+    def test_a_document_instead_of_a_registration(self):
+        add = ("add-provider", self.service.issuer, "--as", "found", "--yes")
+        outcome = self.credmgr(*add, status=USAGE)
+        self.assertIn("requires a client ID: publish a client metadata document, or register a client at", outcome.err)
+        hint = re.search(r'hint: run "credmgr ([^"]+)" with a URL of yours', outcome.err).group(1)
+        add = hint.replace("https://HOST/credmgr.json", self.page.address).split()
+        self.assertEqual(add[-1], "--client-document")
+        self.page.text = self.credmgr(*add).out
+        self.assert_nothing_kept()
+        self.assertEqual(json.loads(self.page.text), {
+            "client_id": self.page.address, "client_name": "credmgr", "application_type": "native",
+            "redirect_uris": ["http://127.0.0.1/callback/found"],
+            "grant_types": ["authorization_code", "urn:ietf:params:oauth:grant-type:device_code", "refresh_token"],
+            "response_types": ["code"], "token_endpoint_auth_method": "none"})
+        outcome = self.credmgr(*add[:-1])
+        self.assertNotIn("will not accept", outcome.err)
+        self.credmgr("login", "found", "--account", ADA, "--scope", "read", "--scope", "offline")
+        self.assertTrue(self.service.accepts(self.credmgr("token", "found").line))
+        self.assertTrue(self.service.accepts(self.credmgr("token", "found", "--refresh").line))
+        # One document serves several providers, each with its own redirect.
+        document = json.loads(self.credmgr(*(word.replace("found", "other") for word in add)).out)
+        self.assertEqual(document["redirect_uris"], ["http://127.0.0.1/callback/other", "http://127.0.0.1/callback/found"])
+
+    def test_a_document_that_the_provider_will_not_accept(self):
+        add = ("add-provider", self.service.issuer, "--as", "found", "--yes", "--client-id", self.page.address)
+        good = json.loads(self.credmgr(*add, "--client-document").out)
+        for change, reason in (
+                (None, "its URL answers with status 404"), ("text", "it is not a JSON object"),
+                ({"client_id": "https://a.example/x"}, 'its "client_id" is not this URL'),
+                ({"redirect_uris": []}, 'its "redirect_uris" do not contain http://127.0.0.1/callback/found'),
+                ({"token_endpoint_auth_method": "client_secret_post"}, "it requires a client secret")):
+            with self.subTest(reason):
+                self.page.text = json.dumps(good | change) if isinstance(change, dict) else change or ""
+                outcome = self.credmgr(*add, "--replace")
+                self.assertIn(f"warning: the provider will not accept the document at {self.page.address}: {reason}\n", outcome.err)
+        for identifier, reason in (
+                (self.page.address + "#a", "such a URL needs a path"), ("https://a.example/../x", "such a URL needs a path")):
+            outcome = self.credmgr(*add[:-1], identifier, "--replace")
+            self.assertIn("this is probably not a client ID", outcome.err)
+            self.assertIn(reason, outcome.err)
+        service = self.serve(DiscoveryServer())
+        outcome = self.credmgr("add-provider", service.issuer, "--as", "plain", "--yes", "--client-id", self.page.address)
+        self.assertIn("does not say that it reads client metadata", outcome.err)
+
+    def test_the_document_of_an_organisation(self):
+        """A descriptor with the organisation's document: its users need no client of their own."""
+        self.page.text = self.credmgr(
+            "add-provider", self.service.issuer, "--as", "ours", "--yes", "--client-id", self.page.address,
+            "--client-document").out
+        path = self.file("ours.yaml", f"""
+provider: ours
+grant: authorization_code
+endpoints: {{ authorization: {self.service.base}/authorize, token: {self.service.base}/token }}
+client: {{ id: "{self.page.address}", metadata_document: true }}
+scope: [read]
+hosts: [{self.service.base.removeprefix("http://")}]
+""")
+        self.credmgr("add-provider", path)
+        self.credmgr("login", "ours", "--account", ADA)
+        self.assertTrue(self.service.accepts(self.credmgr("token", "ours").line))
+
+    def test_setup_shows_the_document(self):
+        person = self.terminal("setup", self.service.issuer, columns=200)
+
+        def answer(question, text):
+            person.wait_for(question)
+            person.seen = ""
+            person.type(text + "\r")
+
+        answer(r"Add it as", "y")
+        answer(r"1  the URL of a document that you publish, without a registration\r\n  2  your own client(.|\n)*Which one", "1")
+        answer("https URL of the document", "http://a.example/x")
+        answer("type an https URL with a path(.|\n)*https URL of the document", self.page.address)
+        person.wait_for("Press Enter")
+        self.page.text = re.search(r"(?s)publish this document at [^\n]*\n(\{.*?\n\})", person.seen).group(1)
+        shown, self.page.text = self.page.text, ""
+        answer("Press Enter", "")
+        answer("status 404(.|\n)*Use it anyway", "n")
+        self.page.text = shown
+        answer("Press Enter", "")
+        self.assertEqual(person.end(), 0, person.seen)
+        provider = json.loads(self.credmgr("list", "--json").out)[0]["provider"]
+        self.assertTrue(self.service.accepts(self.credmgr("token", provider).line))
 
 
 class Removal(DiscoveryTest):

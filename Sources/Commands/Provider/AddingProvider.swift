@@ -2,6 +2,7 @@ import CredmgrCredentialManager
 import CredmgrCryptography
 import CredmgrJSON
 import CredmgrMessages
+import CredmgrOAuth
 import CredmgrPlatform
 import CredmgrText
 
@@ -70,6 +71,36 @@ struct AddingProvider {
       guard !isAgreed, Question.canAsk else { continue }
       guard try Command.agrees("Use it anyway?") else { throw .usage("nothing was added") }
     }
+    guard let clientIdentifier, doubts[0].1 == nil else { return }
+    guard let warning = try faultOfDocument(at: clientIdentifier, context) else { return }
+    context.tell(warning)
+    guard !isAgreed, Question.canAsk else { return }
+    guard try Command.agrees("Use it anyway?") else { throw .usage("nothing was added") }
+  }
+
+  /// Returns what keeps the provider from accepting the document at a URL that is the client's identifier; `nil` if the
+  /// identifier is not such a URL.
+  func faultOfDocument(at location: String, _ context: Context) throws(CommandError) -> String? {
+    guard addition.descriptor.client.takesDocument, location.hasPrefix("https://") else { return nil }
+    do throws(CredentialError) {
+      return try context.source.faultOfDocument(at: location, for: addition, variables)?.warning(at: location)
+    } catch .networkNeeded {
+      throw .handOver(input: input)
+    } catch {
+      guard case .http = error else { throw CommandError(error) }
+      return "warning: \(error.message.text)"
+    }
+  }
+
+  /// Prints the document to publish at the URL that is the client's identifier.
+  func printDocument(_ context: Context) throws(CommandError) {
+    guard let clientIdentifier, ClientDocument.isLocation(clientIdentifier) else {
+      throw .usage(
+        "\"--client-document\" requires the https URL where you publish the document",
+        hint: "\(add: "--client-id", "https://HOST/credmgr.json")")
+    }
+    let document = try manager(context.source.clientDocument(at: clientIdentifier, for: addition, variables))
+    try context.output(document.formatted + "\n")
   }
 
   /// Adds the provider and tells the user what was added.

@@ -14,6 +14,7 @@ extension Command {
     options: [
       Option("--as", value: "ID", "add the provider under another identifier"),
       Option("--client-id", value: "ID", "client ID or consumer key that the provider gave you"),
+      Option("--client-document", "print the document to publish at the URL of \"--client-id\", and add nothing"),
       Option("--client-secret-file", value: "FILE", "file with the client secret; \"-\" reads standard input"),
       Option(
         "--initial-access-token-file", value: "FILE",
@@ -31,7 +32,8 @@ extension Command {
         + "and shows it before storing it.",
       "A URL that ends with \".yaml\" is that of a descriptor, for example your organization's. credmgr fetches it "
         + "once, shows it, and stores a copy with its address and SHA-256. \"--update\" fetches it again.",
-      "Without \"--client-id\", credmgr registers a client at the provider if the descriptor supports it.",
+      "Without \"--client-id\", credmgr registers a client at the provider if the descriptor supports it. If the "
+        + "provider accepts client metadata documents instead, the client ID is the https URL of a document of yours.",
       "The client ID, secret and variables are stored in the vault.",
     ],
     examples: [
@@ -101,6 +103,7 @@ extension Command {
       variables: try context.variables(invocation, of: addition.descriptor, read: read),
       replaces: updates || invocation.has("--replace"), isAgreed: invocation.has("--yes"))
     adding.input = input
+    if invocation.has("--client-document") { return try adding.printDocument(context) }
     try adding.checkClient(context)
     _ = try adding.run(context)
     let title = context.titled(addition.identifier)

@@ -22,7 +22,11 @@ struct Setup {
     case registered  // The provider publishes a client, or registers one.
     case typed(Grant)  // A key or a password.
     case token  // A token that the user makes at an OAuth provider.
+    case document  // The URL of a document that the user publishes.
     case client  // The user's own client.
+
+    /// Whether the user names the client.
+    var hasOwnClient: Bool { self == .client || self == .document }
   }
 
   init(_ context: Context, login: [String]? = nil, purposes: String? = nil) {
@@ -97,8 +101,9 @@ struct Setup {
       if !variable.isSecret { settings += ["--set", "\(variable.name)=\(value)"] }
     }
     if way == .client { try askForClient(&adding, title, scope: scope) }
+    if way == .document { try askForDocument(&adding) }
     // A login adds a shipped provider without a client of the user, and only together with the first account.
-    if isForeign || way == .client || missing.contains(where: \.isSecret) {
+    if isForeign || way.hasOwnClient || missing.contains(where: \.isSecret) {
       _ = try adding.run(context)
       context.tell("added \(context.titled(provider))")
       if isForeign, context.home.shippedLibrary.path(of: provider) != nil {
@@ -131,7 +136,7 @@ struct Setup {
 
   private func missing(of addition: ProviderAddition, _ way: Way) throws(CommandError) -> [Variable] {
     // Without a client, no browser returns to a redirect.
-    let redirects = way == .client || way == .registered
+    let redirects = way.hasOwnClient || way == .registered
     return try context.missing([:], of: addition).filter { redirects || $0.format != .redirect }
   }
 
@@ -153,12 +158,13 @@ struct Setup {
     guard typed.count < descriptor.grants.count else { return ways }
     let needsClient = ClientNeeds(descriptor).needsIdentifier
     // Such a provider cannot be added without its client.
-    if needsClient, isForeign { return [.client] }
+    let own: [Way] = (descriptor.client.takesDocument ? [.document] : []) + [.client]
+    if needsClient, isForeign { return own }
     if typed.isEmpty, descriptor.key != nil, !isForeign { ways.append(.token) }
     // The options of a login are for a browser or a device code.
     let hasOptions = login?.contains { $0.hasPrefix("--") && !$0.hasPrefix("--account") } == true
     if hasOptions { ways = [] }
-    return needsClient ? ways + [.client] : [.registered] + ways
+    return needsClient ? ways + own : [.registered] + ways
   }
 
   private func chosenWay(_ ways: [Way], of descriptor: Descriptor, title: String) throws(CommandError) -> Way {
@@ -180,84 +186,8 @@ struct Setup {
     case .registered: "your browser, without a registration"
     case .typed(let grant): (grant.traits.typed ?? "a key") + (grant == .apiKey ? page : "")
     case .token: "a token" + page
+    case .document: "the URL of a document that you publish, without a registration"
     case .client: "your own client" + (descriptor.client.register.map { " that you register at " + $0 } ?? "")
-    }
-  }
-
-  // MARK: The client
-
-  private func askForClient(
-    _ adding: inout AddingProvider, _ title: String, scope: [String]
-  ) throws(CommandError) {
-    let descriptor = adding.addition.descriptor
-    let page = descriptor.client.register
-    context.tell("register a client of \(title)" + (page.map { " at \($0)" } ?? "") + " with these values:")
-    var rows = [(left: "name", right: "any, for example credmgr")]
-    if descriptor.grants.contains(where: \.traits.redirects), let uri = redirect(of: descriptor, adding.variables) {
-      rows.append(("callback URL", uri))
-    }
-    if descriptor.grants.contains(.deviceCode) { rows.append(("device flow", "enabled, if the page has this setting")) }
-    let scope = scope.isEmpty ? descriptor.scope.requested : scope
-    if !scope.isEmpty { rows.append(("scopes", scope.joined(separator: " ") + ", if the page asks")) }
-    if !descriptor.client.hasSecret { rows.append(("client type", "public, without a secret")) }
-    rows = rows.map { (left: $0.left, right: Message.visible($0.right)) }
-    Terminal.writeError(Layout.table(rows, width: Terminal.width))
-    if let page { try offer(page) }
-    var identifier: String
-    repeat {
-      identifier = try Question.answer("client ID:") { text in
-        text.isEmpty || text.contains(" ") ? "enter the client ID that the page shows" : nil
-      }
-    } while try !isWanted(.identifier, descriptor.client.doubt(identifier, as: .identifier), title)
-    adding.clientIdentifier = identifier
-    if descriptor.client.hasSecret { adding.clientSecret = try clientSecret(descriptor, title) }
-  }
-
-  /// Whether a value has the form that the provider issues, or the user wants to use it anyway.
-  private func isWanted(_ part: ClientPart, _ doubt: ClientDoubt?, _ title: String) throws(CommandError) -> Bool {
-    guard let doubt else { return true }
-    context.tell(doubt.warning(on: part, of: title))
-    return try Command.agrees("Use it anyway?")
-  }
-
-  /// The redirect to register, as `credmgr providers` shows it; `nil` if it is not known.
-  private func redirect(of descriptor: Descriptor, _ variables: [String: String]) -> String? {
-    let secrets = Set(descriptor.variables.filter(\.isSecret).map(\.name))
-    guard secrets.isDisjoint(with: descriptor.redirect.template.names) else { return nil }
-    let client = try? Client(descriptor: descriptor, identifier: "id", secret: nil, variables: variables)
-    return switch try? client?.redirect() {
-    case .loopback(let uri)?: uri.text
-    case .elsewhere(let text)?, .outOfBand(let text)?: text
-    case nil: nil
-    }
-  }
-
-  private func offer(_ page: String) throws(CommandError) {
-    // Another scheme would start another program, and a file could be anything.
-    guard let uri = try? URI(parsing: page), uri.isSecure || (uri.scheme == "http" && uri.isLoopback),
-      SessionKind(environment: context.environment) == .desktop,
-      try Command.agrees("Open this page in the browser?")
-    else { return }
-    if (try? Browser.open(page, patience: .milliseconds(300)))?.isOpen != true {
-      context.tell("cannot start a browser; open \(page) yourself")
-    }
-  }
-
-  private func clientSecret(_ descriptor: Descriptor, _ title: String) throws(CommandError) -> Secret? {
-    if descriptor.client.authentication == .privateKeyJWT {
-      let path = try Question.answer("file with the private key:") { File.exists($0) ? nil : "file not found" }
-      return try context.issuedSecret(context.secretFile(path, called: "private key"), path, called: "private key")
-    }
-    let isNeeded = ClientNeeds(descriptor).needsSecret
-    while true {
-      let typed = try Question.secret("client secret" + (isNeeded ? ":" : " (Enter for none):"))
-      if !typed.isEmpty {
-        let secret = try context.issuedSecret(typed, "-", called: "client secret")
-        if try isWanted(.secret, descriptor.client.doubt(secret), title) { return secret }
-        continue
-      }
-      if !isNeeded { return nil }
-      context.tell("\(context.titled(descriptor.identifier)) requires a client secret")
     }
   }
 
@@ -326,9 +256,10 @@ struct Setup {
       ["--set", variable.name + (variable.isSecret ? "=@FILE" : "=VALUE")]
     }
     let needs = ClientNeeds(addition.descriptor)
-    let adds = isForeign || way == .client || settings.contains { $0.hasSuffix("=@FILE") }
-    var commands = adds ? [["credmgr", "add-provider", source] + (way == .client ? needs.options : []) + settings] : []
-    let isOAuth = way == .client || way == .registered
+    let adds = isForeign || way.hasOwnClient || settings.contains { $0.hasSuffix("=@FILE") }
+    let client = way.hasOwnClient ? needs.options : []
+    var commands = adds ? [["credmgr", "add-provider", source] + client + settings] : []
+    let isOAuth = way.hasOwnClient || way == .registered
     commands.append(["credmgr", "login", provider] + (adds ? [] : settings) + (isOAuth ? options : []))
     let title = isForeign ? quoted(provider) : context.titled(provider)
     switch way {
@@ -338,7 +269,8 @@ struct Setup {
       return .usage(
         fault("a key of \(title)"),
         hint: "\(page)\(shell: line + " --with-token <FILE") with its file")
-    case .client: return .usage("\(title) requires a client ID" + needs.registration, hint: "\(all: commands)")
+    case .client, .document:
+      return .usage("\(title) requires a client ID" + needs.registration, hint: "\(all: commands)")
     case .registered: return .usage(fault("the settings of \(title)"), hint: "\(all: commands)")
     }
   }

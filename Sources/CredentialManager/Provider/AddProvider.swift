@@ -19,6 +19,7 @@ package struct ClientNeeds: Sendable, Equatable {
   package var needsIdentifier: Bool
   package var needsSecret: Bool  // Whether that client certainly has a secret.
   package var register: String?
+  package var takesDocument = false  // Whether a document at a URL of the user can be that client.
   package var variables: [String] = []  // The required ones without a value, as "NAME=VALUE".
 }
 
@@ -26,7 +27,7 @@ extension ClientNeeds {
   /// Every OAuth 1.0a client has a secret.
   package init(_ descriptor: Descriptor) {
     let client = descriptor.client
-    register = client.register
+    (register, takesDocument) = (client.register, client.takesDocument)
     variables = descriptor.variables.filter { $0.defaultValue == nil && !$0.isOptional }.map {
       $0.name + ($0.isSecret ? "=@FILE" : "=VALUE")
     }

@@ -1,5 +1,6 @@
 import CredmgrCryptography
 import CredmgrDescriptors
+import CredmgrOAuth
 
 /// A value of a client that the user pastes from the provider's page.
 package enum ClientPart: Sendable { case identifier, secret }
@@ -9,6 +10,7 @@ package enum ClientDoubt: Sendable, Equatable {
   case otherForm
   case other(ClientPart)
   case named(String)  // A text of the descriptor.
+  case location(isAccepted: Bool)  // A URL, which the provider does not accept, or not in this form.
 }
 
 extension ClientRules {
@@ -19,6 +21,9 @@ extension ClientRules {
     func isOther(_ pattern: String?) -> Bool { pattern.map { Variable.value(text, matches: $0) } ?? false }
     let (own, other) = part == .identifier ? (identifierPattern, secretPattern) : (secretPattern, identifierPattern)
     if isOther(own) { return nil }
+    if part == .identifier, text.hasPrefix("https://") {
+      return takesDocument && ClientDocument.isLocation(text) ? nil : .location(isAccepted: takesDocument)
+    }
     if let shape = otherShapes.first(where: { isOther($0.pattern) }) { return .named(shape.meaning) }
     if isOther(other) { return .other(part == .identifier ? .secret : .identifier) }
     return own == nil ? nil : .otherForm

@@ -44,6 +44,9 @@ struct DiscoveredDescriptor {
       lines += Self.pkce(metadata)
     }
     lines += ["", "client:", "  authentication: \(authentication.rawValue)  # token_endpoint_auth_methods_supported"]
+    if metadata.takesDocuments {
+      lines.append("  metadata_document: true  # client_id_metadata_document_supported")
+    }
     if let page = metadata.documentation?.text {
       lines.append("  register: \(Scalar.written(page))  # service_documentation")
     }

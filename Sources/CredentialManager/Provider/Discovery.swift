@@ -101,7 +101,7 @@ extension CredentialSource {
     return request.uri.withoutQueryAndFragment.text
   }
 
-  private func redirectURI(_ client: Client) throws(CredentialError) -> String? {
+  func redirectURI(_ client: Client) throws(CredentialError) -> String? {
     guard client.descriptor.grants.contains(where: { $0.traits.responseType != nil }) else { return nil }
     let redirect = try core(client.descriptor.identifier, client.redirect())
     return switch redirect {

@@ -261,6 +261,10 @@ extension ClientRules {
       means: "a client identifier that the provider publishes for all users",
       for: "Gitea")
     Key(
+      "metadata_document", at: \.takesDocument, as: .boolean, change: .harmless,
+      means: "whether a client identifier may be the URL of a [metadata document](#metadata-documents)",
+      for: "discovered issuers")
+    Key(
       "register", at: \.register, as: .page,
       change: .harmless, means: "the page for registering a client; credmgr shows it if no client is set", for: "all")
     Key(

@@ -135,6 +135,7 @@ package struct ClientRules: Sendable, Equatable {
   package var identifierPattern: String?  // Must match every identifier that the provider may issue.
   package var secretPattern: String?
   package var otherShapes: [OtherShape] = []
+  package var takesDocument = false  // Whether an identifier can be the URL of a document with the client's metadata.
   package var hasSecret: Bool { authentication != ClientAuthentication.none }
 }
 

@@ -105,6 +105,8 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
   package let introspectionMethods: [String]?
   package let namesIssuer: Bool  // `authorization_response_iss_parameter_supported` (RFC 9207, 3).
   package let documentation: URI?
+  /// `client_id_metadata_document_supported` (draft-ietf-oauth-client-id-metadata-document-01, 5).
+  package let takesDocuments: Bool
 
   package init(_ response: HTTPResponse, of issuer: Issuer, at location: MetadataLocation) throws(MetadataError) {
     guard let value = try? JSONValue.parse(response.body), value.members != nil else { throw .notJSON }
@@ -129,6 +131,7 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
     revocationMethods = try reader.texts("revocation_endpoint_auth_methods_supported")
     introspectionMethods = try reader.texts("introspection_endpoint_auth_methods_supported")
     namesIssuer = try reader.boolean("authorization_response_iss_parameter_supported") ?? false
+    takesDocuments = try reader.boolean("client_id_metadata_document_supported") ?? false
     documentation = value["service_documentation"]?.text.flatMap { try? URI(parsing: $0) }.flatMap {
       $0.isSecure ? $0 : nil
     }

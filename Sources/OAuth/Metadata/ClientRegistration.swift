@@ -39,23 +39,16 @@ extension Client {
   package func registrationRequest(
     redirectURI: String?, initialAccessToken: Secret?, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
-    let endpoint = try endpoint(.registration)
-    let isJSON = endpoint.send == .json
-    func list(_ texts: [String]) -> String {
-      isJSON ? JSONValue.array(texts.map(JSONValue.string)).encoded : texts.joined(separator: " ")
+    let isJSON = try endpoint(.registration).send == .json
+    var parameters = FormParameters()
+    for member in metadata(
+      of: descriptor.grants, redirectURIs: redirectURI.map { [$0] } ?? [],
+      authentication: descriptor.client.authentication ?? .clientSecretBasic)
+    {
+      let list = member.value.elements?.compactMap(\.text).joined(separator: " ")
+      parameters.append(member.name, (isJSON ? nil : list) ?? member.value.text ?? member.value.encoded)
     }
-    let grants = descriptor.grants.compactMap(\.traits.registeredName)
-    let responses = descriptor.grants.compactMap(\.traits.responseType)
-    let refreshes = descriptor.endpoints[.refresh] != nil && descriptor.grants.contains { $0.traits.renewal != .login }
-    var parameters: FormParameters = [("client_name", "credmgr")]
-    // Clients of other types may not redirect to loopback (OpenID Connect Dynamic Client Registration 1.0, 2).
-    parameters.append("application_type", "native")
-    if let redirectURI { parameters.append("redirect_uris", list([redirectURI])) }
-    parameters.append("grant_types", list(grants + (refreshes ? ["refresh_token"] : [])))
-    parameters.append("response_types", list(responses))
-    parameters.append("token_endpoint_auth_method", (descriptor.client.authentication ?? .clientSecretBasic).rawValue)
     let scope = joined(descriptor.scope.requested)
-    if !scope.isEmpty { parameters.append("scope", scope) }
     var request = try request(
       .registration, parameters, exchange: ["redirect_uri": redirectURI ?? "", "scope": scope],
       lists: Self.listsOfRegistration, nonce: nonce)
@@ -69,6 +62,24 @@ extension Client {
     "redirect_uris", "grant_types", "response_types", "contacts", "request_uris", "default_acr_values",
     "post_logout_redirect_uris",
   ]
+
+  /// Returns the metadata of this client (RFC 7591, 2).
+  func metadata(
+    of grants: [Grant], redirectURIs: [String], authentication: ClientAuthentication
+  ) -> [JSONValue.Member] {
+    func list(_ texts: [String]) -> JSONValue { .array(texts.map(JSONValue.string)) }
+    let names = grants.compactMap(\.traits.registeredName)
+    let refreshes = descriptor.endpoints[.refresh] != nil && grants.contains { $0.traits.renewal != .login }
+    // Clients of other types may not redirect to loopback (OpenID Connect Dynamic Client Registration 1.0, 2).
+    var members: [JSONValue.Member] = [.init("client_name", "credmgr"), .init("application_type", "native")]
+    if !redirectURIs.isEmpty { members.append(.init("redirect_uris", list(redirectURIs))) }
+    members.append(.init("grant_types", list(names + (refreshes ? ["refresh_token"] : []))))
+    members.append(.init("response_types", list(grants.compactMap(\.traits.responseType))))
+    members.append(.init("token_endpoint_auth_method", .string(authentication.rawValue)))
+    let scope = joined(descriptor.scope.requested)
+    if !scope.isEmpty { members.append(.init("scope", .string(scope))) }
+    return members
+  }
 
   /// Reads the registration response (RFC 7591, 3.2).
   package func clientRegistration(_ response: HTTPResponse) throws(OAuthError) -> ClientRegistration {

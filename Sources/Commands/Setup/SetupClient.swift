@@ -1,0 +1,105 @@
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrHTTP
+import CredmgrMessages
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrText
+
+/// The questions about the user's own client.
+extension Setup {
+  func askForClient(
+    _ adding: inout AddingProvider, _ title: String, scope: [String]
+  ) throws(CommandError) {
+    let descriptor = adding.addition.descriptor
+    let page = descriptor.client.register
+    context.tell("register a client of \(title)" + (page.map { " at \($0)" } ?? "") + " with these values:")
+    var rows = [(left: "name", right: "any, for example credmgr")]
+    if descriptor.grants.contains(where: \.traits.redirects), let uri = redirect(of: descriptor, adding.variables) {
+      rows.append(("callback URL", uri))
+    }
+    if descriptor.grants.contains(.deviceCode) { rows.append(("device flow", "enabled, if the page has this setting")) }
+    let scope = scope.isEmpty ? descriptor.scope.requested : scope
+    if !scope.isEmpty { rows.append(("scopes", scope.joined(separator: " ") + ", if the page asks")) }
+    if !descriptor.client.hasSecret { rows.append(("client type", "public, without a secret")) }
+    rows = rows.map { (left: $0.left, right: Message.visible($0.right)) }
+    Terminal.writeError(Layout.table(rows, width: Terminal.width))
+    if let page { try offer(page) }
+    var identifier: String
+    repeat {
+      identifier = try Question.answer("client ID:") { text in
+        text.isEmpty || text.contains(" ") ? "enter the client ID that the page shows" : nil
+      }
+    } while try !isWanted(.identifier, descriptor.client.doubt(identifier, as: .identifier), title)
+    adding.clientIdentifier = identifier
+    if descriptor.client.hasSecret { adding.clientSecret = try clientSecret(descriptor, title) }
+  }
+
+  /// Whether a value has the form that the provider issues, or the user wants to use it anyway.
+  private func isWanted(_ part: ClientPart, _ doubt: ClientDoubt?, _ title: String) throws(CommandError) -> Bool {
+    guard let doubt else { return true }
+    context.tell(doubt.warning(on: part, of: title))
+    return try Command.agrees("Use it anyway?")
+  }
+
+  /// The redirect to register, as `credmgr providers` shows it; `nil` if it is not known.
+  private func redirect(of descriptor: Descriptor, _ variables: [String: String]) -> String? {
+    let secrets = Set(descriptor.variables.filter(\.isSecret).map(\.name))
+    guard secrets.isDisjoint(with: descriptor.redirect.template.names) else { return nil }
+    let client = try? Client(descriptor: descriptor, identifier: "id", secret: nil, variables: variables)
+    return switch try? client?.redirect() {
+    case .loopback(let uri)?: uri.text
+    case .elsewhere(let text)?, .outOfBand(let text)?: text
+    case nil: nil
+    }
+  }
+
+  func offer(_ page: String) throws(CommandError) {
+    // Another scheme would start another program, and a file could be anything.
+    guard let uri = try? URI(parsing: page), uri.isSecure || (uri.scheme == "http" && uri.isLoopback),
+      SessionKind(environment: context.environment) == .desktop,
+      try Command.agrees("Open this page in the browser?")
+    else { return }
+    if (try? Browser.open(page, patience: .milliseconds(300)))?.isOpen != true {
+      context.tell("cannot start a browser; open \(page) yourself")
+    }
+  }
+
+  private func clientSecret(_ descriptor: Descriptor, _ title: String) throws(CommandError) -> Secret? {
+    if descriptor.client.authentication == .privateKeyJWT {
+      let path = try Question.answer("file with the private key:") { File.exists($0) ? nil : "file not found" }
+      return try context.issuedSecret(context.secretFile(path, called: "private key"), path, called: "private key")
+    }
+    let isNeeded = ClientNeeds(descriptor).needsSecret
+    while true {
+      let typed = try Question.secret("client secret" + (isNeeded ? ":" : " (Enter for none):"))
+      if !typed.isEmpty {
+        let secret = try context.issuedSecret(typed, "-", called: "client secret")
+        if try isWanted(.secret, descriptor.client.doubt(secret), title) { return secret }
+        continue
+      }
+      if !isNeeded { return nil }
+      context.tell("\(context.titled(descriptor.identifier)) requires a client secret")
+    }
+  }
+
+  /// Asks for the URL of a document with the client's metadata, and shows the document.
+  func askForDocument(_ adding: inout AddingProvider) throws(CommandError) {
+    context.tell("the provider reads the client's metadata from a document that you publish")
+    let location = try Question.answer("https URL of the document:") { text in
+      ClientDocument.isLocation(text) ? nil : "type an https URL with a path, such as https://HOST/credmgr.json"
+    }
+    adding.clientIdentifier = location
+    context.tell("publish this document at \(location):")
+    let document = try manager(
+      context.source.clientDocument(at: location, for: adding.addition, adding.variables))
+    Terminal.writeError(document.formatted + "\n")
+    while true {
+      _ = try Question.answer("Press Enter when it is published.")
+      guard let warning = try adding.faultOfDocument(at: location, context) else { return }
+      context.tell(warning)
+      if try Command.agrees("Use it anyway?") { return }
+    }
+  }
+}
