@@ -38,6 +38,8 @@ let small =
     "-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/no-unwinding.ld",
     "-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/read-only.ld",
   ] + ["_swift_stdlib_getScalarName", "__cxa_demangle"].flatMap { replace($0, by: "swift_deletedMethodError") }
+  // `script/build-release` makes this copy of Swift's library, from which the linker can remove unused functions.
+  + (Context.environment["CREDMGR_SWIFT_LIBRARY"].map { [$0] } ?? [])
 
 /// Linker flags that call `replacement` instead of a library's function, so that nothing refers to that function.
 func replace(_ function: String, by replacement: String) -> [String] {
