@@ -19,8 +19,9 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-# Shipped descriptors fix the port of their redirect, so tests that use the same port take turns.
-SHARED_PORTS = {"test_readme", "test_package"}
+# Shipped descriptors fix the port of their redirect, as does a release that of its server, so tests that use the same
+# port take turns.
+SHARED_PORTS = {"test_readme", "test_package", "test_release"}
 # The longest modules start first, so that no process works alone at the end.
 LONGEST = ("test_library", "test_leaks", "test_crashes", "test_bad_input", "test_doctor", "test_races", "test_git",
            "test_vault_keys", "test_speed")

@@ -1,47 +1,22 @@
 """The packages: their files, and how they work in a bare Debian 12, without Swift and without build tools.
 
 `script/package --test` builds the packages and runs this, and `script/siege` runs the first part; otherwise it is
-skipped. The bare system needs root, debootstrap and a Debian mirror, and takes minutes the first time;
-.build/bookworm.tar keeps it. Processes in it have their own process numbers and mounts, and end with the test.
+skipped.
 """
 
-import contextlib
 import glob
 import hashlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import unittest
 
-from browser import Browser
-from program import HERE, ROOT, TIMEOUT, Running, text_of
+from bare_system import SLOW, BareSystem, run
+from program import HERE, ROOT, TIMEOUT, text_of
 
 PACKAGES = os.environ.get("CREDMGR_PACKAGES")
-BARE = os.path.abspath(os.path.join(HERE, "../../.build/bookworm.tar"))
-RELEASE = "bookworm"
-SLOW = 900
-
-
-def run(*arguments, **options):
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=SLOW, stdin=subprocess.DEVNULL, **options)
-    if done.returncode:
-        raise AssertionError(f"{' '.join(arguments)}: {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
-    return done.stdout
-
-
-def bare_tree(folder):
-    """Unpacks the system, which is downloaded once."""
-    if not os.path.exists(BARE):
-        with tempfile.TemporaryDirectory(prefix="credmgr-bare-") as fresh:
-            run("debootstrap", "--variant=minbase", RELEASE, fresh)
-            run("tar", "--create", "--numeric-owner", "--file", BARE + ".new", "--directory", fresh, ".")
-        os.rename(BARE + ".new", BARE)
-    run("tar", "--extract", "--numeric-owner", "--preserve-permissions", "--file", BARE, "--directory", folder)
-    # Temporary directories are accessible only to their owner.
-    os.chmod(folder, 0o755)
 
 
 def contents(package):
@@ -126,67 +101,14 @@ class Sources(unittest.TestCase):
 
 
 @unittest.skipUnless(PACKAGES, "only script/package --test tests the packages")
-@unittest.skipUnless(os.geteuid() == 0, "only root can make a tree of Debian")
-@unittest.skipUnless(os.path.exists(BARE) or shutil.which("debootstrap"), "there is no debootstrap")
-class Package(unittest.TestCase):
+class Package(BareSystem):
     @classmethod
     def setUpClass(cls):
-        cls.tree = tempfile.mkdtemp(prefix="credmgr-tree-")
-        cls.addClassCleanup(shutil.rmtree, cls.tree, ignore_errors=True)
-        bare_tree(cls.tree)
-        (deb,) = glob.glob(os.path.join(PACKAGES, "credmgr_*.deb"))
+        super().setUpClass()
+        (cls.deb,) = glob.glob(os.path.join(PACKAGES, "credmgr_*.deb"))
         (cls.tarball,) = glob.glob(os.path.join(PACKAGES, "credmgr-*.tar.xz"))
-        cls.deb = deb
-        shutil.copy(deb, os.path.join(cls.tree, "credmgr.deb"))
-        cls.inside("useradd", "--create-home", "--shell", "/bin/bash", "ada", user="root")
-        cls.inside("apt-get", "update", user="root")
+        shutil.copy(cls.deb, os.path.join(cls.tree, "credmgr.deb"))
         cls.apt("install", "/credmgr.deb", "git")
-
-    @classmethod
-    def command(cls, *arguments, user="ada", **environment):
-        """Returns the command that runs `arguments` in the system as a user who has just logged in."""
-        home = "/root" if user == "root" else f"/home/{user}"
-        settings = {"HOME": home, "PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8",
-                    "DEBIAN_FRONTEND": "noninteractive", **environment}
-        return ["unshare", "--mount", "--pid", "--fork", "--kill-child", f"--mount-proc={cls.tree}/proc",
-                "chroot", f"--userspec={user}:{user}", cls.tree,
-                "env", "--ignore-environment", f"--chdir={home}", *(f"{n}={v}" for n, v in settings.items()), *arguments]
-
-    @classmethod
-    def inside(cls, *arguments, **options):
-        return run(*cls.command(*arguments, **options))
-
-    @classmethod
-    def apt(cls, *arguments):
-        return cls.inside("apt-get", "--quiet", "--yes", "--no-install-recommends", *arguments, user="root")
-
-    def start(self, *arguments):
-        process = subprocess.Popen(
-            self.command(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            start_new_session=True)
-
-        def end():
-            # unshare(1) cannot end a process that has become another user.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            process.stdout.close()
-            process.stderr.close()
-
-        self.addCleanup(end)
-        return process
-
-    def simulate(self, provider):
-        """Starts the simulator in the system; returns its output."""
-        process = self.start("credmgr", "simulate", provider, "--port", "0")
-        said = {}
-        for line in process.stdout:
-            for word in ("listening on", "descriptor", "client-id", "client-secret-file"):
-                if line.startswith(word + " "):
-                    said[word] = line[len(word) + 1:].rstrip("\n")
-            if line.startswith("ready"):
-                return said
-        raise AssertionError(process.stderr.read())
 
     def test_the_package_from_installation_to_removal(self):
         """Follows a user's order: install, log in, upgrade, remove, and unpack elsewhere."""
@@ -210,7 +132,8 @@ class Package(unittest.TestCase):
                 self.assertNotIn("not found", loaded)
                 self.assertNotIn("swift", loaded)
             self.assertTrue(os.path.exists(self.tree + "/usr/share/applications/credmgr.desktop"))
-        token = self.log_in()
+        with self.subTest("a login, with the simulator in the tree and the browser outside of it"):
+            token = self.log_in()
         with self.subTest("the shells find the words"):
             self.apt("install", "bash-completion", "zsh", "fish")
             # With an account, completion gets its words from the vault.
@@ -233,22 +156,6 @@ class Package(unittest.TestCase):
             self.assertEqual(self.inside("credmgr", "token", "github"), token)
             # Uses the program with networking.
             self.assertEqual(len(self.inside("credmgr", "refresh", "--all")), 0)
-
-    def log_in(self):
-        with self.subTest("a login, with the simulator in the tree and the browser outside of it"):
-            said = self.simulate("github")
-            # Runs another process with the same temporary directory.
-            self.inside("credmgr", "add-provider", said["descriptor"], "--replace", "--client-id", said["client-id"],
-                        "--client-secret-file", said["client-secret-file"])
-            login = Running(self.start("credmgr", "login", "github", "--account", "ada", "--no-browser"), lambda o: o)
-            Browser().open(login.address())
-            outcome = login.end()
-            self.assertEqual(outcome.status, 0, outcome.err)
-            token = self.inside("credmgr", "token", "github")
-            self.assertTrue(token.strip())
-            self.inside("credmgr", "request", "github", said["listening on"] + "/simulator/resource")
-            self.assertEqual(self.inside("credmgr", "vault", "verify"), "")
-        return token
 
     def upgrade(self):
         """Installs the same package with a higher version."""
