@@ -57,6 +57,8 @@ package enum CredentialError: Error, Sendable, Equatable {
   case destinationChange(provider: String, accounts: [String], places: [NewPlace])
   case descriptorChanged(provider: String, file: String, isOwn: Bool, places: [NewPlace])
   case notAgreed(provider: String, origin: String, Route)
+  /// Another program cannot use the token, because each request needs a key as well.
+  case notUsableAlone(provider: String, Route)
   /// The user did not agree to the unusual parts of a descriptor.
   case peculiar(provider: String, [NewPlace], isBeingAdded: Bool)
   /// The answer names a page for the device code that is on none of the provider's servers.

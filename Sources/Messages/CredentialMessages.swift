@@ -123,6 +123,11 @@ extension CredentialError {
         route == .kubectl
           ? "add it under \"kubectl\" in the descriptor, then \(credmgr: "add-provider", provider, "--replace")"
           : "\(credmgr: "providers", provider) to see the allowed servers")
+    case .notUsableAlone(let provider, let route):
+      .usage(
+        "cannot use a token of \(quoted(provider)) with \(route == .kubectl ? "kubectl" : "other programs"): each "
+          + "request needs a signature by credmgr"
+      ).hint("\(credmgr: "request", provider, "URL") to send signed requests")
     case .peculiar(let provider, let places, let isBeingAdded):
       .usage("\(quoted(provider)) requires your consent", items: places.peculiarities)
         .hint(

@@ -64,6 +64,8 @@ extension Finding {
     case .unusedVariable(let name): "the variable \(quoted(name)) is not used"
     case .withoutGrant(let key, let grants):
       "\(quoted(key)) has no effect without the grant " + grants.map(\.rawValue).joined(separator: " or ")
+    case .boundToken(let key):
+      "\(quoted(key)) has no effect: each request needs a signature, and other programs get only the token"
     case .readElsewhere(let key, let kinds):
       "\(quoted(key)) has no effect here, only at the endpoint " + kinds.map(\.rawValue).joined(separator: " or ")
     case .accountWithoutSource(let name):

@@ -55,6 +55,7 @@ import CredmgrYAML
     .descriptorChanged(provider: "notes", file: file, isOwn: false, places: []),
     .notAgreed(provider: "notes", origin: "https://evil.example", .request),
     .notAgreed(provider: "notes", origin: "https://evil.example", .kubectl),
+    .notUsableAlone(provider: "notes", .helper), .notUsableAlone(provider: "notes", .kubectl),
     .accountsRemain(provider: "notes", accounts: ["ada"]), .extended(provider: "notes", by: ["mine"]),
     .malformedRegistration(provider: "notes"), .tokenRefused(provider: "notes", words: nil),
     .newPassphraseUnavailable(.noTerminal), .exportPassphraseUnavailable(.noTerminal),

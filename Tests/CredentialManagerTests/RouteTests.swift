@@ -365,13 +365,17 @@ struct RouteTests {
     }
   }
 
+  private static let foreign: CredentialError? =
+    .notAgreed(provider: "example", origin: "https://k8s.example", .kubectl)
+  private static let bound: CredentialError? = .notUsableAlone(provider: "example", .kubectl)
+
   /// A key that only signs requests goes to no cluster, and a password only to a declared one.
   @Test(arguments: [
-    (Grant.secrets, "aws4: { key_id: \"{id}\" }", false), (.secrets, "aws4: { key_id: \"{id}\" }\n\(clusters)", false),
-    (.secrets, "extra_headers: { X-Id: \"{id}\" }", false),
-    (.secrets, "extra_headers: { X-Id: \"{id}\" }\n\(clusters)", true),
-    (.basic, "", false), (.basic, clusters, true), (.apiKey, "", true), (.apiKey, clusters, true),
-  ]) func whatTheUserTypedIsForNoCluster(_ grant: Grant, _ more: String, _ isGiven: Bool) throws {
+    (Grant.secrets, "aws4: { key_id: \"{id}\" }", bound), (.secrets, "aws4: { key_id: \"{id}\" }\n\(clusters)", bound),
+    (.secrets, "extra_headers: { X-Id: \"{id}\" }", foreign),
+    (.secrets, "extra_headers: { X-Id: \"{id}\" }\n\(clusters)", nil),
+    (.basic, "", foreign), (.basic, clusters, nil), (.apiKey, "", nil), (.apiKey, clusters, nil),
+  ]) func whatTheUserTypedIsForNoCluster(_ grant: Grant, _ more: String, _ refusal: CredentialError?) throws {
     let variables =
       grant == .secrets ? "variables: { id: { at_login: true }, key: { at_login: true, secret: true } }\n" : ""
     let text = "grant: \(grant.rawValue)\nendpoints: {}\nhosts: [k8s.example]\n" + variables + more
@@ -380,12 +384,59 @@ struct RouteTests {
     if grant == .basic { credential.variables = ["username": "ada"] }
     let fixture = try Fixture.added(text, credential: credential)
     let cluster = Destination.server(try URI(parsing: "https://k8s.example"))
-    if isGiven {
-      _ = try fixture.source.handOut(nil, of: "example", by: .kubectl, to: cluster)
+    if let refusal {
+      #expect(throws: refusal) { try fixture.source.handOut(nil, of: "example", by: .kubectl, to: cluster) }
     } else {
-      #expect(throws: CredentialError.notAgreed(provider: "example", origin: "https://k8s.example", .kubectl)) {
-        try fixture.source.handOut(nil, of: "example", by: .kubectl, to: cluster)
+      _ = try fixture.source.handOut(nil, of: "example", by: .kubectl, to: cluster)
+    }
+  }
+
+  /// Other programs cannot sign requests, so they get no token that needs a key as well. A login would not help.
+  @Test(arguments: ["grant: oauth1", "grant: device_code\naws4: { key_id: \"{id}\" }"], [false, true])
+  func aBoundTokenGoesToNoOtherProgram(_ rules: String, _ isOver: Bool) throws {
+    let fixture = try Fixture()
+    try fixture.add(
+      rules + """
+
+        variables: { id: { default: i } }
+        endpoints:
+          temporary_credentials: https://provider.example/r
+          authorization: https://provider.example/a
+          device_authorization: https://provider.example/d
+          token: https://provider.example/t
+        hosts: [k8s.example]
+        git: { hosts: [git.example] }
+        docker: { hosts: [docker.example] }
+        kubectl: { hosts: [k8s.example] }
+        """)
+    let source = Self.source(fixture)
+    let git = try #require(try source.claims(of: "git.example", for: .git).first)
+    let docker = try #require(try source.claims(of: "docker.example", for: .docker).first)
+    let cluster = Destination.server(try URI(parsing: "https://k8s.example"))
+    func expectRefusals(sourceLocation: SourceLocation = #_sourceLocation) {
+      for (route, destination) in [(Route.helper, .claimed(git)), (.helper, .claimed(docker)), (.kubectl, cluster)] {
+        #expect(throws: CredentialError.notUsableAlone(provider: "example", route), sourceLocation: sourceLocation) {
+          try source.handOut(nil, of: "example", by: route, to: destination)
+        }
       }
+    }
+    expectRefusals()
+    var credential = Fixture.credential()
+    credential.grant = rules.hasPrefix("grant: oauth1") ? .oauth1 : .deviceCode
+    credential.refreshToken = nil
+    if isOver { credential.expiresAt = credential.obtainedAt }
+    try fixture.store(credential)
+    expectRefusals()
+    // An earlier version's agreement does not say how tokens are bound.
+    var registration = try #require(try fixture.registration())
+    for grant in Grant.allCases { registration.agreement?.settings[Client.binding(of: grant)] = nil }
+    _ = try fixture.another().vault(.readWrite).apply([
+      .store(registration.encoded, as: Accounts.registration("example"))
+    ])
+    expectRefusals()
+    if !isOver {
+      let account = try source.handOut(nil, of: "example", by: .token, to: .caller)
+      #expect(try !source.isUsableAlone(account))
     }
   }
 

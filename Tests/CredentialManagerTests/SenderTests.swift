@@ -8,7 +8,6 @@ import CredmgrText
 struct SenderTests {
   /// Demands another try after every 401, as a provider's nonce does (RFC 9449, 8).
   private struct Demanding: TokenBinding {
-    let isUsableAlone = false
     let authenticatesClient = false
     let fieldNames: Set<String> = []
     func signsBody(of request: HTTPRequest) -> Bool { false }

@@ -15,6 +15,11 @@ import Testing
         + "endpoints: {token: https://a.example/t, ‸device_authorization: https://a.example/d}\n",
       .withoutGrant("device_authorization", [.deviceCode])),
     FaultyDescriptor(
+      "programs that cannot sign requests",
+      "provider: sample\ngrant: oauth1\nendpoints: {temporary_credentials: https://a.example/r, "
+        + "authorization: https://a.example/a, token: https://a.example/t}\n‸git: {hosts: [a.example]}\n"
+        + "‸kubectl: {hosts: [a.example]}\n", .boundToken("git"), .boundToken("kubectl")),
+    FaultyDescriptor(
       "fields that no response here contains",
       tail: "response: {fields: {‸verification_uri: u, access_token: t}, ‸active: valid}\n",
       .readElsewhere("verification_uri", [.deviceAuthorization]), .readElsewhere("active", [.introspection])),

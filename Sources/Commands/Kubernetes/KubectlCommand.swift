@@ -45,7 +45,7 @@ private struct KubectlHelper: HelperProtocol {
     let account: Account
     do throws(CredentialError) { account = try goodAccount(name, of: provider, context) } catch {
       switch error {
-      case .notAgreed, .clusterNeeded: context.source.noteRefusal(provider, name, to: recipient)
+      case .notAgreed, .notUsableAlone, .clusterNeeded: context.source.noteRefusal(provider, name, to: recipient)
       default: break
       }
       throw error

@@ -36,6 +36,10 @@ extension Command {
       let (actual, wish) = (duration(max(lifetime, .zero)), exactDuration(wanted))
       context.tell("warning: \(context.titled(provider)) tokens are valid for only \(actual), not \(wish)")
     }
+    let isBearer = credential.tokenType?.lowercased() == "bearer"
+    if !invocation.has("--field"), !isBearer, try !manager(context.source.isUsableAlone(account)) {
+      context.tell("warning: requests to \(context.titled(provider)) need a signature in addition to the token")
+    }
     if let field = invocation.value("--field") {
       let value = String(decoding: try CredentialFields(of: account, by: .token, context).value(field), as: UTF8.self)
       return try context.output(

@@ -37,6 +37,10 @@ extension Client {
     settings["token_exchange"] =
       descriptor.endpoints[.tokenExchange] == nil ? ["exchanged", "not exchanged"] : ["exchanged"]
     settings.merge(signatureSettings) { own, _ in own }
+    for grant in descriptor.grants {
+      let isUsableAlone = descriptor.binding(of: grant).isUsableAlone
+      settings[Self.binding(of: grant)] = isUsableAlone ? ["bound", "usable alone"] : ["bound"]
+    }
     for (field, kinds) in secretFields {
       let paths = kinds.compactMap { descriptor.endpoints[$0]?.response }.flatMap { response in
         response.source(of: field).paths.map { (response.within.map { $0.text + "." } ?? "") + $0.text }
@@ -45,6 +49,9 @@ extension Client {
     }
     return settings
   }
+
+  /// The setting for the tokens of a grant.
+  static func binding(of grant: Grant) -> String { "binding." + grant.rawValue }
 
   /// The secrets inside an endpoint's address.
   private var secretsInAddresses: [String] {

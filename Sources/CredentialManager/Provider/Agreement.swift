@@ -110,6 +110,11 @@ package struct Agreement: Sendable, Equatable {
 
   package var issuer: String? { texts(.issuer).first }
 
+  /// The grants whose token binding is recorded. An earlier version recorded none.
+  var knownGrants: [(grant: Grant, isUsableAlone: Bool)] {
+    Grant.allCases.compactMap { grant in settings[Client.binding(of: grant)].map { (grant, $0.count > 1) } }
+  }
+
   /// Whether a URL is at an origin of one of these kinds.
   func covers(_ uri: URI, as kinds: [Kind]) -> Bool {
     kinds.flatMap(texts).contains { OriginPattern($0).matches(uri, bounds) }
@@ -271,25 +276,33 @@ extension CredentialSource {
     let account: Account
     do throws(CredentialError) { account = try freshAccount(name, of: provider, policy) } catch {
       // A login does not help if the destination may not have the account's token.
-      guard case .loginNeeded = error, let stored = try? accountsIfAny()?.resolve(name, provider: provider) else {
+      guard case .loginNeeded = error else { throw error }
+      guard let stored = try? accountsIfAny()?.resolve(name, provider: provider) else {
+        if case .caller = destination { throw error }
+        let grants = try accountsIfAny()?.registration(of: provider)?.agreement?.knownGrants ?? []
+        guard grants.isEmpty || grants.contains(where: \.isUsableAlone) else {
+          throw .notUsableAlone(provider: provider, route)
+        }
         throw error
       }
       try require(destination, isOf: stored, route)
       throw error
     }
     try require(destination, isOf: account, route)
-    // A key that only signs requests is never sent, and passwords are for the provider alone.
-    if case .server(let uri) = destination, account.credential.grant.traits.typed != nil {
-      let permit = try permit(route, provider, variables: account.credential.variables)
-      let isToken = permit.client.binding(of: account.credential.grant).isUsableAlone
-      guard isToken, account.credential.grant == .apiKey || permit.agreement.places[.clusters] != nil else {
-        throw .notAgreed(provider: provider, origin: uri?.origin ?? "kubectl", route)
-      }
-    }
     return account
   }
 
-  /// Allows an account with its own variables or fields only at the hosts that they produce.
+  /// Whether requests with an account's token need nothing else, such as a signature. Loads the descriptor only if the
+  /// stored agreement does not say so.
+  package func isUsableAlone(_ account: Account) throws(CredentialError) -> Bool {
+    let (provider, grant) = (account.provider, account.credential.grant)
+    let sealed = try accountsIfAny()?.registration(of: provider)?.agreement
+    if let known = sealed?.knownGrants.first(where: { $0.grant == grant }) { return known.isUsableAlone }
+    return try permit(.token, provider).client.descriptor.binding(of: grant).isUsableAlone
+  }
+
+  /// Allows only a token that is usable alone, and an account with its own variables or fields only at the hosts that
+  /// they produce.
   private func require(
     _ destination: Destination, isOf account: Account, _ route: Route
   ) throws(CredentialError) {
@@ -299,6 +312,13 @@ extension CredentialSource {
     case .caller: return
     case .claimed(let claim): uri = try? URI(parsing: "https://" + claim.host)
     case .server(let server): uri = server
+    }
+    guard try isUsableAlone(account) else { throw .notUsableAlone(provider: provider, route) }
+    // Passwords are for the provider and the declared clusters.
+    if case .server = destination, credential.grant.traits.typed != nil, credential.grant != .apiKey,
+      try permit(route, provider, variables: credential.variables).agreement.places[.clusters] == nil
+    {
+      throw .notAgreed(provider: provider, origin: uri?.origin ?? "kubectl", route)
     }
     guard !(credential.variables.isEmpty && credential.kept.isEmpty), let uri,
       let registration = try accountsIfAny()?.registration(of: provider), let agreement = registration.agreement

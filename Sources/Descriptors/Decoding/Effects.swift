@@ -5,6 +5,11 @@ import CredmgrYAML
 extension DescriptorDecoder {
   mutating func checkEffects(_ descriptor: Descriptor) {
     checkGrants(descriptor.grants)
+    if !descriptor.grants.isEmpty, !descriptor.grants.contains(where: { descriptor.binding(of: $0).isUsableAlone }) {
+      for entry in root.entries ?? [] where ["git", "docker", "kubectl"].contains(entry.key) && !entry.value.isNull {
+        warn(.boundToken(entry.key), at: entry.keyPlace)
+      }
+    }
     if let rules = root["response"] {
       checkRules(rules, [.authorization] + EndpointKind.allCases.filter(\.issuesToken))
     }

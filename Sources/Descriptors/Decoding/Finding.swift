@@ -41,6 +41,7 @@ package struct Finding: Sendable, Equatable {
     case invalidDefault(variable: String)
     case unusedVariable(String)
     case withoutGrant(String, [Grant])  // A key of grants that the descriptor does not have.
+    case boundToken(String)  // A key for other programs, which cannot sign requests.
     case readElsewhere(String, [EndpointKind])  // Only the responses of these endpoints contain it.
     case accountWithoutSource(String)  // No `identity` endpoint and no kept field supplies the account's name.
     case unusedAssertion  // No endpoint sends the JWT that the client signs.

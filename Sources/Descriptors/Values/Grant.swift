@@ -27,10 +27,19 @@ package enum Grant: String, Sendable, CaseIterable {
     package var variables: [Variable] = []  // The variables of each login in addition to the descriptor's.
   }
 
-  package enum Binding: Sendable {
+  package enum Binding: Sendable, Equatable {
     case bearer  // RFC 6750
     case signature  // RFC 5849, 3.4
     case pair  // RFC 7617, unless the descriptor has a `header_style`.
+    case aws4(AWS4Rules)  // The key `aws4`, with any grant.
+
+    /// Whether a request needs only the token. Other programs cannot use a token that needs a key as well.
+    package var isUsableAlone: Bool {
+      switch self {
+      case .bearer, .pair: true
+      case .signature, .aws4: false
+      }
+    }
   }
 
   package enum Renewal: Sendable {
@@ -68,4 +77,13 @@ package enum Grant: String, Sendable, CaseIterable {
   }
 
   package var refreshEndpoint: EndpointKind { traits.renewal == .login ? traits.requiredEndpoints[0] : .refresh }
+}
+
+extension Descriptor {
+  /// How a request presents a token of this grant.
+  package func binding(of grant: Grant) -> Grant.Binding {
+    if let aws4 { return .aws4(aws4) }
+    let binding = grant.traits.binding
+    return binding == .signature && headerStyle.location != .none ? .bearer : binding
+  }
 }

@@ -11,7 +11,6 @@ struct AWS4Binding: TokenBinding {
   let client: Client
   let rules: AWS4Rules
 
-  var isUsableAlone: Bool { false }
   var authenticatesClient: Bool { true }
   var fieldNames: Set<String> { ["authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token"] }
 

@@ -9,7 +9,6 @@ struct BearerBinding: TokenBinding {
   let client: Client
   let style: HeaderStyle
 
-  var isUsableAlone: Bool { true }
   var authenticatesClient: Bool { false }
 
   var fieldNames: Set<String> {

@@ -8,7 +8,6 @@ struct OAuth1Binding: TokenBinding {
 
   private var rules: OAuth1Rules { client.descriptor.oauth1 }
 
-  var isUsableAlone: Bool { false }
   var authenticatesClient: Bool { true }
   var fieldNames: Set<String> { ["authorization"] }
 

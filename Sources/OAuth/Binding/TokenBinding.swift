@@ -1,10 +1,8 @@
 import CredmgrDescriptors
 import CredmgrHTTP
 
-/// How a request presents a token, and whether the token works without the client's key.
+/// How a request presents a token (`Descriptor.binding(of:)`).
 package protocol TokenBinding: Sendable {
-  /// Whether the token alone is enough to make any request.
-  var isUsableAlone: Bool { get }
   /// Whether the token also authenticates the client, so that the request needs no other proof.
   var authenticatesClient: Bool { get }
   var fieldNames: Set<String> { get }  // In lowercase.
@@ -26,10 +24,10 @@ extension TokenBinding {
 
 extension Client {
   package func binding(of grant: Grant) -> any TokenBinding {
-    if let rules = descriptor.aws4 { return AWS4Binding(client: self, rules: rules) }
-    switch (grant.traits.binding, descriptor.headerStyle.location) {
-    case (.signature, .none): return OAuth1Binding(client: self)
-    default: return BearerBinding(client: self, style: descriptor.headerStyle(of: grant))
+    switch descriptor.binding(of: grant) {
+    case .aws4(let rules): AWS4Binding(client: self, rules: rules)
+    case .signature: OAuth1Binding(client: self)
+    case .bearer, .pair: BearerBinding(client: self, style: descriptor.headerStyle(of: grant))
     }
   }
 }

@@ -53,7 +53,7 @@ extension Client {
       return presented.fields
     }
     let needsRequest = descriptor.extraHeaders.contains { $0.value.names.contains { $0.hasPrefix("request_") } }
-    guard binding(of: credential.grant).isUsableAlone, !needsRequest else { throw .signatureNeedsURL }
+    guard descriptor.binding(of: credential.grant).isUsableAlone, !needsRequest else { throw .signatureNeedsURL }
     var fields = HTTPFields()
     if case .header(let name, _) = style.location {
       fields.set(name, try BearerBinding(client: self, style: style).header(credential, of: nil, nonce: nonce) ?? "")
