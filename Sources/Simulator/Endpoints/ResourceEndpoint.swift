@@ -1,8 +1,6 @@
-import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrHTTP
 import CredmgrJSON
-import CredmgrOAuth
 import CredmgrText
 
 extension Simulation {
@@ -84,18 +82,14 @@ extension Simulation {
     return token
   }
 
-  /// Returns the key that signed a request (AWS Signature Version 4). Any region and service will do.
+  /// Returns the key that signed a request (AWS Signature Version 4).
   private func signingKey(_ request: HTTPRequest) throws(Refusal) -> String {
-    let given = request.fields["Authorization"] ?? ""
-    let scope = given.pieces(separatedBy: ", ").first?.split(separator: "/").map(String.init) ?? []
-    guard scope.count == 5, let key = state.key else { throw .notPresented(expected: "AWS4-HMAC-SHA256 …") }
-    let signature = AWS4Signature(request, region: scope[2], service: scope[3])
-    let identifier = String(scope[0].split(separator: "=").last ?? "")
-    let text = signature.text(secret: Secret(key.token))
-    guard signature.header(keyIdentifier: identifier, signature: text) == given,
-      request.fields["X-Amz-Content-Sha256"] == Hexadecimal.encode(HashAlgorithm.sha256.digest(request.body)),
-      key.variables.values.contains(identifier)
-    else { throw .wrongValue("Authorization", kind: Refusal.header) }
+    guard let signature = AWS4Verification(request.fields["Authorization"] ?? ""), let key = state.key else {
+      throw .notPresented(expected: "AWS4-HMAC-SHA256 …")
+    }
+    guard signature.isMade(by: key.token, for: request), key.variables.values.contains(signature.identifier) else {
+      throw .wrongValue("Authorization", kind: Refusal.header)
+    }
     return key.token
   }
 
