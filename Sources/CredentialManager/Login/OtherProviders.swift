@@ -89,9 +89,7 @@ struct OtherProviders {
     }
   }
 
-  private static let serverKinds: [EndpointKind] = [
-    .authorization, .token, .refresh, .deviceAuthorization, .deviceToken, .temporaryCredentials,
-  ]
+  private static let serverKinds = EndpointKind.allCases.filter(\.takesPartInConsent)
 
   private var added: [Provider] = []
   private let shipped: ShippedDescriptors
@@ -173,7 +171,7 @@ struct OtherProviders {
   ) -> [NewPlace] {
     var places: [NewPlace] = []
     let own = Agreement(client)
-    let pages = Self.ways.compactMap { client.server($0.page) }
+    let pages = Self.pages.compactMap(client.server)
     // At a host that git or docker asks about, the user types what belongs to its own provider.
     let asked = (own.claims ?? []).compactMap { try? URI(parsing: "https://" + $0.host) }
     let register = client.registerPage.map { [$0] } ?? []
@@ -215,10 +213,8 @@ struct OtherProviders {
     return places
   }
 
-  /// The page for consent, with the endpoints that receive its result.
-  private static let ways: [(page: EndpointKind, receivers: [EndpointKind])] = [
-    (.authorization, [.token, .refresh]), (.deviceAuthorization, [.deviceToken, .refresh]),
-  ]
+  /// The pages for consent.
+  private static let pages = EndpointKind.allCases.filter { !$0.receivers.isEmpty }
 
   func conflict(of client: Client) -> CredentialError? {
     let own = Agreement(client)
@@ -239,10 +235,10 @@ struct OtherProviders {
       let isOurs = page.map { issuer == other.issuer ? uri.isSameServer(as: $0) : uri.isRelated(to: $0) } ?? false
       if !isOurs, page.map(other.has) != true { return .issuer(issuer) }
     }
-    for (page, receivers) in Self.ways {
+    for page in Self.pages {
       guard let server = client.server(page), other.owns(server), let known = other.agreement else { continue }
       // A host that gets the provider's tokens but is not an endpoint requires consent (see `borrowing`).
-      for receiver in receivers.compactMap(client.server)
+      for receiver in page.receivers.compactMap(client.server)
       where !server.isRelated(to: receiver)
         && !known.includes(receiver.origin, of: own, as: Agreement.Kind.ofOrigins)
       { return .page(host: server.host ?? "", token: HostPattern.authority(receiver) ?? "") }

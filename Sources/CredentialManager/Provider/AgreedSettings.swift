@@ -19,7 +19,9 @@ extension Client {
     ]
     let proofs: [PKCEMethod] = [.s256Hexadecimal, .s256, .plain, .none]
     settings["pkce"] = proofs.prefix(max(proofs.firstIndex(of: descriptor.pkce) ?? 0, 1) + 1).map(\.rawValue)
-    let legs = descriptor.endpoints.filter(\.key.authenticates).mapValues { Self.strength(of: authentication(for: $0)) }
+    let legs = descriptor.endpoints.filter(\.key.authenticatesClient).mapValues {
+      Self.strength(of: authentication(for: $0))
+    }
     settings["client.authentication"] = Self.authentications(upTo: legs.values.max() ?? 0)
     for (kind, strength) in legs {
       settings["endpoints.\(kind.rawValue).authentication"] = Self.authentications(upTo: strength)
@@ -33,9 +35,9 @@ extension Client {
       case .path: ["header", "query", "path"]
       }
     settings["assertion"] = assertionRules
-    // Without the exchange, credmgr would return the token with more rights.
-    settings["token_exchange"] =
-      descriptor.endpoints[.tokenExchange] == nil ? ["exchanged", "not exchanged"] : ["exchanged"]
+    for kind in EndpointKind.allCases where kind.protects {
+      settings[kind.rawValue] = descriptor.endpoints[kind] == nil ? ["exchanged", "not exchanged"] : ["exchanged"]
+    }
     settings.merge(signatureSettings) { own, _ in own }
     for grant in descriptor.grants {
       let isUsableAlone = descriptor.binding(of: grant).isUsableAlone
@@ -65,7 +67,7 @@ extension Client {
       addressed.formUnion(named([endpoint.url.template]))
       guard [.query, .fragment].contains(endpoint.send) else { continue }
       addressed.formUnion(named(endpoint.parameters.compactMap(\.value)))
-      guard kind.authenticates else { continue }
+      guard kind.authenticatesClient else { continue }
       addressed.insert(kind.rawValue + ": parameters")
       if authentication(for: endpoint) == .clientSecretPost { addressed.insert(kind.rawValue + ": client_secret") }
     }
@@ -121,19 +123,15 @@ extension Client {
   }
 }
 
-extension EndpointKind {
-  fileprivate var authenticates: Bool {
-    switch self {
-    case .authorization, .identity, .registration, .temporaryCredentials: false
-    default: true
-    }
-  }
-}
-
 extension Agreement {
+  /// The grants whose token binding is recorded. An earlier version recorded none.
+  var knownGrants: [(grant: Grant, isUsableAlone: Bool)] {
+    Grant.allCases.compactMap { grant in settings[Client.binding(of: grant)].map { (grant, $0.count > 1) } }
+  }
+
   /// Returns the settings of a later agreement that the user has not agreed to: the weakest value of each protecting
   /// setting, and every other value that differs. Unchanged files mean that the change came with the program, which the
-  /// user trusts. A leg may be dropped.
+  /// user trusts. A leg that protects nothing may be dropped.
   func newSettings(
     in later: Agreement, _ descriptor: Descriptor?
   ) -> [(key: String, value: String, before: String?)] {
@@ -158,9 +156,8 @@ extension Agreement {
     }
     func isDropped(_ key: String) -> Bool {
       guard let descriptor, now[key] == nil else { return false }
-      // Without an exchange, credmgr would return the token with more rights.
       return EndpointKind.allCases.contains { kind in
-        kind != .tokenExchange && key.hasPrefix("endpoints.\(kind.rawValue).") && descriptor.endpoints[kind] == nil
+        !kind.protects && key.hasPrefix("endpoints.\(kind.rawValue).") && descriptor.endpoints[kind] == nil
       }
     }
     let other = Set(written.keys).union(now.keys).sorted().filter { written[$0] != now[$0] && !isDropped($0) }

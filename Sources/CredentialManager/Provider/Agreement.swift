@@ -70,7 +70,7 @@ package struct Agreement: Sendable, Equatable {
       .redirect: texts(descriptor.redirect.template) ?? [:],
     ]
     places[.pages] = origins(
-      [.authorization, .deviceAuthorization].compactMap { descriptor.endpoints[$0]?.url.template })
+      descriptor.endpoints.filter { !$0.key.receivers.isEmpty }.values.map(\.url.template))
     for page in [client.keyPage, client.registerPage].compactMap(\.self) { places[.pages]?[page.text] = [page.origin] }
     places[.presented] = descriptor.hosts.isEmpty ? nil : origins(descriptor.hosts)
     places[.helpers] = origins((descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? []))
@@ -88,19 +88,6 @@ package struct Agreement: Sendable, Equatable {
     places[.carried] = carried.isEmpty ? nil : carried.reduce(into: [:]) { $0[$1] = [$1] }
   }
 
-  private static func claims(_ descriptor: Descriptor, with values: @escaping (String) -> String?) -> [HostClaim] {
-    func claims(_ helper: HostClaim.Helper, _ hosts: [Template], username: Template, any: Bool = false) -> [HostClaim] {
-      let username = (try? username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2"
-      // git and docker omit the default port.
-      let authorities = hosts.compactMap { try? HostPattern.authority(URI(parsing: "https://" + $0.host(values))) }
-      return authorities.map {
-        HostClaim(helper: helper, host: $0, provider: descriptor.identifier, username: username, ignoresUsername: any)
-      }
-    }
-    return (descriptor.git.map { claims(.git, $0.hosts, username: $0.username, any: $0.ignoresUsername) } ?? [])
-      + (descriptor.docker.map { claims(.docker, $0.hosts, username: $0.username) } ?? [])
-  }
-
   /// The names of the protocol's secrets, except the token.
   static let protocolSecrets: Set = [
     "client_secret", "refresh_token", "token_secret", "assertion", "id_token", "code", "device_code",
@@ -109,11 +96,6 @@ package struct Agreement: Sendable, Equatable {
   func texts(_ kind: Kind) -> [String] { Set((places[kind] ?? [:]).values.joined()).sorted() }
 
   package var issuer: String? { texts(.issuer).first }
-
-  /// The grants whose token binding is recorded. An earlier version recorded none.
-  var knownGrants: [(grant: Grant, isUsableAlone: Bool)] {
-    Grant.allCases.compactMap { grant in settings[Client.binding(of: grant)].map { (grant, $0.count > 1) } }
-  }
 
   /// Whether a URL is at an origin of one of these kinds.
   func covers(_ uri: URI, as kinds: [Kind]) -> Bool {

@@ -63,6 +63,22 @@ extension HostClaim {
   }
 }
 
+extension Agreement {
+  /// Returns the hosts for which helpers return tokens.
+  static func claims(_ descriptor: Descriptor, with values: @escaping (String) -> String?) -> [HostClaim] {
+    func claims(_ helper: HostClaim.Helper, _ hosts: [Template], username: Template, any: Bool = false) -> [HostClaim] {
+      let username = (try? username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2"
+      // git and docker omit the default port.
+      let authorities = hosts.compactMap { try? HostPattern.authority(URI(parsing: "https://" + $0.host(values))) }
+      return authorities.map {
+        HostClaim(helper: helper, host: $0, provider: descriptor.identifier, username: username, ignoresUsername: any)
+      }
+    }
+    return (descriptor.git.map { claims(.git, $0.hosts, username: $0.username, any: $0.ignoresUsername) } ?? [])
+      + (descriptor.docker.map { claims(.docker, $0.hosts, username: $0.username) } ?? [])
+  }
+}
+
 /// The hosts are part of each registration's agreement. One record for each host names its providers, so a lookup reads
 /// one record. A final record without a host marks that all registrations have their hosts recorded.
 extension CredentialSource {

@@ -55,10 +55,9 @@ extension DescriptorDecoder {
         ("redirect", having(\.redirects)), ("state", asking), ("nonce", asking), ("iss", asking),
       ]
     for (name, owners) in keys { check(name, in: root, of: owners, grants) }
-    let kinds: [EndpointKind] = [
-      .authorization, .deviceAuthorization, .deviceToken, .temporaryCredentials, .clientCredentials,
-    ]
-    for kind in kinds {
+    let bases = EndpointKind.allCases.compactMap(\.base)
+    let required = Grant.allCases.flatMap(\.traits.requiredEndpoints)
+    for kind in EndpointKind.allCases where required.contains(kind) && !bases.contains(kind) {
       check(kind.rawValue, in: root["endpoints"], of: having { $0.requiredEndpoints.contains(kind) }, grants)
     }
   }
@@ -122,22 +121,5 @@ extension Descriptor {
     let templates = endpoint.parameters.compactMap(\.value) + endpoint.headers.map(\.value)
     return method == .privateKeyJWT || method == .clientSecretJWT
       || (templates + [endpoint.url.template]).contains { $0.names.contains("assertion") }
-  }
-}
-
-extension ResponseField {
-  /// The endpoints whose responses may contain this field.
-  fileprivate var readers: [EndpointKind] {
-    switch self {
-    case .code, .state, .issuer, .oauthVerifier: [.authorization]
-    case .deviceCode, .userCode, .verificationURI, .verificationURIComplete, .interval: [.deviceAuthorization]
-    case .oauthCallbackConfirmed: [.temporaryCredentials]
-    case .oauthToken, .oauthTokenSecret: [.temporaryCredentials, .authorization, .token, .refresh]
-    case .oauthSessionHandle: [.token, .refresh]
-    case .clientID, .clientSecret, .clientSecretExpiresAt, .tokenEndpointAuthMethod, .registrationAccessToken,
-      .registrationClientURI:
-      [.registration]
-    default: [.authorization] + EndpointKind.allCases.filter(\.issuesToken)
-    }
   }
 }

@@ -34,6 +34,37 @@ package enum EndpointKind: String, Sendable, CaseIterable {
     }
   }
 
+  /// Whether the response may contain credentials: a token, or temporary ones (RFC 5849, 2.1).
+  package var issuesCredentials: Bool { issuesToken || self == .temporaryCredentials }
+
+  /// The endpoints that receive the result of the user's consent on this page; none if it is not such a page.
+  package var receivers: [EndpointKind] {
+    switch self {
+    case .authorization: [.token, .refresh]
+    case .deviceAuthorization: [.deviceToken, .refresh]
+    default: []
+    }
+  }
+
+  /// Whether a login with consent uses it, so that its server must not be another provider's (RFC 9700, 4.4).
+  package var takesPartInConsent: Bool {
+    switch self {
+    case .authorization, .token, .refresh, .deviceAuthorization, .deviceToken, .temporaryCredentials: true
+    default: false
+    }
+  }
+
+  /// Whether the client authenticates with its secret.
+  package var authenticatesClient: Bool {
+    switch self {
+    case .authorization, .identity, .registration, .temporaryCredentials: false
+    default: true
+    }
+  }
+
+  /// Whether leaving it out makes a login or its token less secure. Without an exchange, the token has more rights.
+  package var protects: Bool { self == .tokenExchange }
+
   /// The endpoint whose description this one inherits, except `parameters`, because an addition to one exchange rarely
   /// belongs to another.
   package var base: EndpointKind? {

@@ -50,6 +50,21 @@ package enum ResponseField: String, Sendable, CaseIterable {
   package static let passedOn: [ResponseField] = [
     .accessToken, .refreshToken, .oauthToken, .oauthTokenSecret, .oauthSessionHandle, .deviceCode, .userCode,
   ]
+
+  /// The endpoints whose responses may contain this field.
+  var readers: [EndpointKind] {
+    switch self {
+    case .code, .state, .issuer, .oauthVerifier: [.authorization]
+    case .deviceCode, .userCode, .verificationURI, .verificationURIComplete, .interval: [.deviceAuthorization]
+    case .oauthCallbackConfirmed: [.temporaryCredentials]
+    case .oauthToken, .oauthTokenSecret: [.temporaryCredentials, .authorization, .token, .refresh]
+    case .oauthSessionHandle: [.token, .refresh]
+    case .clientID, .clientSecret, .clientSecretExpiresAt, .tokenEndpointAuthMethod, .registrationAccessToken,
+      .registrationClientURI:
+      [.registration]
+    default: [.authorization] + EndpointKind.allCases.filter(\.issuesToken)
+    }
+  }
 }
 
 package enum ResponseFormat: String, Sendable, CaseIterable {

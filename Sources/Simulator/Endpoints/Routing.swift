@@ -114,7 +114,7 @@ extension Simulation {
   private mutating func answer(
     _ request: HTTPRequest, at kind: EndpointKind, _ endpoint: Endpoint
   ) -> LoopbackServer.Answer {
-    let isToken = isToken(kind)
+    let isToken = kind.issuesCredentials
     let broken = isToken ? brokenAnswer(endpoint.response) : nil
     var answer = LoopbackServer.Answer(broken ?? response(to: request, at: kind, endpoint))
     if isToken {
@@ -124,14 +124,9 @@ extension Simulation {
     return answer
   }
 
-  /// Whether an endpoint issues tokens, or credentials that lead to one. Unsupported kinds count as well.
-  private func isToken(_ kind: EndpointKind) -> Bool {
-    ![.authorization, .identity, .introspection, .revocation, .registration, .deviceAuthorization].contains(kind)
-  }
-
   private mutating func response(to request: HTTPRequest, at kind: EndpointKind, _ endpoint: Endpoint) -> HTTPResponse {
     do throws(Refusal) {
-      let signed = isOAuth1 && isToken(kind) ? try OAuth1Parameters(request, signature.transport) : nil
+      let signed = isOAuth1 && kind.issuesCredentials ? try OAuth1Parameters(request, signature.transport) : nil
       let parameters = try EndpointParameters(signed?.request ?? request, kind, of: endpoint)
       if kind == .authorization {
         return isOAuth1 ? try resourceOwnerPage(parameters) : try authorizationPage(parameters)
@@ -157,7 +152,7 @@ extension Simulation {
   private func rules(_ kind: EndpointKind, _ endpoint: Endpoint) -> ResponseRules {
     var rules = endpoint.response
     // RFC 5849, 2.3: a form, unless the descriptor sets another format for temporary credentials as well.
-    if isOAuth1, isToken(kind), rules.format == .json,
+    if isOAuth1, kind.issuesCredentials, rules.format == .json,
       descriptor.endpoints[.temporaryCredentials]?.response.format == .form
     {
       rules.format = .form
@@ -169,7 +164,7 @@ extension Simulation {
     if kind == .authorization { return .page(refusal) }
     if kind == .identity || authentication(endpoint) == .accessToken { return unauthorized(refusal) }
     let rules = rules(kind, endpoint)
-    let isSigned = isOAuth1 && isToken(kind)
+    let isSigned = isOAuth1 && kind.issuesCredentials
     var answer = AnswerContent(rules)
     answer.setError(refusal)
     if isSigned { answer.set(FieldPath("oauth_problem"), .string(refusal.problem)) }
