@@ -100,7 +100,7 @@ extension Credential {
   /// The kind of credential in words for a list.
   var kindWords: String {
     if grant.traits.typed != nil { return kind.right }
-    return isGiven ? "token" : grant.traits.binding == .signature ? "OAuth 1.0a" : "OAuth"
+    return isGiven ? "token" : grant.traits.kind
   }
 
   /// Whether a key of the user expires within 14 days. Only the user can replace it.

@@ -184,7 +184,7 @@ struct Setup {
     let page = descriptor.key?.page.map { " that you make at " + $0 } ?? " that you make at the provider"
     return switch way {
     case .registered: "your browser, without a registration"
-    case .typed(let grant): (grant.traits.typed ?? "a key") + (grant == .apiKey ? page : "")
+    case .typed(let grant): (grant.traits.typed ?? "a key") + (grant.traits.isKey ? page : "")
     case .token: "a token" + page
     case .document: "the URL of a document that you publish, without a registration"
     case .client: "your own client" + (descriptor.client.register.map { " that you register at " + $0 } ?? "")

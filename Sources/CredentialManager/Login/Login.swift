@@ -89,7 +89,7 @@ struct Login {
     let offered = loaded.descriptor.grants
     grant = hasToken ? loaded.descriptor.tokenGrant : try source.grant(options, offered)
     // Without the client, a signature would be wrong.
-    let needsClient = grant.traits.needsClient && (!hasToken || grant.traits.binding == .signature)
+    let needsClient = grant.traits.needsClient && (!hasToken || grant.traits.tokenSecretField != nil)
     (permit, registration) = try source.permitToLogIn(loaded, needsClient: needsClient, variables: options.variables)
     let accounts = try source.accounts(.readWrite)
     let id = AccountID(provider, options.account)

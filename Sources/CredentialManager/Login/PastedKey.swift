@@ -42,7 +42,7 @@ extension Descriptor {
   /// The parts of a token that the user brings: with OAuth 1.0a, the token and the secret that signs with it.
   package var fieldsOfToken: [Step.Prompt.Field] {
     let token = Step.Prompt.Field(typed: key == nil ? "token" : "access token", as: .key, pattern: key?.pattern)
-    guard key == nil, tokenGrant.traits.binding == .signature else { return [token] }
+    guard key == nil, tokenGrant.traits.tokenSecretField != nil else { return [token] }
     return [token, Step.Prompt.Field(name: "token_secret", label: "token secret", content: .key)]
   }
 

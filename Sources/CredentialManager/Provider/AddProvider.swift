@@ -24,7 +24,6 @@ package struct ClientNeeds: Sendable, Equatable {
 }
 
 extension ClientNeeds {
-  /// Every OAuth 1.0a client has a secret.
   package init(_ descriptor: Descriptor) {
     let client = descriptor.client
     (register, takesDocument) = (client.register, client.takesDocument)
@@ -36,7 +35,7 @@ extension ClientNeeds {
       && descriptor.grants.contains(where: \.traits.needsClient)
     needsSecret =
       needsIdentifier
-      && (descriptor.grants.first?.traits.binding == .signature
+      && (descriptor.grants.first?.traits.alwaysHasSecret == true
         || [.clientSecretBasic, .clientSecretPost, .clientSecretJWT, .privateKeyJWT].contains(client.authentication))
   }
 }

@@ -297,7 +297,7 @@ extension CredentialSource {
     }
     guard try isUsableAlone(account) else { throw .notUsableAlone(provider: provider, route) }
     // Passwords are for the provider and the declared clusters.
-    if case .server = destination, credential.grant.traits.typed != nil, credential.grant != .apiKey,
+    if case .server = destination, credential.grant.traits.typed != nil, !credential.grant.traits.isKey,
       try permit(route, provider, variables: credential.variables).agreement.places[.clusters] == nil
     {
       throw .notAgreed(provider: provider, origin: uri?.origin ?? "kubectl", route)

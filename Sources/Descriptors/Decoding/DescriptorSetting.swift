@@ -25,7 +25,8 @@ package struct DescriptorSetting: Sendable, Equatable {
 
   static func all(in root: Node) -> [DescriptorSetting] {
     var settings = written(root, at: [])
-    guard root["grant"]?.text.flatMap(Grant.init(rawValue:))?.traits.binding != .signature else { return settings }
+    let grant = root["grant"]?.text.flatMap(Grant.init(rawValue:))
+    guard grant?.traits.hasOAuth2Defaults != false else { return settings }
     let identifier = root["provider"]?.text ?? "ID"
     for standard in standards(Descriptor.keys.description)
     where !settings.contains(where: { isAt(standard.key, $0.key) }) {

@@ -45,7 +45,7 @@ package enum ProviderGroup: String, Sendable, CaseIterable {
 extension Descriptor {
   /// The kinds of credentials, the preferred one first: `OAuth`, `OAuth 1.0a`, `API key`, `password`, `secrets`.
   package var kinds: [String] {
-    ordered(grants.map { $0.traits.typed ?? ($0.traits.binding == .signature ? "OAuth 1.0a" : "OAuth") })
+    ordered(grants.map { $0.traits.typed ?? $0.traits.kind })
   }
 
   /// The things that the user brings to the first login: one of `client`, `API key`, `password` and `secrets`, or

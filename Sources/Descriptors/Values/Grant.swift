@@ -23,7 +23,11 @@ package enum Grant: String, Sendable, CaseIterable {
     package var rulesKey: String?  // The key of the rules that this grant alone reads; `nil` if it has none.
     /// The words for a credential that the user types; `nil` if the provider issues it during the login.
     package var typed: String?
-    package var kind = ""  // The words for a typed credential in `status`.
+    package var kind = "OAuth"  // The words for the credential in lists.
+    package var isKey = false  // One secret that the user makes at the provider, and that is used like a token.
+    package var alwaysHasSecret = false  // Whether every client has a secret.
+    package var hasOAuth2Defaults = true  // Whether the defaults of the descriptor language are those of the grant.
+    package var tokenSecretField: ResponseField?  // The secret that belongs to the token; `nil` if it has none.
     package var variables: [Variable] = []  // The variables of each login in addition to the descriptor's.
   }
 
@@ -65,8 +69,11 @@ package enum Grant: String, Sendable, CaseIterable {
     case .oauth1:
       Traits(
         requiredEndpoints: [.temporaryCredentials, .authorization, .token], redirects: true, renewal: .sessionHandle,
-        binding: .signature, tokenField: .oauthToken, rulesKey: rawValue)
-    case .apiKey: Traits(requiredEndpoints: [], needsClient: false, renewal: .none, typed: "API key", kind: "API key")
+        binding: .signature, tokenField: .oauthToken, rulesKey: rawValue, kind: "OAuth 1.0a", alwaysHasSecret: true,
+        hasOAuth2Defaults: false, tokenSecretField: .oauthTokenSecret)
+    case .apiKey:
+      Traits(
+        requiredEndpoints: [], needsClient: false, renewal: .none, typed: "API key", kind: "API key", isKey: true)
     case .basic:
       Traits(
         requiredEndpoints: [], needsClient: false, renewal: .none, binding: .pair, typed: "password",
@@ -86,4 +93,5 @@ extension Descriptor {
     let binding = grant.traits.binding
     return binding == .signature && headerStyle.location != .none ? .bearer : binding
   }
+
 }

@@ -45,7 +45,16 @@ struct BearerBinding: TokenBinding {
     return request
   }
 
-  func header(_ credential: Credential, of request: HTTPRequest?, nonce: RequestNonce) throws(OAuthError) -> String? {
+  func fields(presenting credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPFields? {
+    guard case .header(let name, _) = style.location else { return HTTPFields() }
+    var fields = HTTPFields()
+    fields.set(name, try header(credential, of: nil, nonce: nonce) ?? "")
+    return fields
+  }
+
+  private func header(_ credential: Credential, of request: HTTPRequest?, nonce: RequestNonce) throws(OAuthError)
+    -> String?
+  {
     guard case .header(let name, let scheme) = style.location else { return nil }
     var value = (scheme.isEmpty ? "" : scheme + " ") + (try token(credential, of: request, nonce: nonce))
     for (name, text) in parameters(credential, of: request, nonce: nonce) {

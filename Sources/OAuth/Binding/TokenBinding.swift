@@ -10,6 +10,8 @@ package protocol TokenBinding: Sendable {
   func signsBody(of request: HTTPRequest) -> Bool
   /// Adds the token to the request. Keeps the fields and parameters that the request already has.
   func sign(_ request: HTTPRequest, with credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest
+  /// Returns the fields that present the token on any request; `nil` if they depend on the request.
+  func fields(presenting credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPFields?
   /// Adds a proof of the key to a token request. The token will be bound to that key.
   func prove(_ request: HTTPRequest, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest
   /// Returns the nonce for another try if the provider demands one and has done nothing yet; otherwise `nil`.
@@ -17,6 +19,8 @@ package protocol TokenBinding: Sendable {
 }
 
 extension TokenBinding {
+  package func fields(presenting credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPFields? { nil }
+
   package func prove(_ request: HTTPRequest, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest { request }
 
   package func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce? { nil }

@@ -53,11 +53,8 @@ extension Client {
       return presented.fields
     }
     let needsRequest = descriptor.extraHeaders.contains { $0.value.names.contains { $0.hasPrefix("request_") } }
-    guard descriptor.binding(of: credential.grant).isUsableAlone, !needsRequest else { throw .signatureNeedsURL }
-    var fields = HTTPFields()
-    if case .header(let name, _) = style.location {
-      fields.set(name, try BearerBinding(client: self, style: style).header(credential, of: nil, nonce: nonce) ?? "")
-    }
+    guard !needsRequest, var fields = try binding(of: credential.grant).fields(presenting: credential, nonce: nonce)
+    else { throw .signatureNeedsURL }
     for field in try filled(descriptor.extraHeaders, values: values(for: credential), calculator(nonce)) {
       fields.set(field.name, field.value)
     }

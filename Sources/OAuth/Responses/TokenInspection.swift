@@ -14,7 +14,7 @@ extension Client {
     _ credential: Credential, nonce: RequestNonce
   ) throws(OAuthError) -> (kind: EndpointKind, request: HTTPRequest) {
     // An introspection endpoint for access tokens may not know the tokens that users make (GitLab).
-    let isForeign = credential.isTyped && credential.grant == .apiKey && descriptor.endpoints[.identity] != nil
+    let isForeign = credential.isTyped && credential.grant.traits.isKey && descriptor.endpoints[.identity] != nil
     if !isForeign, let endpoint = descriptor.endpoints[.introspection] {
       let field = endpoint.tokens.first ?? .accessToken
       return (.introspection, try request(.introspection, for: field, of: credential, nonce: nonce))

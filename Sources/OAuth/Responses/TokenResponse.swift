@@ -38,7 +38,7 @@ extension Client {
   func rules(_ kind: EndpointKind, _ grant: Grant) throws(OAuthError) -> ResponseRules {
     var rules = try endpoint(kind).response
     // RFC 5849, 2.3: the answer is a form, unless the descriptor sets another format for this endpoint.
-    if grant.traits.binding == .signature, kind != .tokenExchange, rules.format == .json,
+    if !grant.traits.hasOAuth2Defaults, kind != .tokenExchange, rules.format == .json,
       descriptor.endpoints[.temporaryCredentials]?.response.format == .form
     {
       rules.format = .form
@@ -80,8 +80,8 @@ extension Client {
       throw .tokenType(answer.kind, type)
     }
     credential.tokenType = type ?? previous?.tokenType
-    if grant.traits.binding == .signature {
-      credential.tokenSecret = try answer.secret(.oauthTokenSecret) ?? previous?.tokenSecret
+    if let field = grant.traits.tokenSecretField {
+      credential.tokenSecret = try answer.secret(field) ?? previous?.tokenSecret
     }
     credential.sessionHandle = answer.secretIfReadable(.oauthSessionHandle) ?? previous?.sessionHandle
     credential.idToken = try idToken(answer, for: token, previous: previous, now: now) ?? previous?.idToken
