@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
+import threading
 import unittest
 
 import oauth2_server
@@ -156,13 +156,16 @@ class Blob(Service):
                 except ConnectionError:
                     return
                 length -= len(piece)
-                time.sleep(service.pause)
+                while service.looked_for and not service.looked_for.wait(0.05):
+                    handler.wfile.write(bytes(1))
+                    length -= 1
                 if service.cut:
                     handler.close_connection = True
                     return
 
         self.cut = False
-        self.pause = 0
+        # If set, the server sends single bytes after the first piece until the event happens.
+        self.looked_for = None
         self._server.RequestHandlerClass.do_GET = answer
         self._server.RequestHandlerClass.do_PUT = answer
         self._server.RequestHandlerClass.do_POST = answer
@@ -244,7 +247,7 @@ class Bodies(ProgramTest):
 
     def test_progress_is_shown_at_a_terminal(self):
         """The progress appears on a terminal's standard error after a second, and disappears at the end."""
-        self.blob.pause = 0.4
+        self.blob.looked_for = threading.Event()
         terminal, inner = os.openpty()
         process = subprocess.Popen([BINARY, "request", "oauth2-api", f"{self.blob.base}/4000000"], stderr=inner,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=self.environment)
@@ -253,6 +256,8 @@ class Bodies(ProgramTest):
         try:
             while piece := os.read(terminal, 1 << 12):
                 shown += piece
+                if b"received" in shown:
+                    self.blob.looked_for.set()
         except OSError:  # the other side closed the connection
             pass
         os.close(terminal)
