@@ -137,6 +137,11 @@ class Installation(BareSystem):
         os.chmod(cls.tree + "/usr/local/bin/sudo", 0o755)
         cls.enterClassContext(Server())
 
+    def installs_for_jobs(self):
+        """Runs the script of the action and of the feature."""
+        shutil.copy(os.path.join(ROOT, "Packaging/devcontainer/credmgr/install.sh"), self.tree + "/install.sh")
+        self.assertRegex(self.inside("/install.sh", user="root", URL=address()), "^credmgr ")
+
     def readme(self, word):
         """Runs the block of the README that contains `word`, with the address of this release."""
         blocks = re.findall(r"(?ms)^```sh\n(.*?)^```", text_of("README.md"))
@@ -162,6 +167,7 @@ class Installation(BareSystem):
         with self.subTest("the layer, which has its own libraries"):
             self.readme("-layer-")
             self.log_in()
+            self.installs_for_jobs()
 
 
 class Debian12(Installation):
@@ -181,6 +187,87 @@ class Ubuntu2404(Installation):
 
     def test_the_lines_of_the_readme(self):
         self.install()
+
+
+class Units(BareSystem):
+    """The units of docs/ci.md, started by systemd as process 1 of the bare system."""
+
+    # Without the units of a whole system, and with the status of the unit as the status of systemd.
+    ALONE = """[Unit]
+DefaultDependencies=no
+SuccessAction=exit-force
+FailureAction=exit-force
+FailureActionExitStatus=5
+[Service]
+StandardOutput=append:/output
+StandardError=append:/output
+"""
+    BOOT = """mount --make-rprivate / && mount --bind "$1" "$1" && cd "$1" && mount -t proc proc proc && mount --rbind /sys sys
+umount -R sys/fs/cgroup; mount -t cgroup2 none sys/fs/cgroup
+mount -t tmpfs run run && mount -t tmpfs dev dev
+for name in null zero full random urandom tty; do touch dev/$name; mount --bind /dev/$name dev/$name; done
+mount --make-rshared .
+exec env --ignore-environment container=test PATH=/usr/bin:/usr/sbin chroot . /lib/systemd/systemd --system --unit="$2"
+"""
+
+    @classmethod
+    def setUpClass(cls):
+        if not RELEASE:
+            raise unittest.SkipTest("only script/release --test tests a release")
+        super().setUpClass()
+        shutil.copy(path_of("apt/pool/credmgr_*_amd64.deb"), cls.tree + "/credmgr.deb")
+        cls.apt("install", "/credmgr.deb", "systemd")
+        run(os.path.join(ROOT, ".ci/examples"), cls.tree)
+        for path in ("/etc/reports", "/srv/reports"):
+            os.mkdir(cls.tree + path)
+        cls.write("/srv/reports/publish", '#!/bin/sh\n[ "$REPORTS_TOKEN" ] && echo published\n', 0o755)
+        cls.write("/srv/example.yaml", re.search(r"(?ms)^```yaml\n(provider: reports\n.*?)^```", text_of("docs/ci.md")).group(1))
+
+    @classmethod
+    def write(cls, path, text, mode=0o644):
+        with open(cls.tree + path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(cls.tree + path, mode)
+
+    def add_client(self):
+        said = self.simulate("/srv/example.yaml")
+        shutil.copy(self.tree + said["descriptor"], self.tree + "/srv/reports/reports.yaml")
+        os.chmod(self.tree + "/srv/reports/reports.yaml", 0o644)
+        shutil.copy(self.tree + said["client-secret-file"], self.tree + "/etc/reports/client-secret")
+        return said["client-id"]
+
+    def boot(self, unit):
+        path = f"{self.tree}/etc/systemd/system/{unit}"
+        os.makedirs(path + ".d", exist_ok=True)
+        self.write(f"/etc/systemd/system/{unit}.d/alone.conf", self.ALONE)
+        self.write("/output", "")
+        done = subprocess.run(["unshare", "--mount", "--pid", "--uts", "--ipc", "--cgroup", "--fork", "--kill-child",
+                               "sh", "-c", self.BOOT, "sh",
+                               self.tree, unit], capture_output=True, text=True, timeout=SLOW, stdin=subprocess.DEVNULL)
+        output = text_of(self.tree + "/output")
+        self.assertEqual(done.returncode, 0, output + done.stderr)
+        self.assertIn("published\n", output)
+
+    def test_a_unit_with_a_client_secret(self):
+        unit = "/etc/systemd/system/reports.service"
+        self.write(unit, text_of(self.tree + unit).replace("reports-ci", self.add_client()))
+        self.boot("reports.service")
+
+    def test_a_unit_with_the_passphrase_of_a_vault(self):
+        client = self.add_client()
+        shutil.copy(self.tree + "/etc/reports/client-secret", self.tree + "/srv/client-secret")
+        self.write("/etc/reports/vault-passphrase", "correct horse battery staple\n")
+        self.inside("useradd", "--create-home", "reports", user="root")
+        self.inside("install", "--directory", "--owner=reports", "--mode=700", "/var/lib/reports", user="root")
+        self.inside("chown", "reports", "/srv/client-secret", user="root")
+        passphrase = "/etc/reports/vault-passphrase"
+        for line in ((f"add-provider /srv/reports/reports.yaml --client-id {client} --client-secret-file /srv/client-secret --yes"),
+                     "login reports", f"vault protect passphrase --passphrase-file {passphrase}",
+                     "vault protect key-file --remove"):
+            self.inside("credmgr", *line.split(), user="reports", CREDMGR_HOME="/var/lib/reports/credmgr",
+                        CREDMGR_PASSPHRASE_FILE=passphrase)
+        os.chmod(self.tree + passphrase, 0o600)
+        self.boot("reports-of-ada.service")
 
 
 @only_releases
