@@ -5,7 +5,7 @@ import CredmgrJSON
 /// The document with a client's metadata at the URL that is the client's identifier
 /// (draft-ietf-oauth-client-id-metadata-document-01).
 package enum ClientDocument {
-  /// What keeps a provider from accepting a document.
+  /// A reason for a provider to refuse a document.
   package enum Fault: Sendable, Equatable {
     case unavailable(status: Int)
     case notJSON
