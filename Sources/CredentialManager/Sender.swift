@@ -30,7 +30,7 @@ extension CredentialSource {
   }
 
   /// Streams the answer to `receive` and returns its head. `receive` does not get an answer that demands another try.
-  /// `body` replaces the request's own, and is sent from its start.
+  /// `body` replaces the body of the request. Each try sends it from the beginning.
   func stream(
     to permit: Permit, body: (any HTTPBodySource)? = nil, limits: HTTPLimits, bound binding: (any TokenBinding)?,
     _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest, receive: @escaping (HTTPPart) -> Bool

@@ -93,7 +93,7 @@ extension Finding.Problem.UnprotectedState {
     case .scheme:
       "\"state\" must be \"required\" with an application's scheme in \"redirect\", because nothing else ties the "
         + "answer to the login"
-    case .noProofKey: "without \"state\" and a proof key, any web page could inject a code into the login"
+    case .noProofKey: "without \"state\" and PKCE, any web page could inject a code into the login"
     case .implicit: "without \"state\", any web page could inject a token into the login"
     }
   }
@@ -134,7 +134,7 @@ extension YAMLError.Reason {
     case .empty: "the file is empty"
     case .severalDocuments: "a second document; a descriptor must be a single document"
     case .duplicateKey(let key, let firstLine): "duplicate key \(quoted(key)), first used on line \(firstLine)"
-    case .keyNotScalar: "a key must be a text"
+    case .keyNotScalar: "a key must be a string"
     case .unknownAlias(let name): "the alias \(quoted("*" + name)) has no preceding anchor"
     case .tooLarge(let bytes): "the file is larger than \(bytes / 1024) KiB"
     case .tooDeep(let depth): "mappings and lists are nested deeper than \(depth) levels"

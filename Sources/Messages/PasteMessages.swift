@@ -20,7 +20,7 @@ extension PasteFault {
     case .blank(let label):
       .usage("invalid \(label) of \(title): it contains a space").hint("paste only the \(label)")
     case .character(let label):
-      .usage("invalid \(label) of \(title): it contains a character that a header cannot have")
+      .usage("invalid \(label) of \(title): it contains a character that is not allowed in a header")
         .hint("copy the \(label) again")
     case .tooLong(let label, let bytes):
       .usage("invalid \(label) of \(title): it is longer than \(bytes / 1024) KiB").hint("paste only the \(label)")

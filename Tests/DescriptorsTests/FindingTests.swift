@@ -131,9 +131,9 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       .wrongType(expected: "a mapping"), .wrongType(expected: "a mapping"), .wrongType(expected: "a mapping")),
     FaultyDescriptor(
       "a mapping instead of a text", tail: "title: ‸{a: b}\naccount: ‸{a: b}\nscope: [a, ‸{b: c}, ‸~]\n",
-      .wrongType(expected: "a text"), .wrongType(expected: "a text"), .wrongType(expected: "a text"),
-      .wrongType(expected: "a text")),
-    FaultyDescriptor("an unquoted placeholder", tail: "redirect: ‸{redirect_uri}\n", .wrongType(expected: "a text")),
+      .wrongType(expected: "a string"), .wrongType(expected: "a string"), .wrongType(expected: "a string"),
+      .wrongType(expected: "a string")),
+    FaultyDescriptor("an unquoted placeholder", tail: "redirect: ‸{redirect_uri}\n", .wrongType(expected: "a string")),
     FaultyDescriptor(
       "another word instead of true or false", tail: "oauth1: {version: ‸no}\n", .wrongType(expected: "true or false")),
     FaultyDescriptor(

@@ -37,7 +37,7 @@ import Testing
     #expect(found.contains { $0.hasPrefix("5 ownedParameter") }, "\(found)")
   }
 
-  /// A server ignores an unknown parameter, and so would require no proof key.
+  /// A server ignores an unknown parameter, and so would not check PKCE.
   @Test(arguments: [
     ("code_challenge", "x"), ("code_challenge_method", "y"), ("code_challenge", "Code_Challenge"),
     ("code_challenge_method", "code_challenge"),

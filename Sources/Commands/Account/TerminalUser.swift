@@ -61,7 +61,7 @@ final class TerminalUser: User {
       say("open this address in a browser:")
       show(url)
     case .awaiting(let redirect, canPaste: true, opensBrowser: false):
-      say("on another machine, the browser finally fails to load \(redirect)")
+      say("if the browser is on another machine, it will fail to load \(redirect)")
       say("in that case, copy its whole address, paste it here and press Enter; Ctrl-C stops")
     case .awaiting(_, canPaste: true, opensBrowser: true):
       say("waiting for the browser; you can also paste its last address here; Ctrl-C stops")

@@ -12,7 +12,7 @@ extension Doctor {
     for login in context.source.deadLogins() {
       problem(
         .browser,
-        "a killed login still receives the addresses of \(some(login.schemes.map { $0 + ":" })) (\(login.entry))",
+        "a login that was killed is still registered to open \(some(login.schemes.map { $0 + ":" })) (\(login.entry))",
         hints: "\(run: "rm", login.entry)")
     }
   }

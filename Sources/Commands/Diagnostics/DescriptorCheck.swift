@@ -103,7 +103,7 @@ extension Doctor {
         let providers = "\(quoted(first.provider)) and \(quoted(host.provider))"
         note(
           .hosts,
-          "\(quoted(host.host)) belongs to \(providers); a user name, a rule or the first account decides"
+          "\(quoted(host.host)) belongs to \(providers); a user name or a rule selects one, else the first account"
         )
       }
     }
@@ -111,7 +111,7 @@ extension Doctor {
     switch claims.count {
     case 0: ok(.hosts, "no hosts for git or docker")
     case 1: ok(.hosts, "1 host for git or docker")
-    default: ok(.hosts, "\(claims.count) hosts for git and docker, each of one provider")
+    default: ok(.hosts, "\(claims.count) hosts for git and docker, none shared by two providers")
     }
   }
 

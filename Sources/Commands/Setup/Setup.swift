@@ -102,12 +102,13 @@ struct Setup {
     }
     if way == .client { try askForClient(&adding, title, scope: scope) }
     if way == .document { try askForDocument(&adding) }
-    // A login adds a shipped provider without a client of the user, and only together with the first account.
+    // `login` itself adds a shipped provider that needs no client of the user, together with the first account.
+    // Add any other provider here.
     if isForeign || way.hasOwnClient || missing.contains(where: \.isSecret) {
       _ = try adding.run(context)
       context.tell("added \(context.titled(provider))")
       if isForeign, context.home.shippedLibrary.path(of: provider) != nil {
-        context.tell("this is not the \(quoted(provider)) that credmgr was installed with")
+        context.tell("this descriptor is not the built-in \(quoted(provider))")
         guard try Command.agrees("Log in?") else { return }
       }
       settings = settings.first == "--account" ? Array(settings.prefix(2)) : []

@@ -166,7 +166,7 @@ struct RuleDecoder {
     }
     let text = found.text ?? ""
     if !text.isEmpty, let value = parse(text) { return (value, text, found.place) }
-    let expected = text.isEmpty ? "a text" : expected
+    let expected = text.isEmpty ? "a string" : expected
     find(expected.map { .wrongType(expected: $0) } ?? .malformedName(text), at: found.place)
     return nil
   }

@@ -6,7 +6,7 @@ import CredmgrText
 /// An origin (RFC 6454, 4) as written in an agreement: `https://api.example`, `https://*.example:8443`,
 /// `https://{dc}.api.example`. A variable alone, `{instance_url}`, is any origin that the provider returns.
 ///
-/// Earlier versions stored only hosts, which mean https, and also http on loopback.
+/// Earlier versions stored a bare host. It stands for https, and on loopback also for http.
 struct OriginPattern {
   /// The kept answer fields, each with the expressions, one per line, that its value must match.
   typealias Bounds = [String: String]

@@ -40,7 +40,7 @@ struct ExchangeNote: Equatable {
   /// The process of a login, for others that wait for it.
   var process: Int32?
   var options = LoginNote()
-  /// A login or a logout keeps the refusal of an earlier refresh, because it may end without a result.
+  /// The refusal of an earlier refresh. A login or logout keeps it, because the login or logout may fail.
   var refusal: Refusal?
   /// Whether the answer to a refresh before this login or logout may be lost.
   private var isAfterLoss = false

@@ -99,14 +99,14 @@ struct DescriptorDecoder {
 
   mutating func text(_ node: Node) -> String? {
     // A key with the value null counts as missing.
-    if node.text == nil, !node.isNull { add(.wrongType(expected: "a text"), at: node.place) }
+    if node.text == nil, !node.isNull { add(.wrongType(expected: "a string"), at: node.place) }
     return node.text
   }
 
   mutating func texts(_ node: Node) -> [(value: String, place: Place)]? {
     if let elements = node.elements {
       return limited(elements, at: node.place).compactMap { element in
-        if element.isNull { add(.wrongType(expected: "a text"), at: element.place) }
+        if element.isNull { add(.wrongType(expected: "a string"), at: element.place) }
         return text(element).map { ($0, element.place) }
       }
     }

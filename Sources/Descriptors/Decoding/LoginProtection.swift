@@ -29,7 +29,7 @@ extension DescriptorDecoder {
     try? url.anyScheme { name in variables.first { $0.name == name }?.defaultValue }
   }
 
-  /// Checks logins that accept responses without `state`: only a proof key protects them (RFC 9700, 2.1). They are
+  /// Checks logins that accept responses without `state`: only PKCE protects them (RFC 9700, 2.1). They are
   /// rejected if a response may come from another application (RFC 8252, 7.1).
   mutating func checkProtection(_ root: Node, _ descriptor: Descriptor) {
     guard let page = descriptor.endpoints[.authorization] else { return }

@@ -13,7 +13,7 @@ package enum OwnedParameters {
   /// Parameters that a descriptor may drop, because the provider then uses its registered values.
   static let droppable: Set<String> = ["redirect_uri", "response_type", "client_id"]
 
-  /// Parameters without other names: a server ignores unknown names (RFC 6749, 3.1), and so would require no proof key.
+  /// Parameters without other names: a server ignores unknown names (RFC 6749, 3.1), and so would not check PKCE.
   static let fixed: Set<String> = ["code_challenge", "code_challenge_method"]
 
   private static let ofThePage: Set<String> = [

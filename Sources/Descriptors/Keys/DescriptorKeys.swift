@@ -78,7 +78,7 @@ extension Descriptor {
       for: "servers that announce `iss` in their metadata")
     Key(
       "pkce", at: \.pkce, as: .choice(), from: "RFC 7636, 4.2",
-      change: .compared, means: "the proof key (RFC 7636, 4.2); `S256-hex` writes the challenge in hexadecimal",
+      change: .compared, means: "PKCE (RFC 7636); `S256-hex` writes the challenge in hexadecimal",
       for: "`linkedin`: `none`; TikTok: `S256-hex`")
     Key(
       "nonce", at: \.sendsNonce, as: .boolean, from: "OpenID Connect Core 1.0, 3.1.2.1",

@@ -46,8 +46,8 @@ package struct Template: Sendable, Equatable {
     }
   }
 
-  /// The maximum size in bytes of the result and of all function calls; `names` returns the maximum size of a name's
-  /// value.
+  /// Returns the largest possible size of the result and of any function call, in bytes. `names` returns the largest
+  /// size of a name's value.
   func longestValue(_ names: (String) -> Int) -> Int {
     parts.reduce(0) { length, part in
       switch part {

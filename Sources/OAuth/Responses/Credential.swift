@@ -41,7 +41,7 @@ package struct Credential: Sendable, Equatable {
   /// Whether the user typed or pasted it, so that only the user can replace it.
   package var isTyped: Bool { isGiven || grant.traits.typed != nil }
 
-  /// The secret that a refresh sends; `nil` if a refresh consumes none.
+  /// The secret that a refresh sends; `nil` if a refresh sends none.
   package var refreshedWith: Secret? {
     switch grant.traits.renewal {
     case .login, .none: nil

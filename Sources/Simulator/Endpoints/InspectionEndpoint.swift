@@ -65,7 +65,7 @@ extension Simulation {
       && parameters.endpoint.parameters.contains { !kept.isDisjoint(with: $0.value?.names ?? []) }
   }
 
-  /// Returns a token of the consent whose kept values are in the request.
+  /// Returns a token of the consent whose kept values match the request.
   private func tokenOfKeptValues(_ parameters: EndpointParameters) -> String? {
     state.tokens.sorted { $0.key < $1.key }.first { _, issued in
       let consent = state.consents[issued.consent]

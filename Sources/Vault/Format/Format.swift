@@ -55,8 +55,8 @@ enum Format {
 
   /// Checks page size, rollback journal, no reserved space, payload fractions, schema format, cache size, UTF-8 and the
   /// reserved bytes. Two fields depend on each other: the largest root page, and whether unused pages can be freed,
-  /// which was not possible in the first vaults. A list of pairs would take as long as reading everything else for a
-  /// token.
+  /// which was not possible in the first vaults. This is one expression, because a loop over a list of offsets and
+  /// values would take as long as everything else that `token` reads.
   private static func hasConstantFields(_ bytes: [UInt8]) -> Bool {
     number(in: bytes, at: 16) == 0x1000_0101 && number(in: bytes, at: 20) == 0x0040_2020
       && number(in: bytes, at: 44) == 4 && number(in: bytes, at: 48) == 0 && number(in: bytes, at: 56) == 1
