@@ -267,6 +267,7 @@ public struct Credentials: Sendable {
 }
 
 extension Duration {
-  /// Returns a duration of `count` minutes.
+  /// Returns a duration of `count` minutes. Another module's function of this name is preferred.
+  @_disfavoredOverload
   public static func minutes(_ count: Int) -> Duration { .seconds(60 * count) }
 }

@@ -91,7 +91,7 @@ class Library(ProgramTest):
         return program
 
     def test_a_package_with_the_common_names(self):
-        """A package may use our modules' names without the prefix, and our types' names."""
+        """A package may use our modules' names without the prefix, and the names of our types and functions."""
         with open(os.path.join(ROOT, "Package.swift"), encoding="utf-8") as file:
             names = sorted(set(re.findall(r'\.(?:target|systemLibrary)\(\s*name: "(\w+)"', file.read())) - {"Credmgr"})
         self.assertIn("HTTP", names)
@@ -101,12 +101,14 @@ class Library(ProgramTest):
             os.makedirs(f"{package}/Sources/{name}")
             with open(f"{package}/Sources/{name}/{name}.swift", "w", encoding="utf-8") as file:
                 file.write("".join(f"public struct {kind} {{ public init() {{}} }}\n" for kind in types))
+                if name == names[0]:
+                    file.write("extension Duration { public static func minutes(_ count: Int) -> Duration { .seconds(60 * count) } }\n")
         os.makedirs(f"{package}/Sources/program")
         with open(f"{package}/Sources/program/Program.swift", "w", encoding="utf-8") as file:
             file.write("import Credmgr\n" + "".join(f"import {name}\n" for name in names) + f"""
 @main struct Program {{
   static func main() {{
-    print(Credentials.self, [{", ".join(f"{name}.HTTPRequest()" for name in names)}] as [Any])
+    print(Credentials.self, Duration.minutes(10), [{", ".join(f"{name}.HTTPRequest()" for name in names)}] as [Any])
   }}
 }}
 """)
