@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tarfile
 import tempfile
@@ -189,8 +190,8 @@ class Ubuntu2404(Installation):
         self.install()
 
 
-class Units(BareSystem):
-    """The units of docs/ci.md, started by systemd as process 1 of the bare system."""
+class Schedulers(BareSystem):
+    """The jobs of docs/ci.md, started by cron, and by systemd as process 1 of the bare system."""
 
     # Without the units of a whole system, and with the status of the unit as the status of systemd.
     ALONE = """[Unit]
@@ -216,7 +217,9 @@ exec env --ignore-environment container=test PATH=/usr/bin:/usr/sbin chroot . /l
             raise unittest.SkipTest("only script/release --test tests a release")
         super().setUpClass()
         shutil.copy(path_of("apt/pool/credmgr_*_amd64.deb"), cls.tree + "/credmgr.deb")
-        cls.apt("install", "/credmgr.deb", "systemd")
+        cls.apt("install", "/credmgr.deb", "cron", "systemd")
+        for user in ("reports", "cron-user"):
+            cls.inside("useradd", "--create-home", user, user="root")
         run(os.path.join(ROOT, ".ci/examples"), cls.tree)
         for path in ("/etc/reports", "/srv/reports"):
             os.mkdir(cls.tree + path)
@@ -248,6 +251,25 @@ exec env --ignore-environment container=test PATH=/usr/bin:/usr/sbin chroot . /l
         self.assertEqual(done.returncode, 0, output + done.stderr)
         self.assertIn("published\n", output)
 
+    def test_the_crontab(self):
+        home, user = self.tree + "/home/cron-user", "cron-user"
+        client = self.add_client()
+        self.inside("chown", user, "/etc/reports/client-secret", user="root")
+        self.inside("credmgr", "add-provider", "/srv/reports/reports.yaml", "--client-id", client, "--client-secret-file",
+                    "/etc/reports/client-secret", "--yes", user=user)
+        self.inside("credmgr", "login", "reports", user=user)
+        # The test waits for the job to open this file.
+        os.mkfifo(home + "/published", 0o666)
+        self.write("/home/cron-user/publish", '#!/bin/sh\n[ "$REPORTS_TOKEN" ] && echo published >published\n', 0o755)
+        self.inside("chown", user, f"/home/{user}/published", f"/home/{user}/publish", user="root")
+        # crontab refuses a table with an invalid line.
+        self.inside("crontab", "/crontab", user=user)
+        self.write("/crontab", text_of(self.tree + "/crontab").replace("*/30", "*"))
+        self.inside("crontab", "/crontab", user=user)
+        cron = subprocess.Popen(self.command("cron", "-f", user="root"), start_new_session=True)
+        self.addCleanup(lambda: (os.killpg(cron.pid, signal.SIGKILL), cron.wait()))
+        self.assertEqual(run("timeout", "120", "cat", home + "/published"), "published\n")
+
     def test_a_unit_with_a_client_secret(self):
         unit = "/etc/systemd/system/reports.service"
         self.write(unit, text_of(self.tree + unit).replace("reports-ci", self.add_client()))
@@ -257,7 +279,6 @@ exec env --ignore-environment container=test PATH=/usr/bin:/usr/sbin chroot . /l
         client = self.add_client()
         shutil.copy(self.tree + "/etc/reports/client-secret", self.tree + "/srv/client-secret")
         self.write("/etc/reports/vault-passphrase", "correct horse battery staple\n")
-        self.inside("useradd", "--create-home", "reports", user="root")
         self.inside("install", "--directory", "--owner=reports", "--mode=700", "/var/lib/reports", user="root")
         self.inside("chown", "reports", "/srv/client-secret", user="root")
         passphrase = "/etc/reports/vault-passphrase"
