@@ -81,7 +81,7 @@ struct ImportPlan {
   private let troubles: [ImportedEntries.Trouble]
   let places: ImportPlaces
 
-  /// Finds the entries that the operands name, or all entries if there are no operands.
+  /// Finds the entries that the operands name, or all entries without operands.
   init(_ operands: [String], _ context: Context) throws(CommandError) {
     var wanted: [(source: ImportSource, name: String?)] = []
     for operand in operands {
