@@ -143,16 +143,16 @@ class Installation(BareSystem):
         shutil.copy(os.path.join(ROOT, "Packaging/devcontainer/credmgr/install.sh"), self.tree + "/install.sh")
         self.assertRegex(self.inside("/install.sh", user="root", URL=address()), "^credmgr ")
 
-    def readme(self, word):
-        """Runs the block of the README that contains `word`, with the address of this release."""
-        blocks = re.findall(r"(?ms)^```sh\n(.*?)^```", text_of("README.md"))
+    def run_block(self, word, document="README.md"):
+        """Runs the block of a document that contains `word`, with the address of this release."""
+        blocks = re.findall(r"(?ms)^```sh\n(.*?)^```", text_of(document))
         (block,) = [block for block in blocks if word in block]
         block = block.replace("https://packages.example/credmgr", address()).replace("apt-get install", "apt-get install -y")
         self.inside("bash", "-e", "-c", block, user="root")
 
     def install(self):
         with self.subTest("apt"):
-            self.readme("credmgr.sources")
+            self.run_block("credmgr.sources")
             self.assertIn(address(), self.inside("apt-cache", "policy", "credmgr"))
             self.log_in()
             self.assertEqual(self.inside("apt-get", "--simulate", "upgrade", user="root").count("Inst credmgr"), 0)
@@ -166,9 +166,12 @@ class Installation(BareSystem):
             self.assertRegex(refused.stdout + refused.stderr, "NO_PUBKEY|not signed|Missing key")
             os.unlink(sources)
         with self.subTest("the layer, which has its own libraries"):
-            self.readme("-layer-")
+            self.run_block("-layer-")
             self.log_in()
             self.installs_for_jobs()
+            shutil.copy(path_of("*-layer-*.tar.gz"), self.tree + "/root")
+            self.run_block("rm -df", "docs/releasing.md")
+            self.assertEqual(glob.glob(self.tree + "/usr/**/*credmgr*", recursive=True), [])
 
 
 class Debian12(Installation):
