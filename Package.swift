@@ -233,8 +233,8 @@ if Context.environment["CREDMGR_FUZZING"] != nil {
       swiftSettings: strict, linkerSettings: [.unsafeFlags(["-use-ld=lld"])]))
 }
 
-// Every module but the library's own gets the prefix `Credmgr`, so that the package resolves beside packages with modules
-// like `HTTP` and `SQLite`. Directories and this file keep the short names.
+// Every module but the library's own gets the prefix `Credmgr`, so that the package resolves beside packages with
+// modules like `HTTP` and `SQLite`. Directories and this file keep the short names.
 let internalNames = Set(
   package.targets.filter { [.regular, .system].contains($0.type) && $0.name != "Credmgr" }.map(\.name))
 

@@ -48,7 +48,9 @@ extension CredentialSource {
   private func exchange(
     with provider: String, permit: Permit?, for use: Permit.Use = .exchange, bound binding: (any TokenBinding)?,
     making make: (RequestNonce) throws(OAuthError) -> HTTPRequest,
-    transmit: (any HTTPExchange, HTTPRequest, @escaping (HTTPResponse) -> Bool) throws(HTTPError) -> HTTPResponse
+    transmit: (
+      _ network: any HTTPExchange, _ request: HTTPRequest, _ isRefused: @escaping (HTTPResponse) -> Bool
+    ) throws(HTTPError) -> HTTPResponse
   ) throws(CredentialError) -> HTTPResponse {
     let network = try network()
     var nonce = nonce

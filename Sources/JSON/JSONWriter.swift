@@ -33,7 +33,7 @@ extension JSONValue {
 
   private static func write<Item>(
     _ items: [Item], between marks: (String, String), to text: inout String, indentation: Int?,
-    item: (Item, inout String, Int?) -> Void
+    item: (_ item: Item, _ text: inout String, _ indentation: Int?) -> Void
   ) {
     text += marks.0
     let inner = indentation.map { $0 + 2 }

@@ -95,7 +95,8 @@ class RandomMoments(CrashTest):
 
         def death(world, fraction):
             killed = kill_after(start(world), fraction * longest[world])
-            # Other work on the machine changes how long a command takes. With these factors, a quarter ends before the kill.
+            # Other work on the machine changes how long a command takes. With these factors, a quarter ends before the
+            # kill.
             longest[world] *= 1.04 if killed else 0.9
             answered = world.service.counts["answered:/token"] + world.service.counts["answered:/revoke"] > 0
             return killed, answered, check(world)

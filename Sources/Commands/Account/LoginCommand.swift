@@ -104,7 +104,7 @@ extension Command {
         typing: (invocation.has("--with-token"), invocation.has("--yes")))
       defer { user.end() }
       do throws(CredentialError) { account = try context.source.login(provider, wish, user: user) } catch {
-        if try Setup.isWanted(provider, error, context) {
+        if try Setup.askToSetUp(provider, after: error, context) {
           return try Setup(context, login: context.line.words).run(provider)
         }
         if error == .interrupted, user.isUnread {

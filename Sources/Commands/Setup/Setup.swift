@@ -278,9 +278,9 @@ struct Setup {
 }
 
 extension Setup {
-  /// Whether the user wants to set up a provider that a login did not find.
-  static func isWanted(
-    _ provider: String, _ error: CredentialError, _ context: Context
+  /// Asks whether to set up a provider that a login did not find.
+  static func askToSetUp(
+    _ provider: String, after error: CredentialError, _ context: Context
   ) throws(CommandError) -> Bool {
     switch error {
     case .notAdded(provider: provider, _): break

@@ -31,13 +31,13 @@ extension Setup {
       identifier = try Question.answer("client ID:") { text in
         text.isEmpty || text.contains(" ") ? "enter the client ID that the page shows" : nil
       }
-    } while try !isWanted(.identifier, descriptor.client.doubt(identifier, as: .identifier), title)
+    } while try !confirm(descriptor.client.doubt(identifier, as: .identifier), on: .identifier, of: title)
     adding.clientIdentifier = identifier
     if descriptor.client.hasSecret { adding.clientSecret = try clientSecret(descriptor, title) }
   }
 
-  /// Whether a value has the form that the provider issues, or the user wants to use it anyway.
-  private func isWanted(_ part: ClientPart, _ doubt: ClientDoubt?, _ title: String) throws(CommandError) -> Bool {
+  /// Asks whether to use a value that does not have the form that the provider issues. Returns true without a doubt.
+  private func confirm(_ doubt: ClientDoubt?, on part: ClientPart, of title: String) throws(CommandError) -> Bool {
     guard let doubt else { return true }
     context.tell(doubt.warning(on: part, of: title))
     return try Command.agrees("Use it anyway?")
@@ -76,7 +76,7 @@ extension Setup {
       let typed = try Question.secret("client secret" + (isNeeded ? ":" : " (Enter for none):"))
       if !typed.isEmpty {
         let secret = try context.issuedSecret(typed, "-", called: "client secret")
-        if try isWanted(.secret, descriptor.client.doubt(secret), title) { return secret }
+        if try confirm(descriptor.client.doubt(secret), on: .secret, of: title) { return secret }
         continue
       }
       if !isNeeded { return nil }

@@ -138,15 +138,15 @@ struct Login {
       return nil
     }
     while true {
-      if let account = try awaited.account(source, until: deadline, user, done) { return account }
-      if let account = try logIn(user, others, until: deadline, awaited, done) { return account }
+      if let account = try awaited.account(source, until: deadline, for: user, or: done) { return account }
+      if let account = try logIn(user, besides: others, until: deadline, after: awaited, or: done) { return account }
     }
   }
 
   /// Logs in as soon as no other process does so for the same name. Returns `nil` if this login must wait for others.
   private func logIn(
-    _ user: any User, _ others: OtherProviders, until deadline: Duration, _ awaited: AwaitedLogins,
-    _ done: () throws(CredentialError) -> Account?
+    _ user: any User, besides others: OtherProviders, until deadline: Duration, after awaited: AwaitedLogins,
+    or done: () throws(CredentialError) -> Account?
   ) throws(CredentialError) -> Account? {
     func result() throws(CredentialError) -> Account? {
       if let account = try done() { return account }

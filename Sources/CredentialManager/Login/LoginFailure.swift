@@ -145,8 +145,8 @@ struct AwaitedLogins {
   /// Waits until no such login is under way. Returns the account that `done` finds meanwhile, and throws the error of
   /// a login that failed.
   mutating func account(
-    _ source: CredentialSource, until deadline: Duration, _ user: any User,
-    _ done: () throws(CredentialError) -> Account?
+    _ source: CredentialSource, until deadline: Duration, for user: any User,
+    or done: () throws(CredentialError) -> Account?
   ) throws(CredentialError) -> Account? {
     while let found = try next() {
       func account() throws(CredentialError) -> Account? {

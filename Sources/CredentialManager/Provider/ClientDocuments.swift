@@ -10,7 +10,7 @@ extension CredentialSource {
   package func clientDocument(
     at location: String, for addition: ProviderAddition, _ variables: [String: String]
   ) throws(CredentialError) -> JSONValue {
-    let client = try documented(addition, variables, location)
+    let client = try documented(addition, variables, at: location)
     var redirects = try redirectURI(client).map { [$0] } ?? []
     let existing = try accountsIfAny()
     for provider in try existing?.addedProviders() ?? [] where provider != addition.identifier {
@@ -28,14 +28,14 @@ extension CredentialSource {
     at location: String, for addition: ProviderAddition, _ variables: [String: String]
   ) throws(CredentialError) -> ClientDocument.Fault? {
     let uri = try wrapping({ CredentialError.http($0, provider: location) }, URI(parsing: location))
-    let redirect = try redirectURI(documented(addition, variables, location))
+    let redirect = try redirectURI(documented(addition, variables, at: location))
     let request = HTTPRequest(method: "GET", uri: uri, fields: ["Accept": "application/json"])
     let response = try sendWithoutCredential(to: location, request)
     return ClientDocument.fault(of: response, at: location, redirectURI: redirect)
   }
 
   private func documented(
-    _ addition: ProviderAddition, _ variables: [String: String], _ location: String
+    _ addition: ProviderAddition, _ variables: [String: String], at location: String
   ) throws(CredentialError) -> Client {
     let previous = try accountsIfAny()?.registration(of: addition.identifier)
     var values = previous?.variables.filter { addition.descriptor.variable($0.key) != nil } ?? [:]

@@ -4,7 +4,7 @@ import CredmgrYAML
 struct Key<Whole: Sendable>: Sendable {
   let description: KeyDescription
   /// Stores the value of a node that is not null; a faulty value leaves the default.
-  let read: @Sendable (inout DescriptorDecoder, Node, inout Whole) -> Void
+  let read: @Sendable (_ decoder: inout DescriptorDecoder, _ node: Node, _ whole: inout Whole) -> Void
   let write: @Sendable (Whole) -> Node?
 
   /// Creates key paths only when needed: creating all of them takes the runtime longer than reading a descriptor.
@@ -79,12 +79,14 @@ struct Table<Whole: Sendable>: Sendable {
   let initial: Whole
   let short: String?  // The key whose value may replace the whole mapping.
   let keys: [Key<Whole>]
-  private let finish: @Sendable (inout DescriptorDecoder, Node, inout Whole) -> Void
+  private let finish: @Sendable (_ decoder: inout DescriptorDecoder, _ node: Node, _ whole: inout Whole) -> Void
 
   /// Creates a table; `finish` checks several keys together.
   init(
     _ name: String, _ initial: Whole, short: String? = nil, @Rows<Whole> keys: () -> [Key<Whole>],
-    finish: @escaping @Sendable (inout DescriptorDecoder, Node, inout Whole) -> Void = { _, _, _ in }
+    finish: @escaping @Sendable (_ decoder: inout DescriptorDecoder, _ node: Node, _ whole: inout Whole) -> Void = {
+      _, _, _ in
+    }
   ) {
     self.name = name
     self.initial = initial

@@ -81,7 +81,10 @@ struct SocketAddress {
     forms = all.map { Array((Self.words($0) + ":" + Self.hexadecimal(UInt32(port), digits: 4)).utf8) }
   }
 
-  init?(_ ask: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32, _ socket: Int32) {
+  init?(
+    _ ask: (_ socket: Int32, _ address: UnsafeMutablePointer<sockaddr>, _ length: UnsafeMutablePointer<socklen_t>) ->
+      Int32, _ socket: Int32
+  ) {
     var address = sockaddr_in6()
     var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
     let code = unsafe withUnsafeMutableBytes(of: &address) { bytes -> Int32 in

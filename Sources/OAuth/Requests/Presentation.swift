@@ -46,7 +46,7 @@ extension Client {
     case .header, .none: break
     }
     if let request {
-      let request = try withExtraQuery(request, credential, nonce)
+      let request = try withExtraQuery(request, of: credential, nonce)
       let presented = try presenting(credential, on: request, nonce: nonce)
       // Headers cannot carry a signature that belongs in the query or body.
       guard presented.uri == request.uri, presented.body == request.body else { throw .presentedInQuery }
@@ -65,7 +65,7 @@ extension Client {
   func presented(
     _ credential: Credential, on request: HTTPRequest, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
-    let request = try withExtraQuery(request, credential, nonce)
+    let request = try withExtraQuery(request, of: credential, nonce)
     var signed = try binding(of: credential.grant).sign(request, with: credential, nonce: nonce)
     for field in try filled(descriptor.extraHeaders, values: values(for: credential, of: request), calculator(nonce))
     where request.fields[field.name] == nil { signed.fields.set(field.name, field.value) }
@@ -74,7 +74,7 @@ extension Client {
 
   /// Adds the descriptor's parameters to the query. The request's own win, and one without a value is left out.
   private func withExtraQuery(
-    _ request: HTTPRequest, _ credential: Credential, _ nonce: RequestNonce
+    _ request: HTTPRequest, of credential: Credential, _ nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     var query: FormParameters = []
     let given = request.uri.queryParameters
