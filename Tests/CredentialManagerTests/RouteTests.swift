@@ -254,7 +254,7 @@ struct RouteTests {
     let words = ["accessToken", "idToken ", "refreshToken.", "refreshToken?", "tokenSecret"].map { "credential." + $0 }
     let handing = [
       "DockerHelper.swift", "GitHelper.swift", "HelperProtocol.swift", "HelperSession.swift", "KubectlCommand.swift",
-      "CredentialFields.swift", "ExecCommand.swift", "TokenCommands.swift",
+      "CredentialFields.swift", "ExecCommand.swift", "TokenCommand.swift",
     ]
     #expect(try Self.files("Commands", saying: words) == handing)
     #expect(try Self.files("Credmgr", saying: words) == ["Credentials.swift"])
@@ -262,7 +262,7 @@ struct RouteTests {
     let revealing = try Self.counts(of: ".reveal()", in: "Commands", "Credmgr")
     let known = [
       "AddingProvider.swift": 1, "Context.swift": 1, "DockerHelper.swift": 1, "GitHelper.swift": 3,
-      "KubectlCommand.swift": 1, "Setup.swift": 1, "Token.swift": 1, "TokenCommands.swift": 2,
+      "KubectlCommand.swift": 1, "Setup.swift": 1, "Token.swift": 1, "TokenCommand.swift": 2,
     ]
     #expect(revealing == known)
     let unauthorized = [

@@ -1,113 +1,10 @@
 import CredmgrCredentialManager
 import CredmgrHTTP
-import CredmgrJSON
 import CredmgrMessages
 import CredmgrPlatform
 import CredmgrText
 
 extension Command {
-  static let token = Command(
-    name: "token", operands: "ID", operandCount: 1...1,
-    summary: "Print an access token, refreshing it if needed",
-    options: [
-      account,
-      Option("--min-validity", value: "DURATION", "minimum time until expiry (default: set by the descriptor)"),
-      Option("--refresh", "always refresh the token first"),
-      Option("--timeout", value: "DURATION", "time to wait for another process that refreshes the token (default: 1m)"),
-      Option("--field", value: "NAME", "print another value of the account, such as a user name"), json,
-    ],
-    examples: [
-      ("credmgr token twilio --field username", "Print the user name that belongs to a password"),
-      ("export GITHUB_TOKEN=$(credmgr token github)", "Set a token in the environment"),
-      ("credmgr token github --min-validity 30m", "Get a token that is valid for at least 30 minutes"),
-    ]
-  ) { invocation, context throws(CommandError) in
-    let provider = try context.provider(invocation.operands[0])
-    let name = try context.account(invocation, of: provider)
-    let wanted = try context.duration("--min-validity", invocation)
-    let policy = RefreshPolicy(
-      validity: wanted, always: invocation.has("--refresh"),
-      lockTimeout: try context.duration("--timeout", invocation) ?? .seconds(60))
-    let account = try manager(context.source.handOut(name, of: provider, by: .token, to: .caller, policy))
-    let credential = account.credential
-    context.noteHandOut(account, by: "token")
-    // This is the best token available; callers with stricter needs can read its expiry.
-    if let wanted, let lifetime = credential.expiresAt.map({ $0 - credential.obtainedAt }), lifetime < wanted {
-      let (actual, wish) = (duration(max(lifetime, .zero)), exactDuration(wanted))
-      context.tell("warning: \(context.titled(provider)) tokens are valid for only \(actual), not \(wish)")
-    }
-    let isBearer = credential.tokenType?.lowercased() == "bearer"
-    if !invocation.has("--field"), !isBearer, try !manager(context.source.isUsableAlone(account)) {
-      context.tell("warning: requests to \(context.titled(provider)) need a signature in addition to the token")
-    }
-    if let field = invocation.value("--field") {
-      let value = String(decoding: try CredentialFields(of: account, by: .token, context).value(field), as: UTF8.self)
-      return try context.output(
-        value + "\n",
-        orJSON: [
-          "provider": .string(provider), "account": .string(account.name), "field": .string(field),
-          "value": .string(value),
-        ])
-    }
-    try context.output(
-      credential.accessToken.reveal() + "\n",
-      orJSON: [
-        "provider": .string(provider), "account": .string(account.name),
-        "access_token": .string(credential.accessToken.reveal()), "token_type": .optional(credential.tokenType),
-        "expires_at": .optional(credential.expiresAt?.text),
-        "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
-        "kept": .object(credential.kept.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) }),
-      ])
-  }
-
-  static let header = Command(
-    name: "header", operands: "ID", operandCount: 1...1, summary: "Print the authentication headers for a request",
-    options: [
-      account, Option("--url", value: "URL", "URL of the request; required for signed requests"),
-      Option("--method", short: "-X", value: "METHOD", "method of the request (default: GET)"),
-      Option("--data-file", value: "FILE", "form body of the request, to be signed; \"-\" reads standard input"),
-      json,
-    ],
-    examples: [
-      ("curl -H @<(credmgr header github) https://api.github.com/user", "Use curl without a token in the arguments"),
-      ("credmgr header discogs --url https://api.discogs.com/oauth/identity", "Sign a request"),
-    ]
-  ) { invocation, context throws(CommandError) in
-    let provider = try context.provider(invocation.operands[0])
-    let name = try context.account(invocation, of: provider)
-    var request: HTTPRequest?
-    if let url = invocation.value("--url") {
-      request = HTTPRequest(method: invocation.value("--method") ?? "GET", uri: try uri(url))
-    } else if invocation.has("--method") || invocation.has("--data-file") {
-      throw .usage("\"--method\" and \"--data-file\" require \"--url\"")
-    }
-    // Do this before reading the body, so that the program with networking can still read standard input.
-    let account = try manager(context.source.handOut(name, of: provider, by: .header, to: .caller))
-    if let file = invocation.value("--data-file") {
-      request?.fields.set("Content-Type", "application/x-www-form-urlencoded")
-      request?.body = try context.file(file, limit: 64 << 20)
-    }
-    let given = Set(request?.fields.map { $0.name.lowercased() } ?? [])
-    let fields: HTTPFields
-    do throws(CredentialError) {
-      fields = try context.source.headerFields(name, of: provider, for: request)
-    } catch .networkNeeded {
-      // A signature with a private key requires the other program, and standard input may already be read.
-      throw .handOver(input: invocation.value("--data-file") == "-" ? request?.body : nil)
-    } catch { throw CommandError(error) }
-    context.noteHandOut(account, by: "header")
-    let shown = fields.filter { !given.contains($0.name.lowercased()) }
-    try context.output(
-      shown.map { "\($0.name): \($0.value)\n" }.joined(),
-      orJSON: ["headers": .object(shown.map { .init($0.name, .string($0.value)) })])
-  }
-
-  static func uri(_ text: String) throws(CommandError) -> URI {
-    do { return try URI(parsing: text) } catch {
-      throw .failed(error.message().with(hints: ["use a form like https://HOST/PATH"]))
-    }
-  }
-
   static let request = Command(
     name: "request", operands: "ID URL", operandCount: 2...2, summary: "Send an authenticated request",
     options: [
@@ -219,5 +116,11 @@ extension Command {
     let canRefresh = current?.isRefreshable(at: context.clock.now()) ?? false
     let command = canRefresh ? "validate" : "login"
     return .refused(text).hint("\(credmgr: [command, provider] + accountOption(account))")
+  }
+
+  static func uri(_ text: String) throws(CommandError) -> URI {
+    do { return try URI(parsing: text) } catch {
+      throw .failed(error.message().with(hints: ["use a form like https://HOST/PATH"]))
+    }
   }
 }

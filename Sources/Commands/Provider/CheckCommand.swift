@@ -1,0 +1,85 @@
+import CredmgrCredentialManager
+import CredmgrDescriptors
+import CredmgrJSON
+import CredmgrMessages
+import CredmgrPlatform
+import CredmgrText
+import CredmgrYAML
+
+extension Command {
+  static let descriptorFolders = Option(
+    "--descriptors", value: "DIR", repeats: true, "directory of descriptors to search before the installed ones")
+
+  static let check = Command(
+    name: "check", operands: "FILE…", operandCount: 1...10_000,
+    summary: "Check descriptors for errors",
+    options: [descriptorFolders, Option("--strict", "also require the key \"verified\", and fail on warnings"), json],
+    notes: [
+      "credmgr prints each error on standard output as FILE:LINE:COLUMN: error: MESSAGE, with the line and a caret. It "
+        + "prints nothing for correct files, except a message if standard error is a terminal.",
+      "If the descriptor of an added provider would send tokens to a new host or protect them less, credmgr prints a "
+        + "warning.",
+    ],
+    examples: [
+      ("credmgr check notes.yaml", "Check a descriptor before sharing it"),
+      ("credmgr check --descriptors . *.yaml", "Check files that extend each other"),
+      ("credmgr check --strict notes.yaml", "Check a descriptor before adding it to credmgr"),
+    ], asksNobody: true, needsHome: false
+  ) { invocation, context throws(CommandError) in
+    var status = ExitStatus.done
+    let isStrict = invocation.has("--strict")
+    var all: [Finding] = []
+    let library = context.home.library.behind(try context.descriptorFolders(invocation))
+    for path in invocation.operands {
+      let findings: [Finding]
+      do throws(CommandError) {
+        let name = Context.descriptorName(path)
+        let bytes = try context.descriptor(path)
+        let (descriptor, ownFindings) = library.check(bytes, name: name)
+        findings =
+          ownFindings + newHosts(of: descriptor, in: bytes, named: name, context)
+          + (isStrict && descriptor != nil && descriptor?.verified == nil ? [unverified(bytes, named: name)] : [])
+      } catch .credential(.provider(.invalid(let found))) {
+        findings = found
+      } catch .failed(let message) {
+        // Continue with the other files.
+        StandardError.show(message)
+        status = .usage
+        continue
+      }
+      all += findings
+      if !context.isJSON { try context.output(findings.map { $0.report(columns: Terminal.outputColumns) }.joined()) }
+      if findings.contains(where: { isStrict || $0.severity == .error }) { status = .usage }
+    }
+    if context.isJSON { try context.output(.array(all.map(\.json))) }
+    if status != .done { throw .ended(status) }
+    if all.isEmpty, !context.isJSON, Terminal.isTerminal(2) {
+      context.tell("found no errors in " + some(invocation.operands.map(Context.descriptorName)))
+    }
+  }
+
+  /// Returns hosts that the user has not agreed to, if a provider with this identifier was added: after editing a
+  /// descriptor, the user will be asked about them. Skips a vault that requires a passphrase.
+  private static func newHosts(
+    of descriptor: Descriptor?, in bytes: [UInt8], named name: String, _ context: Context
+  ) -> [Finding] {
+    guard let provider = descriptor?.identifier else { return [] }
+    let start = beginning(of: bytes, named: name)
+    return ((try? context.source.newPlaces(of: provider, bytes, named: name)) ?? []).map { new in
+      let problem: Finding.Problem =
+        switch new.kind {
+        case .setting(let key), .value(let key): .newSetting(key, value: new.name, provider: provider)
+        default: .newHost(new.name, provider: provider)
+        }
+      return Finding(problem, at: new.place ?? start, severity: .warning)
+    }
+  }
+
+  private static func unverified(_ bytes: [UInt8], named name: String) -> Finding {
+    Finding(.missingKey("verified"), at: beginning(of: bytes, named: name))
+  }
+
+  private static func beginning(of bytes: [UInt8], named name: String) -> Place {
+    Place(source: Source(name: name, text: String(decoding: bytes, as: UTF8.self)), line: 1, column: 1)
+  }
+}

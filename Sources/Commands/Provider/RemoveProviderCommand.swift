@@ -1,0 +1,43 @@
+import CredmgrCredentialManager
+import CredmgrMessages
+import CredmgrText
+
+extension Command {
+  static let removeProvider = Command(
+    name: "remove-provider", operands: "ID", operandCount: 1...1,
+    summary: "Remove a provider and its client",
+    options: [Option("--keep-remote", "do not delete an automatically registered client at the provider")],
+    notes: [
+      "Log out all accounts of the provider first.",
+      "credmgr removes the client ID, the secret and the variables from the vault and deletes your own descriptor. "
+        + "Built-in descriptors stay.",
+      "If \"credmgr add-provider\" registered the client, credmgr also deletes it at the provider where possible "
+        + "(RFC 7592).",
+    ],
+    examples: [("credmgr remove-provider github", "Remove a provider after \"credmgr logout github --all\"")]
+  ) { invocation, context throws(CommandError) in
+    let provider = try context.provider(invocation.operands[0])
+    let removal: ProviderRemoval
+    do throws(CredentialError) {
+      removal = try context.source.remove(provider, keepsRemote: invocation.has("--keep-remote"))
+    } catch {
+      let message = error.message(titled: context.titled)
+      guard [.refused, .unreachable].contains(message.status) else { throw CommandError(error) }
+      // RFC 7592, 2.3: 401 is also the answer for a client that was already deleted.
+      let mayBeGone = if case .oauth(.refused(_, let refusal), _) = error { refusal.status == 401 } else { false }
+      let keeping: Remedy = "\(credmgr: "remove-provider", provider, "--keep-remote")"
+      let removal: Remedy =
+        mayBeGone
+        ? "if the provider has already deleted the client, \(keeping)"
+        : "\(keeping) to keep the client at the provider"
+      let text = message.text + "; nothing was removed"
+      throw .failed(Message(text, hint: removal, status: message.status))
+    }
+    switch removal.client {
+    case .deleted(let place)?: context.tell("deleted the client at \(place)")
+    case .kept?: context.tell("the client is still registered at the provider")
+    case nil: break
+    }
+    context.tell("removed \(quoted(provider))" + (removal.successor.map { "; the name now refers to \"\($0)\"" } ?? ""))
+  }
+}

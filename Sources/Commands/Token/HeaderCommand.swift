@@ -1,0 +1,47 @@
+import CredmgrCredentialManager
+import CredmgrHTTP
+import CredmgrJSON
+
+extension Command {
+  static let header = Command(
+    name: "header", operands: "ID", operandCount: 1...1, summary: "Print the authentication headers for a request",
+    options: [
+      account, Option("--url", value: "URL", "URL of the request; required for signed requests"),
+      Option("--method", short: "-X", value: "METHOD", "method of the request (default: GET)"),
+      Option("--data-file", value: "FILE", "form body of the request, to be signed; \"-\" reads standard input"),
+      json,
+    ],
+    examples: [
+      ("curl -H @<(credmgr header github) https://api.github.com/user", "Use curl without a token in the arguments"),
+      ("credmgr header discogs --url https://api.discogs.com/oauth/identity", "Sign a request"),
+    ]
+  ) { invocation, context throws(CommandError) in
+    let provider = try context.provider(invocation.operands[0])
+    let name = try context.account(invocation, of: provider)
+    var request: HTTPRequest?
+    if let url = invocation.value("--url") {
+      request = HTTPRequest(method: invocation.value("--method") ?? "GET", uri: try uri(url))
+    } else if invocation.has("--method") || invocation.has("--data-file") {
+      throw .usage("\"--method\" and \"--data-file\" require \"--url\"")
+    }
+    // Do this before reading the body, so that the program with networking can still read standard input.
+    let account = try manager(context.source.handOut(name, of: provider, by: .header, to: .caller))
+    if let file = invocation.value("--data-file") {
+      request?.fields.set("Content-Type", "application/x-www-form-urlencoded")
+      request?.body = try context.file(file, limit: 64 << 20)
+    }
+    let given = Set(request?.fields.map { $0.name.lowercased() } ?? [])
+    let fields: HTTPFields
+    do throws(CredentialError) {
+      fields = try context.source.headerFields(name, of: provider, for: request)
+    } catch .networkNeeded {
+      // A signature with a private key requires the other program, and standard input may already be read.
+      throw .handOver(input: invocation.value("--data-file") == "-" ? request?.body : nil)
+    } catch { throw CommandError(error) }
+    context.noteHandOut(account, by: "header")
+    let shown = fields.filter { !given.contains($0.name.lowercased()) }
+    try context.output(
+      shown.map { "\($0.name): \($0.value)\n" }.joined(),
+      orJSON: ["headers": .object(shown.map { .init($0.name, .string($0.value)) })])
+  }
+}
