@@ -188,6 +188,7 @@ let package = Package(
     .testTarget(
       name: "VaultTests", dependencies: ["Text", "Store", "Vault", "SQLite", "Cryptography", "Platform"],
       swiftSettings: strict),
+    .testTarget(name: "TextTests", dependencies: ["Text"], swiftSettings: strict),
     .testTarget(name: "HTTPTests", dependencies: ["Text", "HTTP", "Platform"], swiftSettings: strict),
     .testTarget(name: "PlatformTests", dependencies: ["Text", "Platform"], swiftSettings: strict),
     .testTarget(name: "QRCodeTests", dependencies: ["QRCode"], swiftSettings: strict),

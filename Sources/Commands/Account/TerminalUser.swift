@@ -238,7 +238,7 @@ final class TerminalUser: User {
     if typing.keepsUnverified { return true }
     guard !typing.readsInput, Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
     say("cannot verify the key: " + error.message(titled: context.titled).text)
-    return (try? Command.agrees("Store it without verification?")) ?? false
+    return (try? Question.confirm("Store it without verification?")) ?? false
   }
 
   var pasteDescriptor: Int32? { terminal?.number ?? (Terminal.isTerminal(0) ? 0 : nil) }

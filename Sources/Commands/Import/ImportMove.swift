@@ -101,7 +101,7 @@ struct ImportMove {
       throw .usage(
         "it may belong to another provider than \(title)", hint: "\(add: "--yes") to send it there")
     }
-    guard try Command.agrees("Does it belong there?") else { throw .usage("nothing was sent") }
+    guard try Question.confirm("Does it belong there?") else { throw .usage("nothing was sent") }
   }
 
   private func account(

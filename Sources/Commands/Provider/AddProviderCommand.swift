@@ -149,7 +149,7 @@ extension Command {
     guard Terminal.isTerminal(0), Terminal.isTerminal(2) else {
       throw .usage("cannot ask whether to add this provider: no terminal", hint: "\(add: "--yes") to add it")
     }
-    guard try agrees("Add it as \"\(identifier)\"?") else { throw .usage("nothing was added") }
+    guard try Question.confirm("Add it as \"\(identifier)\"?") else { throw .usage("nothing was added") }
     return discovery.addition
   }
 

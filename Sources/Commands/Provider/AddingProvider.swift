@@ -35,14 +35,14 @@ struct AddingProvider {
             provider == identifier
             ? "the new descriptor of \(quoted(identifier))" : "\(quoted(provider)) extends \(quoted(identifier)) and"
           let tokens = accounts.isEmpty ? "" : " for the tokens of \(some(accounts))"
-          return Command.agrees(
-            "\(subject) requires your consent\(tokens)", to: places.map(\.difference), isGiven: isAgreed)
+          return Question.confirm(
+            "\(subject) requires your consent\(tokens)", list: places.map(\.difference), isGiven: isAgreed)
         },
         // The user saw the complete metadata of the issuer, but not which provider owns its login page.
         agrees: { places in
           isDiscovered && !places.contains(where: \.isBorrowed)
-            || Command.agrees(
-              "\(quoted(identifier)) requires your consent", to: places.peculiarities, isGiven: isAgreed)
+            || Question.confirm(
+              "\(quoted(identifier)) requires your consent", list: places.peculiarities, isGiven: isAgreed)
         })
     } catch .networkNeeded {
       throw .handOver(input: input)
@@ -69,13 +69,13 @@ struct AddingProvider {
     for case (let part, let doubt?) in doubts {
       context.tell(doubt.warning(on: part, of: title))
       guard !isAgreed, Question.canAsk else { continue }
-      guard try Command.agrees("Use it anyway?") else { throw .usage("nothing was added") }
+      guard try Question.confirm("Use it anyway?") else { throw .usage("nothing was added") }
     }
     guard let clientIdentifier, doubts[0].1 == nil else { return }
     guard let warning = try faultOfDocument(at: clientIdentifier, context) else { return }
     context.tell(warning)
     guard !isAgreed, Question.canAsk else { return }
-    guard try Command.agrees("Use it anyway?") else { throw .usage("nothing was added") }
+    guard try Question.confirm("Use it anyway?") else { throw .usage("nothing was added") }
   }
 
   /// Returns what keeps the provider from accepting the document at a URL that is the client's identifier; `nil` if the

@@ -41,7 +41,7 @@ extension Command {
     guard Question.canAsk else {
       throw .usage("cannot ask whether to use this descriptor: no terminal", hint: "\(add: "--yes") to use it")
     }
-    guard try agrees(updates ? "Use the new descriptor?" : "Add it as \"\(provider)\"?") else {
+    guard try Question.confirm(updates ? "Use the new descriptor?" : "Add it as \"\(provider)\"?") else {
       throw .usage(updates ? "nothing was changed" : "nothing was added")
     }
     return found.addition

@@ -78,7 +78,7 @@ struct Setup {
     var settings: [String] = []
     if !names.isEmpty, login == nil {
       context.tell("already logged in to \(title) as " + some(names))
-      guard try Command.agrees("Log in with another account?") else { return try finish(provider) }
+      guard try Question.confirm("Log in with another account?") else { return try finish(provider) }
       // The provider does not name the user, so the name of the first account is taken.
       if addition.descriptor.account.isEmpty {
         let name = try Question.answer("name of the account:") { $0.isEmpty ? "a name is required" : nil }
@@ -109,7 +109,7 @@ struct Setup {
       context.tell("added \(context.titled(provider))")
       if isForeign, context.home.shippedLibrary.path(of: provider) != nil {
         context.tell("this descriptor is not the built-in \(quoted(provider))")
-        guard try Command.agrees("Log in?") else { return }
+        guard try Question.confirm("Log in?") else { return }
       }
       settings = settings.first == "--account" ? Array(settings.prefix(2)) : []
     }
@@ -226,10 +226,10 @@ struct Setup {
   /// Offers what other programs need, and says what to type next.
   private func finish(_ provider: String) throws(CommandError) {
     let unset = try UnsetHelpers(of: provider, context)
-    if !unset.git.isEmpty, try Command.agrees("Let git use credmgr for \(some(unset.git))?") {
+    if !unset.git.isEmpty, try Question.confirm("Let git use credmgr for \(some(unset.git))?") {
       try run(.gitSetup, ["credmgr", "git-setup"])
     }
-    if !unset.docker.isEmpty, try Command.agrees("Let docker use credmgr for \(some(unset.docker))?") {
+    if !unset.docker.isEmpty, try Question.confirm("Let docker use credmgr for \(some(unset.docker))?") {
       try run(.dockerCredential, ["credmgr", "docker-credential", "setup"] + unset.docker)
     }
     context.tell("\"credmgr token \(provider)\" prints the token, and \"credmgr list\" shows your accounts")
@@ -291,6 +291,6 @@ extension Setup {
     guard Question.canAsk, !context.isJSON else { return false }
     let title = context.titled(provider)
     context.tell("\(title) has not been added")
-    return try Command.agrees("Set up \(title) now?")
+    return try Question.confirm("Set up \(title) now?")
   }
 }

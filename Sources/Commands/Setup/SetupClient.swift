@@ -40,7 +40,7 @@ extension Setup {
   private func confirm(_ doubt: ClientDoubt?, on part: ClientPart, of title: String) throws(CommandError) -> Bool {
     guard let doubt else { return true }
     context.tell(doubt.warning(on: part, of: title))
-    return try Command.agrees("Use it anyway?")
+    return try Question.confirm("Use it anyway?")
   }
 
   /// The redirect to register, as `credmgr providers` shows it; `nil` if it is not known.
@@ -59,7 +59,7 @@ extension Setup {
     // Another scheme would start another program, and a file could be anything.
     guard let uri = try? URI(parsing: page), uri.isSecure || (uri.scheme == "http" && uri.isLoopback),
       SessionKind(environment: context.environment) == .desktop,
-      try Command.agrees("Open this page in the browser?")
+      try Question.confirm("Open this page in the browser?")
     else { return }
     if (try? Browser.open(page, patience: .milliseconds(300)))?.isOpen != true {
       context.tell("cannot start a browser; open \(page) yourself")
@@ -99,7 +99,7 @@ extension Setup {
       _ = try Question.answer("Press Enter when it is published.")
       guard let warning = try adding.faultOfDocument(at: location, context) else { return }
       context.tell(warning)
-      if try Command.agrees("Use it anyway?") { return }
+      if try Question.confirm("Use it anyway?") { return }
     }
   }
 }

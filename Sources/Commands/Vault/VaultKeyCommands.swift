@@ -84,7 +84,7 @@ enum VaultKeyOperations {
 
   static func rotate(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     if Terminal.isTerminal(0), Terminal.isTerminal(2), !invocation.has("--yes"),
-      !(try Command.agrees("Existing backups open only with the old key. Create a new key?"))
+      !(try Question.confirm("Existing backups open only with the old key. Create a new key?"))
     {
       throw .usage("the key was not changed")
     }
@@ -174,13 +174,13 @@ enum VaultKeyOperations {
       context.source.importVault(
         bytes, passphrase: passphrase, acceptsPlain: invocation.has("--plain"), replaces: invocation.has("--replace"),
         confirms: { provider, places in
-          Command.agrees(
-            "the file's registration of \(quoted(provider)) requires your consent", to: places.map(\.difference),
+          Question.confirm(
+            "the file's registration of \(quoted(provider)) requires your consent", list: places.map(\.difference),
             isGiven: invocation.has("--yes"))
         },
         agrees: { provider, places in
-          Command.agrees(
-            "\(quoted(provider)) requires your consent", to: places.peculiarities, isGiven: invocation.has("--yes"))
+          Question.confirm(
+            "\(quoted(provider)) requires your consent", list: places.peculiarities, isGiven: invocation.has("--yes"))
         }, adds: { added.append($0) }))
     for provider in added { try Command.tellAgreement(on: provider, context) }
     for provider in parts.replacesShipped {

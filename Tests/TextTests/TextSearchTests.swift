@@ -1,6 +1,5 @@
-import CredmgrHTTP
-import Testing
 import CredmgrText
+import Testing
 
 struct TextSearchTests {
   @Test(arguments: [

@@ -1,5 +1,5 @@
-import Testing
 import CredmgrText
+import Testing
 
 struct TerminalSafetyTests {
   @Test(arguments: [

@@ -1,0 +1,67 @@
+import CredmgrCredentialManager
+import CredmgrPlatform
+
+/// Questions that the user answers at the terminal.
+enum Question {
+  /// Whether the user can answer.
+  static var canAsk: Bool { Terminal.isTerminal(0) && Terminal.isTerminal(2) }
+
+  /// Returns a typed line without blanks at its ends. Throws at Control-C, and at the end of the input.
+  static func answer(_ question: String) throws(CommandError) -> String {
+    Signals.installInterruptFlag()
+    Terminal.writeError(StandardError.prompt(question))
+    let line: String?
+    do throws(POSIXError) { line = try Terminal.readLine(0) } catch {
+      if error != .interrupted { throw CommandError(error) }
+      line = nil
+    }
+    guard let line, !Signals.isInterrupted else {
+      Terminal.writeError("\n")
+      throw CommandError(CredentialError.interrupted)
+    }
+    let start = line.drop { $0 == " " || $0 == "\t" }
+    return String(start.prefix(start.count - start.reversed().prefix { $0 == " " || $0 == "\t" }.count))
+  }
+
+  /// Repeats a question until `accepts` returns no objection.
+  static func answer(
+    _ question: String, unless objection: (String) -> String?
+  ) throws(CommandError) -> String {
+    while true {
+      let text = try answer(question)
+      guard let words = objection(text) else { return text }
+      StandardError.tell(words)
+    }
+  }
+
+  /// Returns a text that the user types without echo; empty if the user presses Enter.
+  static func secret(_ question: String) throws(CommandError) -> [UInt8] {
+    do throws(POSIXError) {
+      return try Terminal.readPassword(prompt: StandardError.prompt(question), limit: 1 << 14)
+    } catch {
+      if error == .interrupted || error == .endOfInput { throw CommandError(CredentialError.interrupted) }
+      throw CommandError(error)
+    }
+  }
+
+  /// Asks the user to agree.
+  static func confirm(_ question: String) throws(CommandError) -> Bool {
+    Signals.installInterruptFlag()
+    Terminal.discardInput()
+    Terminal.writeError(StandardError.prompt(question + " [y/N]"))
+    let answer = try? Terminal.readLine(0)
+    if Signals.isInterrupted {
+      Terminal.writeError("\n")
+      throw CommandError(CredentialError.interrupted)
+    }
+    return ["y", "yes"].contains((answer ?? "").lowercased())
+  }
+
+  /// Shows the changes line by line and asks the user at a terminal. Without a terminal, returns false.
+  /// With `isGiven`, the user agreed beforehand, and only sees the changes.
+  static func confirm(_ sentence: String, list lines: [String], isGiven: Bool = false) -> Bool {
+    guard isGiven || canAsk else { return false }
+    StandardError.tell(sentence, list: lines)
+    return isGiven || (try? confirm("Do you agree?")) ?? false
+  }
+}
