@@ -7,7 +7,7 @@ import CredmgrText
 
 @testable import CredmgrCredentialManager
 
-/// Tests the states of an account and their transitions (docs/architecture.md).
+/// Tests the states of an account and their transitions (docs/account-states.md).
 struct AccountStateTests {
   typealias Reason = CredentialError.LoginReason
 

@@ -26,7 +26,7 @@ package struct RefreshPolicy: Sendable {
 }
 
 /// The state of an account. Only this file computes it; every command and the library depend on it
-/// (docs/architecture.md, "The state of an account").
+/// (docs/account-states.md).
 package enum AccountState: Sendable, Equatable {
   case usable  // The token is valid for as long as needed.
   case expiring  // The token is valid for less time and will be refreshed first.
