@@ -33,6 +33,8 @@ package enum CredentialError: Error, Sendable, Equatable {
   case unknownAccount(String, provider: String, known: [String])
   case ambiguousAccount(provider: String, known: [String])
   case malformedAccount(String)
+  /// The login has no further token of this name.
+  case tokenMissing(provider: String, String, known: [String])
   /// The user of the login is not the account's user, or the provider does not name the user.
   case identityMismatch(provider: String, account: String, expected: String, found: String?, other: String?)
   /// The default account name is taken, and the provider does not name the user who logs in.

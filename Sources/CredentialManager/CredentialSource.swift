@@ -171,6 +171,8 @@ package enum Notice: Sendable, Equatable {
   case unidentified(account: String, beside: AccountID?, CredentialError)
   /// The provider did not name the user who logged in to an existing account.
   case unchecked(account: String, CredentialError)
+  /// The first of several entries was used, because credmgr could not prompt. `variable` chooses another one.
+  case chosen(provider: String, String, of: Int, variable: String?)
   /// Logins to this provider now use these values of variables, which the first login gave.
   case valuesStay(provider: String, [String])
   /// A token that the user brought was stored, although the provider did not confirm that it is valid.

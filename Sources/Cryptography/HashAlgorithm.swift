@@ -1,6 +1,7 @@
 import CredmgrCOpenSSL
 
-/// A hash function of FIPS 180-4. Only OAuth 1.0a (RFC 5849, 3.4.2) uses SHA-1, whose use in HMAC is still sound.
+/// A hash function of FIPS 180-4. Only signatures of OAuth 1.0a (RFC 5849, 3.4.2) and of descriptors use SHA-1, whose
+/// use in HMAC is still sound.
 package enum HashAlgorithm: Sendable, CaseIterable {
   case sha1
   case sha256

@@ -55,6 +55,12 @@ extension CredentialError {
         .hint("\(credmgr: "use", provider, known.first ?? "ACCOUNT") to set the default account")
     case .malformedAccount(let name):
       .usage("invalid account name \(quoted(name)): use 1 to 255 bytes without control characters")
+    case .tokenMissing(let provider, let name, let known):
+      .usage(
+        "the login to \(titled(provider)) has no token \(quoted(name))"
+          + (known.isEmpty ? "" : "; it has " + known.joined(separator: ", "))
+      )
+      .hint(known.isEmpty ? "omit \"--field\" to use the token of the login" : "\(add: "--field", known[0])")
     case .identityMismatch(let provider, let account, let expected, let found, let other):
       .refused(
         "cannot log in as \(quoted(account)): you signed in as \(found.map(quoted) ?? "an unnamed user")"

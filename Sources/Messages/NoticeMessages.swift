@@ -28,6 +28,8 @@ extension Notice {
       "waiting for another process that uses " + (account.map { "\(quoted($0)) at " } ?? "") + titled(provider)
     case .unidentified(let account, _, _): "named the account \(quoted(account)), because its user is unknown"
     case .unchecked(let account, _): "cannot check the user of the account \(quoted(account))"
+    case .chosen(let provider, let label, let count, _):
+      "warning: used \(quoted(label)), the first of \(count) entries in the answer of \(titled(provider))"
     case .valuesStay(let provider, let values):
       "later logins to \(titled(provider)) also use " + values.map { "\"--set \($0)\"" }.joined(separator: ", ")
     case .unconfirmed(let account, let provider):
@@ -58,6 +60,8 @@ extension Notice {
       guard let name = other.name else { return nil }
       return "\(credmgr: "login", other.provider, "--account", name) to replace the token of \(quoted(name)) instead"
     case .interrupted(let interruption): return interruption.remedy
+    case .chosen(let provider, _, _, let variable?):
+      return "\(credmgr: "login", provider, "--set", "\(variable)=NAME") to use another one"
     case .sameIdentity(let provider, let account, _, _):
       return "\(credmgr: "logout", provider, "--account", account) if you meant another user"
     case .notRefreshed(_, _, _, let error):

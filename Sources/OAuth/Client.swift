@@ -94,7 +94,8 @@ package struct Client: Sendable {
   ) -> (String) -> String? {
     { name in
       request?.value(named: name) ?? exchange[name] ?? (name == "redirect_uri" ? credential?.redirectURI : nil)
-        ?? kept(name, in: credential) ?? credential?.variables[name] ?? variables[name] ?? ownValue(name, credential)
+        ?? kept(name, in: credential) ?? credential?.keptSecrets[name]?.reveal() ?? credential?.variables[name]
+        ?? variables[name] ?? ownValue(name, credential)
     }
   }
 

@@ -23,6 +23,8 @@ package enum OAuthError: Error, Sendable, Equatable {
   case foreignAudience(String)
   /// The answer contains a value that the descriptor does not allow for a kept field.
   case valueOutOfBounds(EndpointKind, name: String)
+  /// No element of the list in the answer fulfils the descriptor's conditions.
+  case elementMissing(EndpointKind)
   /// The parameter or header exceeds the maximum length of a filled template.
   case computedValueTooLong(EndpointKind, name: String)
   case insecurePage(ResponseField)  // The page for the device code is not `https`.

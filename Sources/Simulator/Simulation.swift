@@ -70,8 +70,12 @@ struct Simulation {
 
   /// Returns a lookup for the names in templates. `kept` are the kept fields of the request's account, if known.
   func knowledge(_ kept: [String: String] = [:]) -> (String) -> Knowledge {
-    { name in
-      if let value = kept[name] ?? state.key?.variables[name] ?? settings.variables[name] { return .known(value) }
+    // The client learns some fields only by a later question, which it need not ask.
+    let others = descriptor.endpoints.filter { $0.key != .identity }.values.flatMap(\.response.keep).map(\.name)
+    let later = Set(descriptor.endpoints[.identity]?.response.keep.map(\.name) ?? []).subtracting(others)
+    return { name in
+      if !later.contains(name), let value = kept[name] { return .known(value) }
+      if let value = state.key?.variables[name] ?? settings.variables[name] { return .known(value) }
       if let variable = descriptor.variable(name) { return .open(isOptional: variable.isOptional) }
       switch name {
       case "client_id": return .known(Self.clientIdentifier)

@@ -105,6 +105,14 @@ final class ScriptedUser: User {
     return typed
   }
 
+  var chosen: Int?  // The answer to the question which entry; `nil` without a terminal.
+  private(set) var choices: [[String]] = []
+
+  func choice(among labels: [String], of provider: String) -> Int? {
+    choices.append(labels)
+    return chosen
+  }
+
   func keepsUnverified(_ error: CredentialError) -> Bool {
     questions.append(error)
     return keepsUnverified

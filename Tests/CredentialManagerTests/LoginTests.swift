@@ -829,6 +829,55 @@ struct LoginTests {
     }
   }
 
+  // MARK: Several entries
+
+  private static let tenants = """
+    grant: authorization_code
+    variables: { site: { optional: true } }
+    endpoints:
+      authorization: https://provider.example/authorize
+      token: https://provider.example/token
+      identity:
+        url: https://provider.example/me
+        response: { element: { where: { name: "{site}" }, label: name }, keep: { tenant: element.id } }
+    account: element.name
+    """
+
+  private static let names = HTTPResponse.json(#"[{"id": "1", "name": "One"}, {"id": "2", "name": "Two"}]"#)
+
+  @Test func theUserChoosesAnEntry() throws {
+    let fixture = try Fixture.added(Self.tenants)
+    fixture.user.chosen = 1
+    fixture.consent(.token("token-1"), Self.names)
+    let account = try fixture.login()
+    #expect(account.name == "Two" && account.credential.kept == ["tenant": "2"])
+    #expect(fixture.user.choices == [["One", "Two"]] && fixture.notices.isEmpty)
+    // The next login to the account needs no question.
+    fixture.consent(.token("token-2"), Self.names)
+    #expect(try fixture.login { $0.account = "Two" }.credential.kept == ["tenant": "2"])
+    #expect(fixture.user.choices.count == 1)
+  }
+
+  @Test func withoutATerminalTheFirstEntryCounts() throws {
+    let fixture = try Fixture.added(Self.tenants)
+    fixture.consent(.token("token-1"), Self.names)
+    #expect(try fixture.login().name == "One")
+    #expect(fixture.notices == [.chosen(provider: "example", "One", of: 2, variable: "site")])
+    // A variable chooses without a question.
+    fixture.consent(.token("token-2"), Self.names)
+    #expect(try fixture.login { $0.variables = ["site": "Two"] }.name == "Two")
+    #expect(fixture.user.choices.count == 1)
+  }
+
+  @Test func anEntryThatDoesNotExist() throws {
+    let fixture = try Fixture.added(Self.tenants)
+    fixture.consent(.token("token-1"), Self.names)
+    #expect(throws: CredentialError.oauth(.elementMissing(.identity), provider: "example")) {
+      try fixture.login { $0.variables = ["site": "Three"] }
+    }
+    #expect(try fixture.another().accounts().accounts(of: "example").isEmpty)
+  }
+
   @Test func variablesOfThisAccountAlone() throws {
     let fixture = try Fixture.added(
       """

@@ -80,6 +80,66 @@ struct RefreshTests {
     #expect(fixture.http.requests.isEmpty)
   }
 
+  // MARK: The fields of the identity
+
+  private static func asking(_ follows: String, grant: Grant = .authorizationCode) throws -> Fixture {
+    let fixture = try Fixture.added(
+      """
+      grant: [\(grant.rawValue)]
+      endpoints:
+        authorization: https://provider.example/authorize
+        token: https://provider.example/token
+        identity: { url: https://provider.example/me, follows: \(follows), response: { keep: [site] } }
+      account: login
+      """)
+    var credential = Fixture.credential("old", refresh: "refresh-1", identity: "ana")
+    credential.grant = grant
+    credential.kept = ["site": "one", "other": "x"]
+    credential.expiresAt = Fixture.now
+    credential.obtainedAt = Fixture.now - .seconds(3600)
+    try fixture.store(credential)
+    return fixture
+  }
+
+  @Test func eachRefreshAsksAgain() throws {
+    let fixture = try Self.asking("[token, refresh]")
+    fixture.http.then(.token("new", refresh: "refresh-2"), .json(#"{"login": "ana", "site": "two"}"#))
+    let account = try fixture.fresh()
+    #expect(account.credential.kept == ["site": "two", "other": "x"] && account.credential.identity == "ana")
+    #expect(fixture.http.requests[1].fields["Authorization"] == "Bearer new")
+    #expect(try fixture.stored() == account.credential)
+  }
+
+  /// Without an answer, the new token and the earlier fields count.
+  @Test(arguments: [HTTPResponse.json("{}", status: 503), .json("no JSON"), .json(#"{"login": "ana"}"#)])
+  func aRefreshWithoutAnAnswer(_ answer: HTTPResponse) throws {
+    let fixture = try Self.asking("[token, refresh]")
+    fixture.http.then(.token("new", refresh: "refresh-2"), answer)
+    let account = try fixture.fresh()
+    #expect(account.credential.accessToken == Secret("new") && account.credential.kept["site"] == "one")
+    #expect(fixture.notices.isEmpty == (answer.status == 200 && answer.body.first == UInt8(ascii: "{")))
+  }
+
+  @Test func othersAreNotAskedAgain() throws {
+    let fixture = try Self.asking("token")
+    fixture.http.then(.token("new", refresh: "refresh-2"))
+    #expect(try fixture.fresh().credential.kept["site"] == "one")
+    // Also after a login without a user.
+    let machine = try Self.asking("[token, refresh]", grant: .clientCredentials)
+    machine.http.then(.token("new"))
+    #expect(try machine.fresh().credential.kept["site"] == "one")
+  }
+
+  @Test func aLoginWithoutAUserMayAsk() throws {
+    let fixture = try Self.asking("[client_credentials, refresh]", grant: .clientCredentials)
+    fixture.http.then(.token("new"), .json(#"{"login": "robot", "site": "two"}"#))
+    let account = try fixture.login { $0.account = "robot" }
+    #expect(account.credential.identity == "robot" && account.credential.kept == ["site": "two"])
+    fixture.http.then(.token("newer"), .json(#"{"login": "robot", "site": "three"}"#))
+    let policy = RefreshPolicy(always: true)
+    #expect(try fixture.source.freshAccount("robot", of: "example", policy).credential.kept == ["site": "three"])
+  }
+
   // MARK: A replaced token
 
   private static func exchanging(_ follows: String, grant: Grant = .authorizationCode) throws -> Fixture {

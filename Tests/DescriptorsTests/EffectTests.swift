@@ -25,7 +25,7 @@ import Testing
       .readElsewhere("verification_uri", [.deviceAuthorization]), .readElsewhere("active", [.introspection])),
     FaultyDescriptor(
       "keys for other endpoints", leg: "‸follows: refresh, response: {fields: {‸code: c}}",
-      .readElsewhere("follows", [.tokenExchange]), .readElsewhere("code", [.authorization])),
+      .readElsewhere("follows", [.tokenExchange, .identity]), .readElsewhere("code", [.authorization])),
     FaultyDescriptor(
       "parameters that credmgr does not send", leg: "rename: {‸clientid: x}, in_query: [‸redirect], verbatim: [‸bogus]",
       .unsentParameter("clientid", suggestion: "client_id"), .unsentParameter("redirect", suggestion: "redirect_uri"),

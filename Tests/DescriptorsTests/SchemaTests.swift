@@ -58,7 +58,9 @@ import CredmgrText
 enum DescriptorTables {
   static let all: [TableDescription] = [
     Descriptor.keys.description, Endpoint.keys[.token]?.description, ResponseRules.keys.description,
-    FieldSource.keys.description, KeptField.keys.description, ErrorRules.keys.description, ActiveField.keys.description,
+    FieldSource.keys.description, KeptField.keys.description, ElementRules.keys.description,
+    ErrorRules.keys.description,
+    ActiveField.keys.description,
     HeaderStyle.keys.description, ScopeRules.keys.description, ClientRules.keys.description,
     TypedKeyRules.keys.description,
     AssertionRules.keys.description, ExpiryRules.keys.description, DeviceRules.keys.description,

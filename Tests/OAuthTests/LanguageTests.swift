@@ -80,7 +80,11 @@ struct LanguageTests {
       "{hex(hmac_sha256(\"Jefe\", \"what do ya want \", \"for nothing?\"))}",
       "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
     ), ("{now()}", "1800000000"), ("{now()}000", "1800000000000"), ("{now(\"2h\")}", "1800007200"),
-    ("{date(now(\"1d\"))}", "2027-01-16"), ("{datetime(now())}", "2027-01-15T08:00:00Z"),
+    // RFC 2202, 3
+    ("{hex(hmac_sha1(\"Jefe\", \"what do ya want for nothing?\"))}", "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"),
+    ("{hex(sha1(\"a\", \"bc\"))}", "a9993e364706816aba3e25717850c26c9cd0d89d"),
+    ("{http_date(now())}", "Fri, 15 Jan 2027 08:00:00 GMT"), ("{date(now(\"1d\"))}", "2027-01-16"),
+    ("{datetime(now())}", "2027-01-15T08:00:00Z"),
     ("{random()}-{random()}", "n1-n1"),
     ("{json(\"a\\nb\")}", "a\\nb"), ("{uppercase(client_id)}", "CLIENT-1"),
   ]
@@ -128,6 +132,71 @@ struct LanguageTests {
         try client.headerFields(presenting: Fixture.credential(), on: nil, nonce: Fixture.nonce)
       }
     }
+  }
+
+  /// The signature over the example on Duo's page, whose date ends in `-0000`.
+  @Test func signatureOfDuo() throws {
+    let more = """
+      variables: { integration_key: , date: }
+      header_style: none
+      extra_headers:
+        Authorization: >-
+          Basic {base64(integration_key, ":", hex(hmac_sha1(access_token, date, "\\n", request_method, "\\n",
+          request_host, "\\n", request_path, "\\n", request_parameters)))}
+      hosts: [api-xxxxxxxx.duosecurity.com]
+      """
+    let descriptor = try Fixture.descriptor("grant: api_key\nendpoints: {}\n" + more)
+    let values = ["integration_key": "DIWJ8X6AEYOR5OMC6TQ1", "date": "Tue, 21 Aug 2012 17:29:18 -0000"]
+    let client = try Client(descriptor: descriptor, identifier: "", secret: nil, variables: values)
+    let credential = Fixture.credential("Zh5eGmUq9zpfQnyUIu5OL9iWoMMv5ZNmk3zLJ4Ep", grant: .apiKey)
+    let expected = "Basic " + Base64.encode(Array("DIWJ8X6AEYOR5OMC6TQ1:2d97d6166319781b5a3a07af39d366f491234edc".utf8))
+    let uri = try URI(parsing: "https://api-xxxxxxxx.duosecurity.com/accounts/v1/account/list")
+    var request = HTTPRequest(method: "POST", uri: uri, body: Array("username=root&realname=First%20Last".utf8))
+    request.fields.set("Content-Type", "application/x-www-form-urlencoded")
+    #expect(client.signsBody(of: request, with: credential))
+    let presented = try client.presenting(credential, on: request, nonce: Self.nonce)
+    #expect(presented.fields["Authorization"] == expected)
+    // The parameters of a GET are in its query.
+    request = HTTPRequest(method: "GET", uri: uri.adding(query: [("username", "root"), ("realname", "First Last")]))
+    let get = try client.presenting(credential, on: request, nonce: Self.nonce).fields["Authorization"]
+    #expect(get != nil && get != expected)
+  }
+
+  /// Trakt's device flow answers by the status alone.
+  @Test(
+    arguments: [
+      (400, DeviceAnswer.pending), (429, .slowDown(interval: nil)),
+    ] as [(Int, DeviceAnswer)])
+  func aDeviceWaitsByTheStatus(_ status: Int, _ answer: DeviceAnswer) throws {
+    let (client, device) = try Self.polling()
+    do throws(OAuthError) {
+      let response = HTTPResponse(status: status, fields: [:], body: [])
+      #expect(try client.deviceAnswer(response, to: device, now: 0) == answer)
+    } catch .unavailable(.deviceToken, status: 429, _, _) { #expect(status == 429) }
+  }
+
+  @Test func aDeviceEndsByTheStatus() throws {
+    let (client, device) = try Self.polling()
+    func error(_ status: Int) -> OAuthError? {
+      do throws(OAuthError) {
+        _ = try client.deviceAnswer(HTTPResponse(status: status, fields: [:], body: []), to: device, now: 0)
+        return nil
+      } catch { return error }
+    }
+    #expect(error(410) == .deviceCodeExpired)
+    #expect(error(418) == .refused(.deviceToken, ErrorResponse(code: "access_denied", words: nil, status: 418)))
+    #expect(error(409) == .refused(.deviceToken, ErrorResponse(code: "http_409", words: nil, status: 409)))
+  }
+
+  private static func polling() throws -> (Client, DeviceAuthorization) {
+    let errors = "{ meanings: { http_400: authorization_pending, http_410: expired_token, http_418: access_denied } }"
+    let client = try client(
+      grant: "device_code",
+      endpoints: "device_authorization: https://p.example/d\n"
+        + "device_token: { url: 'https://p.example/t', response: { errors: \(errors) } }")
+    let codes = HTTPResponse.json(
+      #"{"device_code": "d", "user_code": "u", "verification_uri": "https://p.example/x", "expires_in": 60}"#)
+    return (client, try client.deviceAuthorization(codes, scope: [], now: 0))
   }
 
   // MARK: Placement

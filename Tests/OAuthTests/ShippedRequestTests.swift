@@ -39,7 +39,10 @@ struct ShippedRequestTests {
   ]
 
   /// Values for individual providers.
-  private static let ownValues = ["oclc": ["redirect_uri": "ncipApp://success"]]
+  private static let ownValues = [
+    "netsuite": ["account_host": "1234567-sb1"],
+    "oclc": ["redirect_uri": "ncipApp://success"],
+  ]
 
   /// A key only for this test, for clients that sign (RFC 7518, 3.4: P-256).
   private static let privateKey = Secret(
@@ -159,6 +162,7 @@ private struct Recorder {
       case .showCode(let device, let poll):
         if let page = device.verificationURIComplete { add("\(grant.rawValue): page \(page)") }
         step = .send(poll)
+      case .choose(let choice): step = try choice.read(nil)
       case .prompt(let prompt):
         let labels = prompt.fields.map { $0.isSecret ? $0.label : $0.label + " (shown)" }.joined(separator: ", ")
         return add("\(grant.rawValue): prompt for \(labels)")

@@ -234,6 +234,23 @@ final class TerminalUser: User {
     return lines
   }
 
+  func choice(among labels: [String], of provider: String) throws(CredentialError) -> Int? {
+    guard !typing.readsInput, terminal != nil || Terminal.isTerminal(0), Terminal.isTerminal(2) else { return nil }
+    say("\(context.titled(provider)) offers \(labels.count) entries:")
+    for (place, label) in labels.enumerated().prefix(99) {
+      Terminal.writeError("  \(place + 1)  \(Message.visible(label))\n")
+    }
+    while true {
+      let answer: String?
+      do throws(POSIXError) { answer = try shown(StandardError.prompt("Number of the entry:")) } catch {
+        throw error == .interrupted || error == .endOfInput ? .interrupted : .system(error)
+      }
+      guard let answer, !Signals.isInterrupted else { throw .interrupted }
+      if let number = Int(answer.filter { $0 != " " }), labels.indices.contains(number - 1) { return number - 1 }
+      say("type a number from 1 to \(labels.count), or press Ctrl-C to stop")
+    }
+  }
+
   func keepsUnverified(_ error: CredentialError) -> Bool {
     if typing.keepsUnverified { return true }
     guard !typing.readsInput, Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }

@@ -34,12 +34,15 @@ struct CredentialFields {
 
   /// The names of the values that belong to this account alone.
   var names: [String] {
-    [Self.token] + Set(account.credential.variables.keys).union(account.credential.kept.keys).sorted()
+    [Self.token]
+      + Set(account.credential.variables.keys).union(account.credential.kept.keys)
+      .union(account.credential.keptSecrets.keys).sorted()
   }
 
   subscript(name: String) -> [UInt8]? {
     let credential = account.credential
     if name == Self.token { return credential.accessToken.revealBytes() }
+    if let token = credential.keptSecrets[name] { return token.revealBytes() }
     return (credential.variables[name] ?? credential.kept[name] ?? ofProvider[name]).map { Array($0.utf8) }
   }
 

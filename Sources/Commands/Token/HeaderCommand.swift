@@ -3,10 +3,12 @@ import CredmgrHTTP
 import CredmgrJSON
 
 extension Command {
+  static let field = Option("--field", value: "NAME", "another token of the login, such as user_token")
+
   static let header = Command(
     name: "header", operands: "ID", operandCount: 1...1, summary: "Print the authentication headers for a request",
     options: [
-      account, Option("--url", value: "URL", "URL of the request; required for signed requests"),
+      account, field, Option("--url", value: "URL", "URL of the request; required for signed requests"),
       Option("--method", short: "-X", value: "METHOD", "method of the request (default: GET)"),
       Option("--data-file", value: "FILE", "form body of the request, to be signed; \"-\" reads standard input"),
       json,
@@ -33,7 +35,7 @@ extension Command {
     let given = Set(request?.fields.map { $0.name.lowercased() } ?? [])
     let fields: HTTPFields
     do throws(CredentialError) {
-      fields = try context.source.headerFields(name, of: provider, for: request)
+      fields = try context.source.headerFields(name, of: provider, for: request, token: invocation.value("--field"))
     } catch .networkNeeded {
       // A signature with a private key requires the other program, and standard input may already be read.
       throw .handOver(input: invocation.value("--data-file") == "-" ? request?.body : nil)

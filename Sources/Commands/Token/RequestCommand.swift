@@ -8,7 +8,7 @@ extension Command {
   static let request = Command(
     name: "request", operands: "ID URL", operandCount: 2...2, summary: "Send an authenticated request",
     options: [
-      account, Option("--method", short: "-X", value: "METHOD", "method (default: GET, or POST with a body)"),
+      account, field, Option("--method", short: "-X", value: "METHOD", "method (default: GET, or POST with a body)"),
       Option("--header", short: "-H", value: "HEADER", repeats: true, "add a header, written \"Name: value\""),
       Option(
         "--data", short: "-d", value: "DATA", "body; \"@FILE\" reads a file and \"@-\" standard input"),
@@ -59,7 +59,9 @@ extension Command {
     var failure: CommandError?
     var last: UInt8?
     let head = try manager(
-      context.source.send(request, body: body, account: name, of: provider, limits: .unlimited) { part in
+      context.source.send(
+        request, body: body, account: name, of: provider, token: invocation.value("--field"), limits: .unlimited
+      ) { part in
         do throws(CommandError) {
           switch part {
           case .head(let head):

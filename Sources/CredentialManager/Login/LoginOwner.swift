@@ -138,11 +138,10 @@ extension Login {
     var name = client.accountName(in: credential)
     var kept: [String: String] = [:]
     // A key is verified even if the answer does not name the user.
-    if client.asksIdentity || (user != nil && credential.isTyped || options.verifies) && client.canValidate,
-      credential.grant.traits.needsPerson
-    {
+    let verifies = (user != nil && credential.isTyped || options.verifies) && credential.grant.traits.needsPerson
+    if client.asksIdentity(after: credential.grant) || verifies && client.canValidate {
       do throws(CredentialError) {
-        let (found, fields) = try answer(about: credential)
+        let (found, fields) = try answer(about: credential, user)
         (name, kept) = (found ?? name, fields)
       } catch {
         if credential.isTyped, error.refusesToken { throw .tokenRefused(provider: provider, words: error.refusalWords) }
@@ -152,6 +151,7 @@ extension Login {
         // The token does not belong to the user that the provider names, so it may have been swapped.
         if case .oauth(.idToken, _) = error { throw error }
         if case .oauth(.valueOutOfBounds, _) = error { throw error }
+        if case .oauth(.elementMissing, _) = error { throw error }
         if error == .interrupted { throw error }
         if credential.isGiven, options.verifies, !error.concernsRights { throw error }
         return (name, kept, .unidentified(error))
@@ -164,7 +164,7 @@ extension Login {
 
   /// Asks the provider who owns a credential, or else whether it is valid.
   private func answer(
-    about credential: Credential
+    about credential: Credential, _ user: (any User)?
   ) throws(CredentialError) -> (name: String?, kept: [String: String]) {
     var permit = permit
     if credential.variables != options.variables {
@@ -178,11 +178,37 @@ extension Login {
         ? client.identityRequest(credential, nonce: nonce)
         : client.validationRequest(credential, nonce: nonce).request
     }
-    if hasIdentity { return try source.core(provider, client.identity(response, of: credential)) }
+    if hasIdentity {
+      var credential = credential
+      // A login to an existing account keeps its choice.
+      if let there = try accounts.readableAccount(id) { credential.kept.merge(there.credential.kept) { new, _ in new } }
+      let labels = try source.core(provider, client.elements(in: response, .identity, for: credential))
+      let index = labels.isEmpty ? nil : try source.choice(among: labels, of: client.descriptor, user)
+      return try source.core(provider, client.identity(response, of: credential, element: index))
+    }
     if try source.core(provider, client.validity(response, .introspection)) == .inactive {
       throw .tokenRefused(provider: provider, words: nil)
     }
     return (nil, [:])
+  }
+}
+
+extension CredentialSource {
+  /// Returns the user's choice; without a prompt, the first entry counts, and a notice says so.
+  func choice(
+    among labels: [String], of descriptor: Descriptor, _ user: (any User)?
+  ) throws(CredentialError) -> Int? {
+    if let index = try user?.choice(among: labels, of: descriptor.identifier) { return index }
+    notice(.chosen(provider: descriptor.identifier, labels[0], of: labels.count, variable: descriptor.choosingVariable))
+    return nil
+  }
+}
+
+extension Descriptor {
+  /// The variable that a condition for an element compares, so that a login can choose without a question.
+  fileprivate var choosingVariable: String? {
+    endpoints.values.flatMap { $0.response.element?.conditions ?? [] }.flatMap { $0.value?.names ?? [] }
+      .first { variable($0) != nil }
   }
 }
 

@@ -39,6 +39,9 @@ struct LoginSession {
         try show(device)
         step = .send(poll)
       case .prompt(let prompt): step = try typed(prompt)
+      case .choose(let choice):
+        let index = try source.choice(among: choice.labels, of: client.descriptor, user)
+        step = try kept(source.core(provider, choice.read(index)), pending)
       case .done(let credential, let unreadable):
         if !unreadable.isEmpty { source.notice(.unreadable(provider: provider, fields: unreadable)) }
         return credential
@@ -95,6 +98,8 @@ struct LoginSession {
       throw .wrongPaste(provider: provider, error)
     }
   }
+
+  // MARK: The device
 
   private func show(_ device: DeviceAuthorization) throws(CredentialError) {
     let page = device.verificationURIComplete ?? device.verificationURI

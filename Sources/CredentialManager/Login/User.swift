@@ -31,6 +31,8 @@ package protocol User: AnyObject {
   func pastedLine(within time: Duration) -> String?
   /// Returns one text for each field; `nil` if credmgr cannot prompt.
   func texts(for prompt: Step.Prompt) throws(CredentialError) -> [String]?
+  /// Returns the index of the entry that the user chooses; `nil` if credmgr cannot prompt.
+  func choice(among labels: [String], of provider: String) throws(CredentialError) -> Int?
   /// Whether the user wants to store a key that the provider neither accepted nor refused.
   func keepsUnverified(_ error: CredentialError) -> Bool
   /// A file descriptor for pasted lines while a browser is open; `nil` if the user cannot paste.

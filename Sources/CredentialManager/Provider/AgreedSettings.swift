@@ -57,7 +57,7 @@ extension Client {
 
   /// The secrets inside an endpoint's address.
   private var secretsInAddresses: [String] {
-    let variables = descriptor.variables.filter(\.isSecret).map(\.name)
+    let variables = descriptor.variables.filter(\.isSecret).map(\.name) + descriptor.keptSecrets.map(\.name)
     let secrets = Agreement.protocolSecrets.union(variables + ["access_token"])
     var addressed: Set<String> = []
     for (kind, endpoint) in descriptor.endpoints {

@@ -8,13 +8,24 @@ import CredmgrStore
 extension CredentialSource {
   /// Returns the headers that present an account's credential, refreshing it if needed. Signing requires `request`.
   package func headerFields(
-    _ name: String?, of provider: String, for request: HTTPRequest?, by route: Route = .header
+    _ name: String?, of provider: String, for request: HTTPRequest?, token field: String? = nil,
+    by route: Route = .header
   ) throws(CredentialError) -> HTTPFields {
     let account = try freshAccount(name, of: provider)
     let permit = try permit(route, provider, variables: account.credential.variables)
     let client = permit.client
-    if let request { try permit.require(request.uri, of: account.credential) }
-    return try core(provider, client.headerFields(presenting: account.credential, on: request, nonce: nonce))
+    let credential = try credential(of: account, token: field)
+    if let request { try permit.require(request.uri, of: credential) }
+    return try core(provider, client.headerFields(presenting: credential, on: request, nonce: nonce))
+  }
+
+  /// Returns the account's credential, with one of its further tokens if `field` names one.
+  private func credential(of account: Account, token field: String?) throws(CredentialError) -> Credential {
+    guard let field else { return account.credential }
+    guard let credential = account.credential.presenting(field) else {
+      throw .tokenMissing(provider: account.provider, field, known: account.credential.keptSecrets.keys.sorted())
+    }
+    return credential
   }
 
   /// Sends a request with an account's credential and returns the head. On 401, refreshes and repeats once; follows a
@@ -22,7 +33,7 @@ extension CredentialSource {
   /// its start each time, and into memory only for a signature.
   package func send(
     _ request: HTTPRequest, body: (any HTTPBodySource)? = nil, account name: String?, of provider: String,
-    by route: Route = .request, limits: HTTPLimits, receive: @escaping (HTTPPart) -> Bool
+    token field: String? = nil, by route: Route = .request, limits: HTTPLimits, receive: @escaping (HTTPPart) -> Bool
   ) throws(CredentialError) -> HTTPResponse {
     _ = try network()
     var account = try freshAccount(name, of: provider)
@@ -33,8 +44,9 @@ extension CredentialSource {
     while true {
       let permit = try permit(route, provider, variables: account.credential.variables)
       let client = permit.client
-      try permit.require(request.uri, of: account.credential)
-      if let source = body, client.signsBody(of: request, with: account.credential) {
+      let credential = try credential(of: account, token: field)
+      try permit.require(request.uri, of: credential)
+      if let source = body, client.signsBody(of: request, with: credential) {
         do { request.body = try source.readAll() } catch { throw .http(error, provider: provider) }
         body = nil
       }
@@ -43,7 +55,7 @@ extension CredentialSource {
       var next: URI?
       let head = try stream(to: permit, body: body, limits: limits, bound: client.binding(of: account.credential.grant))
       { nonce throws(OAuthError) in
-        let presented = try client.presenting(account.credential, on: request, nonce: nonce)
+        let presented = try client.presenting(credential, on: request, nonce: nonce)
         if !isNoted { noteHandOut(account, to: "request " + (request.uri.host ?? "")) }
         isNoted = true
         return presented
@@ -64,13 +76,16 @@ extension CredentialSource {
         continue
       }
       if !isRefused {
-        if head.status == 401 { try reject(account.credential.accessToken, account: account.name, of: provider) }
+        // Another token of the login says nothing about this one.
+        if head.status == 401, field == nil {
+          try reject(account.credential.accessToken, account: account.name, of: provider)
+        }
         return head
       }
       isRepetition = true
       do throws(CredentialError) { account = try refreshed(account, RefreshPolicy(always: true)) } catch {
         // The server refused the token, and credmgr cannot get another one.
-        if case .loginNeeded = error {
+        if case .loginNeeded = error, field == nil {
           try? reject(account.credential.accessToken, account: account.name, of: provider)
         }
         throw error

@@ -192,10 +192,28 @@ extension CredentialSource {
     credential = presentable(credential)
     pending.keep(credential, after: old.accessToken)
     FaultPoint.reach("refresh.kept")
+    if failure == nil, client.asksIdentity(afterRefreshOf: old.grant) {
+      updateFields(of: &credential, permit, account: account.name)
+    }
     let renewed = try commit(credential, of: account, pending)
     if let failure { throw failure }
     if !unreadable.isEmpty { notice(.unreadable(provider: account.provider, fields: unreadable)) }
     return renewed
+  }
+
+  /// Asks the identity endpoint again for the fields that it keeps. Without an answer, the earlier fields stay.
+  private func updateFields(of credential: inout Credential, _ permit: Permit, account name: String) {
+    let client = permit.client
+    do throws(CredentialError) {
+      let current = credential
+      let response = try send(to: permit, bound: client.binding(of: current.grant)) { nonce throws(OAuthError) in
+        try client.identityRequest(current, nonce: nonce)
+      }
+      let fields = try core(permit.provider, client.identity(response, of: current)).kept
+      credential.kept.merge(fields.filter { !secrets.reveals($0.value) }) { _, new in new }
+    } catch {
+      notice(.unchecked(account: name, error))
+    }
   }
 
   private func ask(

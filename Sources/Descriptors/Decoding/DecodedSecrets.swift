@@ -5,12 +5,15 @@ import CredmgrYAML
 struct KeptName {
   let name: String
   let place: Place
+  var isSecret = false
 
   static func all(in root: Node) -> [KeptName] {
     let endpoints = root["endpoints"]?.entries?.map(\.value) ?? []
     return ([root] + endpoints).compactMap { $0["response"]?["keep"] }.flatMap { keep -> [KeptName] in
       if let entries = keep.entries {
-        return entries.filter { !$0.value.isNull }.map { KeptName(name: $0.key, place: $0.keyPlace) }
+        return entries.filter { !$0.value.isNull }.map {
+          KeptName(name: $0.key, place: $0.keyPlace, isSecret: $0.value["secret"]?.boolean == true)
+        }
       }
       return DescriptorDecoder.elements(of: keep).compactMap { element in
         element.text.map { KeptName(name: $0, place: element.place) }
@@ -32,7 +35,7 @@ extension DescriptorDecoder {
 
   private func isSecret(_ name: String) -> Bool {
     if Self.secretNames.contains(name) { return true }
-    return variables.contains { $0.name == name && $0.isSecret }
+    return variables.contains { $0.name == name && $0.isSecret } || kept.contains { $0.name == name && $0.isSecret }
   }
 
   /// Rejects kept fields with a variable's name: a response would choose a host that only the user may choose.

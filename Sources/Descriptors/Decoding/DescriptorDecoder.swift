@@ -21,7 +21,9 @@ struct DescriptorDecoder {
   ]
   static let choosingNames = ["identity"]  // The additional value for `choose`: the identity of the account.
   /// The engine's additional values for headers: parts of the request.
-  static let requestNames = ["request_method", "request_host", "request_path", "request_query", "request_body"]
+  static let requestNames = [
+    "request_method", "request_host", "request_path", "request_query", "request_parameters", "request_body",
+  ]
   /// Names that variables and kept fields must not have, because they would replace the engine's values.
   static let takenNames = engineNames + endpointNames + requestNames
   static let ownedHeaders: Set<String> = [

@@ -17,7 +17,7 @@ extension DescriptorDecoder {
       guard let node = root["endpoints"]?[kind.rawValue], let endpoint = descriptor.endpoints[kind] else { continue }
       if let rules = node["response"] { checkRules(rules, [kind]) }
       checkReader(of: "tokens", in: node, [.revocation, .introspection], [kind])
-      checkReader(of: "follows", in: node, [.tokenExchange], [kind])
+      checkReader(of: "follows", in: node, [.tokenExchange, .identity], [kind])
       checkParameters(of: endpoint, node)
     }
     if descriptor.endpoints[.identity] == nil {

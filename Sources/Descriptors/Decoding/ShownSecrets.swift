@@ -7,7 +7,7 @@ extension DescriptorDecoder {
   mutating func checkShown(_ rules: ResponseRules, _ node: Node) {
     let paths = ResponseField.secrets.flatMap { rules.fields[$0]?.paths ?? [] }
     let secrets = paths + paths.compactMap { path in rules.within.map { FieldPath($0.text + "." + path.text) } }
-    let kept = rules.keep.map { field in
+    let kept = rules.keep.filter { !$0.isSecret }.map { field in
       let place = node["keep"].flatMap { keep in
         keep[field.name] ?? Self.elements(of: keep).first { $0.text == field.name }
       }
@@ -40,7 +40,13 @@ extension Descriptor {
   package static var secretNamesOfEngine: Set<String> { DescriptorDecoder.secretNames }
 
   /// The names of secrets in answers, in lower case without underscores.
-  package var secretNames: Set<String> { ResponseField.secretNames.union(names(of: ResponseField.secrets)) }
+  package var secretNames: Set<String> {
+    let kept = keptSecrets.flatMap { field in field.paths.map { FieldPath.plain($0.text) } }
+    return ResponseField.secretNames.union(names(of: ResponseField.secrets)).union(kept)
+  }
+
+  /// The further tokens that a login keeps.
+  package var keptSecrets: [KeptField] { endpoints.values.flatMap(\.response.keep).filter(\.isSecret) }
 
   /// The names of secrets in the addresses of pages and in redirects: the code, and the values that protect it.
   package var secretNamesOfPages: Set<String> {

@@ -68,9 +68,11 @@ extension Endpoint {
         default: "`revocation`: both, the refresh token first; `introspection`: `access_token`",
         means: "the tokens to send, one request each", for: "`l2p`: `refresh_token`")
       Key(
-        "follows", at: \.followed, as: .choices(among: [.token, .refresh]), default: "`token`",
-        means: "`token_exchange`: whether it runs only after a login, or also after each refresh",
-        for: "Bullhorn: `[token, refresh]`")
+        "follows", at: \.followed, as: .choices(among: [.token, .clientCredentials, .refresh]), default: "`token`",
+        means: """
+          `token_exchange`, `identity`: whether it runs only after a login, or also after each refresh; `identity`: \
+          with `client_credentials`, also after a login without a user
+          """, for: "Bullhorn: `[token, refresh]`")
     } finish: { decoder, node, endpoint in
       decoder.checkOwned(endpoint, of: kind, at: node)
       if node["send"]?.text == nil { endpoint.send = Endpoint.placement(kind, endpoint.method) }
@@ -131,6 +133,10 @@ extension ResponseRules {
         `token --json` shows them; they come from legs with tokens, the redirect, or `identity`
         """, for: "`oclc`: `principalID`")
     Key(
+      "element", at: \.element, as: ElementRules.keys.notation,
+      means: "the element of a list that paths call `element`: [Keys of element](#keys-of-element)",
+      for: "`docusign`: the account that is the default")
+    Key(
       "errors", at: \.errors, as: ErrorRules.keys.notation, default: "RFC 6749, 5.2",
       means: "rules for recognizing a refusal, with any status: [Errors](#errors)", for: "`l2p`, `github`")
     Key(
@@ -162,6 +168,34 @@ extension KeptField {
       "pattern", at: \.pattern, as: .pattern, type: "regular expression",
       change: .compared, means: "a pattern that the whole value must match, or credmgr refuses the answer",
       for: "`salesforce`")
+    Key(
+      "after", at: \.after, as: .text, means: "the text before the value: credmgr keeps only the rest",
+      for: "`salesforce`: `/id/`")
+    Key(
+      "before", at: \.before, as: .text, means: "the text after the value, which ends the value",
+      for: "`salesforce`: `/`")
+    Key(
+      "secret", at: \.isSecret, as: .boolean,
+      means: "whether the value is another token of the login: [Further tokens](#further-tokens)",
+      for: "`slack`: the token of the user")
+  }
+}
+
+extension ElementRules {
+  static let keys = Table("element", ElementRules()) {
+    Key(
+      "of", at: \.list, as: .path, type: "path", default: "the answer itself", means: "the path of the list",
+      for: "`docusign`: `accounts`")
+    Key(
+      "where", at: \.conditions, as: .parameters(isShown: true), type: "mapping of paths to templates",
+      means: """
+        values at paths of the element; a list at the path must contain the value, and a condition whose variables \
+        have no value is left out
+        """, for: "`docusign`: `is_default: \"true\"`")
+    Key(
+      "label", at: \.label, as: .paths, type: "path, or list of paths",
+      means: "the text of an element in the question which one it is; the first existing one counts",
+      for: "`xero`: `tenantName`")
   }
 }
 
@@ -238,7 +272,9 @@ extension Notation<[KeptField]> {
         .mapping(
           fields.map { field in
             let paths = Notation<[FieldPath]>.paths.write(field.paths)
-            return (field.name, field.pattern == nil ? paths : KeptField.keys.write(field))
+            var bare = KeptField()
+            (bare.name, bare.paths) = (field.name, field.paths)
+            return (field.name, field == bare ? paths : KeptField.keys.write(field))
           })
       })
   }

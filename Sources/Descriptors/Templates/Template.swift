@@ -121,7 +121,7 @@ extension Template.Term {
         guard let value = try term.value(values, calculate) else { return nil }
         arguments.append(value)
         // The request body may be long, because it is the caller's own.
-        if term != .name("request_body") { bytes += value.count }
+        if term != .name("request_body"), term != .name("request_parameters") { bytes += value.count }
         guard bytes <= Template.longest else { throw .tooLong(Template.longest) }
       }
       let value: [UInt8]? =
@@ -150,7 +150,7 @@ extension Template.Term {
       return switch function {
       case .hex: bytes * 2
       case .base64: (bytes + 2) / 3 * 4
-      case .sha256, .hmacSHA256, .random: 32
+      case .sha1, .sha256, .hmacSHA1, .hmacSHA256, .httpDate, .random: 32
       case .now, .date, .datetime: 10
       case .lowercase, .uppercase, .json: bytes
       }
@@ -194,19 +194,25 @@ extension Template {
     case uppercase
     case base64  // RFC 4648, 4, of the concatenated arguments.
     case hex  // RFC 4648, 8, lower case, of the concatenated arguments.
-    case sha256  // Of the concatenated arguments.
-    case hmacSHA256 = "hmac_sha256"  // RFC 2104; the first argument is the key.
+    case sha1  // Of the concatenated arguments.
+    case sha256
+    case hmacSHA1 = "hmac_sha1"  // RFC 2104; the first argument is the key.
+    case hmacSHA256 = "hmac_sha256"
     case now  // Seconds since 1970; an argument such as `"7d"` adds that time.
     case date  // Seconds since 1970 as `2026-11-21` (UTC).
     case datetime  // Seconds since 1970 as `2026-11-21T02:16:06Z` (RFC 3339).
+    case httpDate = "http_date"  // Seconds since 1970 as in HTTP (RFC 9110, 5.6.7).
     case random  // 32 hexadecimal digits, the same throughout one request.
     case json  // A text escaped for a JSON string (RFC 8259, 7).
 
+    /// Whether the result is bytes instead of a text.
+    var isDigest: Bool { [.sha1, .sha256, .hmacSHA1, .hmacSHA256].contains(self) }
+
     var argumentCounts: ClosedRange<Int> {
       switch self {
-      case .lowercase, .uppercase, .date, .datetime, .json: 1...1
-      case .base64, .hex, .sha256: 1...32
-      case .hmacSHA256: 2...32
+      case .lowercase, .uppercase, .date, .datetime, .httpDate, .json: 1...1
+      case .base64, .hex, .sha1, .sha256: 1...32
+      case .hmacSHA1, .hmacSHA256: 2...32
       case .now: 0...1
       case .random: 0...0
       }
@@ -216,6 +222,6 @@ extension Template {
 
 extension Template.Term {
   var isDigest: Bool {
-    if case .call(let function, _) = self { function == .sha256 || function == .hmacSHA256 } else { false }
+    if case .call(let function, _) = self { function.isDigest } else { false }
   }
 }

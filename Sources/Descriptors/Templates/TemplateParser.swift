@@ -67,7 +67,7 @@ struct TemplateParser {
       if !inner.isEmpty || !function.argumentCounts.contains(0) {
         for piece in arguments(inner) { terms.append(try argument(piece, depth: depth + 1)) }
       }
-      let takesDigests = [.hex, .base64, .sha256, .hmacSHA256].contains(function)
+      let takesDigests = [.hex, .base64].contains(function) || function.isDigest
       guard function.argumentCounts.contains(terms.count), takesDigests || !terms.contains(where: \.isDigest) else {
         throw .malformedPlace(text)
       }

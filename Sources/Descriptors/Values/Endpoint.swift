@@ -117,7 +117,8 @@ package struct Endpoint: Sendable, Equatable {
   package var headers: [HeaderTemplate] = []
   package var response = ResponseRules()
   package var tokens = [ResponseField.accessToken]  // One request each.
-  var followed = [EndpointKind.token]  // A login, or also each refresh (Bullhorn).
+  /// The exchanges after which this one runs: a login, a login of the client itself, or each refresh (Bullhorn).
+  package var followed = [EndpointKind.token]
 
   package var followsRefresh: Bool { followed.contains(.refresh) }
 }

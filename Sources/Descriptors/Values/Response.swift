@@ -1,6 +1,14 @@
+import CredmgrText
+
 /// A path of names and indices, joined by dots (`authed_user.access_token`, `errors.0.errorType`), or `header:NAME`.
 package struct FieldPath: Sendable, Equatable {
   package let components: [String]
+
+  /// The path inside of the chosen element of a list; `nil` for another path.
+  package var inElement: FieldPath? {
+    components.first == ElementRules.name && components.count > 1
+      ? FieldPath(components.dropFirst().joined(separator: ".")) : nil
+  }
 
   package init(_ text: String) {
     components = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
@@ -92,6 +100,35 @@ package struct KeptField: Sendable, Equatable {
   package var name = ""
   package var paths: [FieldPath] = []  // The first one that exists and is not empty counts.
   package var pattern: String?  // Must match the whole value.
+  package var after: String?  // The value begins after this text.
+  package var before: String?  // The value ends before this text.
+  package var isSecret = false  // A further token, which is never shown.
+
+  /// Returns the piece of a text that is kept; `nil` if a text around it is missing.
+  package func piece(of text: String) -> String? {
+    var piece = text[...]
+    if let after {
+      guard let place = piece.firstPlace(of: after) else { return nil }
+      piece = piece[place.upperBound...]
+    }
+    if let before {
+      guard let place = piece.firstPlace(of: before) else { return nil }
+      piece = piece[..<place.lowerBound]
+    }
+    return String(piece)
+  }
+}
+
+/// The element of a list in an answer that the path `element` stands for.
+package struct ElementRules: Sendable, Equatable {
+  package var list = FieldPath("")  // If it is empty, the answer is the list.
+  /// The values at paths of an element. A condition without a value is left out.
+  package var conditions: [ParameterRule] = []
+  package var label: [FieldPath] = []  // The text in the question; the first path that exists counts.
+
+  package static let name = "element"
+
+  package var isAnswer: Bool { list.text.isEmpty }
 }
 
 package struct ErrorRules: Sendable, Equatable {
@@ -140,6 +177,7 @@ package struct ResponseRules: Sendable, Equatable {
   package var within: FieldPath?  // The object that contains the fields.
   package var fields: [ResponseField: FieldSource] = [:]
   package var keep: [KeptField] = []
+  package var element: ElementRules?
   package var errors = ErrorRules()
   package var active = ActiveRule.field(FieldPath("active"), values: ["true"])
 

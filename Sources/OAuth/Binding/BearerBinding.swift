@@ -18,7 +18,7 @@ struct BearerBinding: TokenBinding {
 
   func signsBody(of request: HTTPRequest) -> Bool {
     if case .body = style.location { return true }
-    return style.parameters.contains { $0.value.names.contains("request_body") }
+    return style.parameters.contains { $0.value.readsBody }
   }
 
   func sign(

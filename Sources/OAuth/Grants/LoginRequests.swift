@@ -187,7 +187,7 @@ extension LoginRequests {
     }
     credential.accessToken = Secret(Placeholder.text("access_token"))
     credential.refreshToken = Secret(Placeholder.text("refresh_token"))
-    if client.asksIdentity, grant.traits.needsPerson {
+    if client.asksIdentity(after: grant) {
       add(.identity, try client.identityRequest(credential, nonce: Client.placeholderNonce))
     } else if grant.traits.typed != nil, client.canValidate {
       let question = try client.validationRequest(credential, nonce: Client.placeholderNonce)
@@ -224,6 +224,7 @@ extension LoginRequests {
       case .prompt(let prompt):
         typed = (prompt.fields, prompt.page)
         step = prompt.read(placeholders: client.placeholder)
+      case .choose(let choice): step = try choice.read(nil)
       case .done(let credential, _): return credential
       }
     }

@@ -9,6 +9,7 @@ package enum Step {
   case browse(Page)
   case showCode(DeviceAuthorization, poll: Exchange)
   case prompt(Prompt)
+  case choose(Choice)
   case done(Credential, unreadable: [ResponseField])  // `unreadable` lists the fields that could not be read.
 
   package struct Exchange {
@@ -18,6 +19,13 @@ package enum Step {
     /// Returns the step that follows an answer received at `now`.
     package let read: (_ response: HTTPResponse, _ now: Moment) throws(OAuthError) -> Step
     package var onTimeout: (() -> Step)?  // `nil` if a timeout fails the login.
+  }
+
+  /// Entries of an answer, of which the user chooses one.
+  package struct Choice {
+    package let labels: [String]
+    /// Returns the next step; without an index, the first entry counts.
+    package let read: (_ index: Int?) throws(OAuthError) -> Step
   }
 
   package struct Page {

@@ -90,7 +90,7 @@ extension Client {
 
   /// Whether the headers or signature of a request depend on its body.
   package func signsBody(of request: HTTPRequest, with credential: Credential) -> Bool {
-    descriptor.extraHeaders.contains { $0.value.names.contains("request_body") }
+    descriptor.extraHeaders.contains { $0.value.readsBody }
       || binding(of: credential.grant).signsBody(of: request)
   }
 }

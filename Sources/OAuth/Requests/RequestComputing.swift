@@ -22,16 +22,17 @@ struct RequestComputation: RequestComputing {
     switch function {
     case .base64: return Array(Base64.encode(joined).utf8)
     case .hex: return Array(Hexadecimal.encode(joined).utf8)
+    case .sha1: return HashAlgorithm.sha1.digest(joined)
     case .sha256: return HashAlgorithm.sha256.digest(joined)
-    case .hmacSHA256:
-      return HashAlgorithm.sha256.authenticationCode(
-        for: Array(arguments.dropFirst().joined()), key: arguments.first ?? [])
+    case .hmacSHA1: return Self.authenticationCode(.sha1, arguments)
+    case .hmacSHA256: return Self.authenticationCode(.sha256, arguments)
     case .now:
       let wait = arguments.isEmpty ? Duration.zero : Duration(String(decoding: joined, as: UTF8.self))
       guard let wait, wait.wholeSeconds < Moment.farthest else { return nil }
       return Array(String((nonce.timestamp + wait).secondsSince1970).utf8)
-    case .date: return moment(joined).map { Array($0.prefix(10).utf8) }
-    case .datetime: return moment(joined).map { Array($0.utf8) }
+    case .date: return moment(joined).map { Array($0.text.prefix(10).utf8) }
+    case .datetime: return moment(joined).map { Array($0.text.utf8) }
+    case .httpDate: return moment(joined).map { Array($0.httpDate.utf8) }
     case .random: return Array(nonce.text.utf8)
     case .json:
       return Array(JSONValue.string(String(decoding: joined, as: UTF8.self)).encoded.utf8.dropFirst().dropLast())
@@ -41,8 +42,12 @@ struct RequestComputation: RequestComputing {
 
   func signature(_ name: String, _ sign: () throws(OAuthError) -> String) throws(OAuthError) -> String { try sign() }
 
-  private func moment(_ text: [UInt8]) -> String? {
-    Int64(String(decoding: text, as: UTF8.self)).map { Moment(secondsSince1970: $0).text }
+  private static func authenticationCode(_ algorithm: HashAlgorithm, _ arguments: [[UInt8]]) -> [UInt8] {
+    algorithm.authenticationCode(for: Array(arguments.dropFirst().joined()), key: arguments.first ?? [])
+  }
+
+  private func moment(_ text: [UInt8]) -> Moment? {
+    Int64(String(decoding: text, as: UTF8.self)).map { Moment(secondsSince1970: $0) }
   }
 }
 

@@ -82,10 +82,22 @@ extension HTTPRequest {
     case "request_query":
       // One sorted parameter per line, which is the form that signing schemes of providers share.
       uri.query.map { query in query.split(separator: "&").map(String.init).sorted().map { $0 + "\n" }.joined() } ?? ""
+    case "request_parameters":
+      (hasForm ? String(decoding: body, as: UTF8.self) : uri.query ?? "").split(separator: "&").map(String.init)
+        .sorted()
+        .joined(separator: "&")
     case "request_body": String(decoding: body, as: UTF8.self)
     default: nil
     }
   }
 
+  /// The names whose value depends on the body.
+  fileprivate static let namesOfBody = ["request_parameters", "request_body"]
+
   var hasForm: Bool { fields.mediaType == MediaType.form }
+}
+
+extension Template {
+  /// Whether its value depends on the body of the request.
+  var readsBody: Bool { names.contains(where: HTTPRequest.namesOfBody.contains) }
 }

@@ -13,6 +13,7 @@ struct Answer: Sendable {
   let date: Moment?  // The time on the provider's clock.
   private let root: JSONValue
   private let problem: JSONValue  // The parameters of an OAuth 1.0a challenge.
+  private(set) var element: JSONValue?  // The chosen element of the list that `rules` name.
 
   /// Pass `allowsRepeated` if the caller checks for repeated names itself.
   init(
@@ -34,7 +35,7 @@ struct Answer: Sendable {
     guard let root = Self.root(of: response, format, kind) ?? (isElsewhere ? .object([]) : nil) else {
       if isSuccess { throw .unreadable(kind, expected: format, mediaType: response.mediaType) }
       if isUnavailable { throw .unavailable(kind, status: response.status, words: nil, retryAfter: retryAfter) }
-      throw Self.refusal(kind, response.status)
+      throw Self.refusal(kind, status: response.status, rules)
     }
     self.root = root
     if !isUnavailable, !allowsRepeated { try requireSingle() }
@@ -47,7 +48,7 @@ struct Answer: Sendable {
       throw .refused(kind, error)
     }
     if isUnavailable { throw .unavailable(kind, status: response.status, words: nil, retryAfter: retryAfter) }
-    if !isSuccess { throw Self.refusal(kind, response.status) }
+    if !isSuccess { throw Self.refusal(kind, status: response.status, rules) }
   }
 
   /// The error codes that invite another try (RFC 6749, 4.1.2.1).
@@ -78,8 +79,10 @@ struct Answer: Sendable {
     problem = .null
   }
 
-  private static func refusal(_ kind: EndpointKind, _ status: Int) -> OAuthError {
-    .refused(kind, ErrorResponse(code: "http_\(status)", words: nil, status: status))
+  /// Without an error code in the answer, the status is one, which the descriptor may translate (Trakt).
+  private static func refusal(_ kind: EndpointKind, status: Int, _ rules: ResponseRules) -> OAuthError {
+    let code = "http_\(status)"
+    return .refused(kind, ErrorResponse(code: rules.errors.canonical(code) ?? code, words: nil, status: status))
   }
 
   /// Parses the body in the declared format. If that fails, or the body is a form, the media type decides.
@@ -90,7 +93,8 @@ struct Answer: Sendable {
     if format == .json || isLabelledJSON {
       let value = try? JSONValue.parse(response.body)
       // An identity endpoint may return a list, for example of tenants or workspaces.
-      if value?.members != nil || (kind == .identity && value?.elements != nil) { return value }
+      let mayBeList = kind == .identity || kind == .tokenExchange
+      if value?.members != nil || (mayBeList && value?.elements != nil) { return value }
       if response.mediaType != MediaType.form { return nil }
     }
     // A web page also parses as a form, but a form never starts with an angle bracket.
@@ -130,10 +134,12 @@ struct Answer: Sendable {
   func repeats(_ field: ResponseField) -> Bool { rules.source(of: field).paths.contains { isRepeated($0, in: scoped) } }
 
   private func isRepeated(_ path: FieldPath, in root: JSONValue) -> Bool {
+    if let element, let inner = path.inElement { return isRepeated(inner, in: element) }
     if let name = path.header { return headers.values(name).count > 1 }
     if root[path.text] != nil { return root.repeats(path.text) }
     var value = root
     for component in path.components {
+      value = Self.opened(value)
       if value.repeats(component) { return true }
       guard let next = Self.child(component, of: value) else { return false }
       value = next
@@ -145,8 +151,16 @@ struct Answer: Sendable {
     if let elements = value.elements, let index = Int(component), elements.indices.contains(index) {
       return elements[index]
     }
-    return value[component]
+    return opened(value)[component]
   }
+
+  /// Returns the claims of a JWT (RFC 7519, 4), and every other value unchanged. Their signature is not verified,
+  /// because the answer comes over TLS from the provider itself.
+  private static func opened(_ value: JSONValue) -> JSONValue {
+    if case .string(let text) = value, text.utf8.count <= longestJWT { JWTClaims.parse(text) ?? value } else { value }
+  }
+
+  private static let longestJWT = 65_536
 
   private static func object(_ parameters: FormParameters) -> JSONValue {
     .object(parameters.pairs.map { .init($0.name, .string($0.value)) })
@@ -227,13 +241,58 @@ struct Answer: Sendable {
     return text.pieces(separatedBy: separator).map { String($0.drop { $0 == " " }) }.filter { !$0.isEmpty }
   }
 
-  var kept: [String: String] {
+  var kept: [String: String] { kept(areSecret: false) }
+
+  /// Returns further tokens. They must be printable ASCII, as every token.
+  func keptSecrets() throws(OAuthError) -> [String: Secret] {
+    let kept = kept(areSecret: true)
+    for (name, value) in kept.sorted(by: { $0.key < $1.key })
+    where !value.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) {
+      throw .valueOutOfBounds(kind, name: name)
+    }
+    return kept.mapValues { Secret($0) }
+  }
+
+  private func kept(areSecret: Bool) -> [String: String] {
     var kept: [String: String] = [:]
-    for field in rules.keep {
+    for field in rules.keep where field.isSecret == areSecret {
       kept[field.name] =
-        field.paths.lazy.compactMap { first(of: [$0], in: scoped).flatMap(Self.text) ?? text($0) }.first { !$0.isEmpty }
+        field.paths.lazy.compactMap { first(of: [$0], in: scoped).flatMap(Self.text) ?? text($0) }
+        .compactMap(field.piece).first { !$0.isEmpty }
     }
     return kept
+  }
+
+  /// Chooses an element of the list that the descriptor names, and returns the labels of all that fit if nothing but
+  /// their order decides. Prefers the element at `index`, and then the one whose fields `earlier` has.
+  mutating func choose(_ index: Int?, like earlier: [String: String], _ values: (String) -> String?) -> [String]? {
+    guard let rules = rules.element else { return [] }
+    let list = (rules.isAnswer ? root : value(at: rules.list, in: root))?.elements ?? []
+    let conditions = rules.conditions.compactMap { rule in
+      (try? rule.value?.filled(values)).map { (path: FieldPath(rule.name), text: $0) }
+    }
+    let fitting = list.filter { element in
+      conditions.allSatisfy { path, text in
+        guard let found = value(at: path, in: element) else { return false }
+        return (found.elements ?? [found]).contains { Self.text($0) == text }
+      }
+    }
+    if fitting.isEmpty { return list.isEmpty ? [] : nil }
+    let names = self.rules.keep.filter { $0.paths.contains { $0.inElement != nil } }.map(\.name)
+    let answer = self
+    func isEarlier(_ candidate: JSONValue) -> Bool {
+      var answer = answer
+      answer.element = candidate
+      let kept = answer.kept
+      return names.contains { kept[$0] != nil } && names.allSatisfy { kept[$0] == earlier[$0] }
+    }
+    let chosen = index.flatMap { fitting.indices.contains($0) ? fitting[$0] : nil } ?? fitting.first(where: isEarlier)
+    element = chosen ?? fitting[0]
+    guard chosen == nil, fitting.count > 1 else { return [] }
+    return fitting.enumerated().map { place, candidate in
+      rules.label.lazy.compactMap { answer.value(at: $0, in: candidate).flatMap(Self.text) }.first { !$0.isEmpty }
+        ?? "\(place + 1)"
+    }
   }
 
   private func value(_ field: ResponseField) -> JSONValue? { first(of: rules.source(of: field).paths, in: scoped) }
@@ -251,6 +310,7 @@ struct Answer: Sendable {
     if let name = path.header { return headers[name].map(JSONValue.string) }
     // Some providers' names contain dots, so try the whole path as one name first.
     if let whole = root[path.text] { return whole }
+    if rules.element != nil, let inner = path.inElement { return element.flatMap { self.value(at: inner, in: $0) } }
     var value = root
     for component in path.components {
       guard let next = Self.child(component, of: value) else { return nil }

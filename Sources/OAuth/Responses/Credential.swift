@@ -16,6 +16,7 @@ package struct Credential: Sendable, Equatable {
   package var requestedScope: [String] = []
   package var grantedScope: [String]?  // `nil` if the provider omitted it; the requested scope applies (RFC 6749, 5.1).
   package var kept: [String: String] = [:]
+  package var keptSecrets: [String: Secret] = [:]  // Further tokens of the same login, by name.
   package var variables: [String: String] = [:]  // The variables of this login alone.
   package var redirectURI: String?  // Some providers require it again at a refresh.
   package var identity: String?  // The user's name, as the provider reported it for this token.
@@ -33,6 +34,14 @@ package struct Credential: Sendable, Equatable {
     self.obtainedAt = obtainedAt
     loggedInAt = obtainedAt
     self.margin = margin
+  }
+
+  /// Returns the credential with a further token of the login instead of its own; `nil` without a token of this name.
+  package func presenting(_ name: String) -> Credential? {
+    guard let token = keptSecrets[name] else { return nil }
+    var credential = self
+    credential.accessToken = token
+    return credential
   }
 
   /// The user that a login to the account must be for.
@@ -71,6 +80,7 @@ extension Credential {
     add("id_token", idToken.map { .string($0.reveal()) })
     add("granted_scope", grantedScope.map { .array($0.map(JSONValue.string)) })
     add("kept", kept.isEmpty ? nil : Self.object(kept))
+    add("kept_secrets", keptSecrets.isEmpty ? nil : Self.object(keptSecrets.mapValues { $0.reveal() }))
     add("variables", variables.isEmpty ? nil : Self.object(variables))
     add("redirect_uri", redirectURI.map(JSONValue.string))
     add("identity", identity.map(JSONValue.string))
@@ -101,6 +111,7 @@ extension Credential {
     requestedScope = value["requested_scope"]?.elements?.compactMap(\.text) ?? []
     grantedScope = value["granted_scope"]?.elements?.compactMap(\.text)
     kept = Self.texts(value["kept"])
+    keptSecrets = Self.texts(value["kept_secrets"]).mapValues { Secret($0) }
     variables = Self.texts(value["variables"])
     redirectURI = value["redirect_uri"]?.text
     identity = value["identity"]?.text

@@ -77,16 +77,23 @@ extension Client {
   }
 
   /// Whether a login calls the identity endpoint: for the account's name, or for a field that is kept.
-  package var asksIdentity: Bool {
+  package func asksIdentity(after grant: Grant) -> Bool {
     guard let endpoint = descriptor.endpoints[.identity] else { return false }
+    guard grant.traits.needsPerson || endpoint.followed.contains(.clientCredentials) else { return false }
     return !descriptor.account.isEmpty || !endpoint.response.keep.isEmpty
+  }
+
+  /// Whether each refresh calls the identity endpoint again, because its fields may have changed.
+  package func asksIdentity(afterRefreshOf grant: Grant) -> Bool {
+    descriptor.endpoints[.identity]?.followsRefresh == true && asksIdentity(after: grant)
   }
 
   /// Returns the user's name and the kept fields. Leaves out any text that contains a secret of the credential.
   package func identity(
-    _ response: HTTPResponse, of credential: Credential? = nil
+    _ response: HTTPResponse, of credential: Credential? = nil, element index: Int? = nil
   ) throws(OAuthError) -> (name: String?, kept: [String: String]) {
-    let answer = try Answer(response, of: .identity, by: endpoint(.identity).response)
+    var answer = try Answer(response, of: .identity, by: endpoint(.identity).response)
+    _ = try choose(index, in: &answer, for: credential)
     try answer.requireSingle(descriptor.account + [FieldPath("sub")])
     try checkSubject(answer, of: credential)
     func isShown(_ text: String) -> Bool { !text.isEmpty && credential?.holds(text) != true }
@@ -94,6 +101,24 @@ extension Client {
       descriptor.account.lazy.compactMap { answer.text($0) }.first(where: isShown),
       try kept(answer).filter { isShown($0.value) }
     )
+  }
+
+  /// Returns the texts of the elements of an answer among which only the user can choose; empty if nothing is open.
+  package func elements(
+    in response: HTTPResponse, _ kind: EndpointKind, for credential: Credential
+  ) throws(OAuthError) -> [String] {
+    guard descriptor.endpoints[kind]?.response.element != nil else { return [] }
+    var answer = try Answer(response, of: kind, by: endpoint(kind).response, allowsRepeated: true)
+    let labels = try choose(nil, in: &answer, for: credential)
+    return labels.contains(where: credential.holds) ? [] : labels
+  }
+
+  /// Chooses the element of a list that the descriptor names; throws if none fulfils its conditions.
+  func choose(_ index: Int?, in answer: inout Answer, for credential: Credential?) throws(OAuthError) -> [String] {
+    guard let labels = answer.choose(index, like: credential?.kept ?? [:], values(for: credential)) else {
+      throw .elementMissing(answer.kind)
+    }
+    return labels
   }
 
   /// Returns the account's name that the user typed or, without an identity endpoint, from the token answer; `nil` if

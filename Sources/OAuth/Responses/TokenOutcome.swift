@@ -42,10 +42,11 @@ extension TokenOutcome {
 extension Client {
   /// Reads a refresh answer. Values that it omits stay unchanged, above all the refresh token (RFC 6749, 6).
   package func outcome(
-    _ response: HTTPResponse, _ kind: EndpointKind, refreshing previous: Credential, now: Moment
+    _ response: HTTPResponse, _ kind: EndpointKind, refreshing previous: Credential, element: Int? = nil, now: Moment
   ) -> TokenOutcome {
     outcome(
-      response, kind, grant: previous.grant, scope: previous.requestedScope, previous: previous, now: now)
+      response, kind, grant: previous.grant, scope: previous.requestedScope, previous: previous, element: element,
+      now: now)
   }
 
   package func outcome(
@@ -66,14 +67,15 @@ extension Client {
   /// `complete` adds what the grant knows, or throws.
   func outcome(
     _ response: HTTPResponse, _ kind: EndpointKind, grant: Grant, scope: [String], previous: Credential? = nil,
-    kept: [String: String] = [:], now: Moment,
+    kept: [String: String] = [:], element: Int? = nil, now: Moment,
     complete: (inout Credential, Answer) throws(OAuthError) -> Void = { _, _ in }
   ) -> TokenOutcome {
-    let answer: Answer
+    var answer: Answer
     do { answer = try Answer(response, of: kind, by: rules(kind, grant), allowsRepeated: previous != nil) } catch {
       return TokenOutcome(error, grant)
     }
     do {
+      _ = try choose(element, in: &answer, for: previous)
       var credential = try credential(
         answer, grant: grant, scope: scope, previous: previous, kept: kept, now: now)
       try complete(&credential, answer)

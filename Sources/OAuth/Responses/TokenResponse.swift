@@ -95,6 +95,7 @@ extension Client {
     }
     credential.requestedScope = scope
     credential.grantedScope = grantedScope(answer) ?? previous?.grantedScope
+    credential.keptSecrets.merge(try answer.keptSecrets()) { _, new in new }
     // Kept fields are shown, and one may be the account's name, so leave out secrets.
     let all = kept.merging(try self.kept(answer)) { _, fromToken in fromToken }
     credential.kept.merge(all.filter { !credential.holds($0.value) }) { _, new in new }
@@ -103,7 +104,9 @@ extension Client {
 }
 
 extension Credential {
-  var secrets: [Secret] { [accessToken, refreshToken, idToken, tokenSecret, sessionHandle].compactMap(\.self) }
+  var secrets: [Secret] {
+    [accessToken, refreshToken, idToken, tokenSecret, sessionHandle].compactMap(\.self) + keptSecrets.values
+  }
 
   /// Whether the text is or contains one of the secrets. Shorter ones may occur in it by chance.
   package func holds(_ text: String) -> Bool { secrets.contains { $0.isIn(text, atLeast: 12) } }

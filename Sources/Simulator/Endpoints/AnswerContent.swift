@@ -27,7 +27,7 @@ struct AnswerContent {
   mutating func set(kept: [String: String], _ fields: [KeptField]) {
     for field in fields {
       guard let path = field.paths.first, let value = kept[field.name] else { continue }
-      set(path, .string(value), within: rules.within)
+      set(path, .string((field.after ?? "") + value + (field.before ?? "")), within: rules.within)
     }
   }
 
@@ -39,6 +39,11 @@ struct AnswerContent {
   mutating func setError(_ refusal: Refusal) {
     let errors = rules.errors
     let word = errors.meanings.filter { $0.value == refusal.code }.keys.min() ?? refusal.code
+    // The status alone is the code.
+    if word.hasPrefix("http_"), let number = Int(word.dropFirst("http_".count)) {
+      status = number
+      return
+    }
     if let path = errors.outcome { set(path, .string(word)) }
     if let path = errors.description.first, path != errors.outcome { set(path, .string(refusal.sentence)) }
   }
@@ -49,9 +54,27 @@ struct AnswerContent {
       headers.set(name, value.scalarText ?? "")
       return
     }
+    if let inner = path.inElement, let element = rules.element {
+      set(value, at: inner, in: element)
+      return
+    }
     parameters.remove(path.text)
     parameters.append(path.text, value.scalarText ?? "")
     root.set(value, at: ((within?.components ?? []) + path.components)[...])
+  }
+
+  /// Sets a value in the element that fulfils the conditions. Another element before it does not.
+  private mutating func set(_ value: JSONValue, at path: FieldPath, in rules: ElementRules) {
+    let list = rules.isAnswer ? [] : rules.list.components
+    let conditions = rules.conditions.compactMap { rule in
+      rule.value?.literal.map { (path: FieldPath(rule.name).components, text: $0) }
+    }
+    let place = conditions.isEmpty ? "0" : "1"
+    for (path, text) in conditions {
+      root.set(.string("not-" + text), at: (list + ["0"] + path)[...])
+      root.set(JSONValue(scalar: text), at: (list + [place] + path)[...])
+    }
+    root.set(value, at: (list + [place] + path.components)[...])
   }
 
   var response: HTTPResponse {

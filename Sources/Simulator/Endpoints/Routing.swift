@@ -170,7 +170,9 @@ extension Simulation {
     if isSigned { answer.set(FieldPath("oauth_problem"), .string(refusal.problem)) }
     // Whether a field tells success from failure.
     let isTold = !rules.errors.success.isEmpty || rules.format == .form
-    answer.status = isSigned ? 401 : isTold ? 200 : refusal.code == "invalid_client" ? 401 : 400
+    let isInStatus = answer.status != 200
+    answer.status =
+      isInStatus ? answer.status : isSigned ? 401 : isTold ? 200 : refusal.code == "invalid_client" ? 401 : 400
     var response = answer.response
     if answer.status == 401 {
       response.fields.set("WWW-Authenticate", (isSigned ? "OAuth" : "Basic") + " realm=\"simulator\"")

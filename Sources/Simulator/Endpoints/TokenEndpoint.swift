@@ -107,6 +107,19 @@ extension Simulation {
 
   /// Exchanges a login's token for one that lives longer (RFC 8693, 2.1). The first token stops working.
   private mutating func exchangeToken(_ parameters: EndpointParameters, _ answer: inout AnswerContent) throws(Refusal) {
+    if answer.rules.fields[.accessToken]?.paths.isEmpty == true {
+      // A further question, after which the first token stays valid.
+      let presents = authentication(parameters.endpoint) == .accessToken
+      let headers = parameters.endpoint.headers + descriptor.extraHeaders
+      let token = presents ? try presentedToken(parameters.request, headers: headers) : nil
+      let sent = try parameters.optional("subject_token", carrying: ["access_token"], knowledge())
+      guard let token = token ?? sent, let issued = state.tokens[token] else {
+        throw .tokenUnknown.with(code: "invalid_grant")
+      }
+      try checkRevoked(issued.consent)
+      answer.set(kept: state.consents[issued.consent].kept, answer.rules.keep)
+      return
+    }
     let token = try parameters.optional("subject_token", carrying: ["access_token"], knowledge())
     guard let token else { throw .missing(parameters.wireName("subject_token")) }
     guard let issued = state.tokens.removeValue(forKey: token) else {
