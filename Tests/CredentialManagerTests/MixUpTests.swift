@@ -338,6 +338,37 @@ struct MixUpTests {
     #expect(seen.map(\.name) == ["evil.test"])
   }
 
+  /// The page for clients is no page for keys of others, and the page for keys no page for their clients.
+  @Test(arguments: ["key: { page", "client: { register"]) func aPageForTheOther(_ key: String) throws {
+    let fixture = try Fixture()
+    let servers = Self.endpoints("https://login.other.test/a", "https://login.other.test/t")
+    try fixture.ship(servers + "\(key): https://console.honest.test/apps }", "honest")
+    let keys = "grant: basic\nkey: { page: https://console.honest.test/x }\nendpoints: {}\nhosts: [evil.test]"
+    let clients = "client: { register: https://console.honest.test/x }"
+    for text in [keys, Self.endpoints("https://evil.test/a", "https://evil.test/t", clients)] {
+      var seen: [NewPlace] = []
+      #expect(throws: CredentialError.self) {
+        try fixture.addOwn(text) {
+          seen += $0
+          return false
+        }
+      }
+      #expect(seen.map(\.name) == ["evil.test"])
+    }
+  }
+
+  /// The user's own descriptors may have one page for clients, which is on none of their servers.
+  @Test func aPageForClientsOfTwoOwnDescriptors() throws {
+    let fixture = try Fixture()
+    for name in ["a", "b"] {
+      let client = "client: { register: https://portal.corp.test/apps }"
+      try fixture.addOwn(Self.endpoints("https://\(name).test/a", "https://\(name).test/t", client), name) { places in
+        Issue.record("\(places)")
+        return false
+      }
+    }
+  }
+
   /// Two shipped providers with one page for clients, of which one has variables with fixed values.
   @Test func aSharedPageForClients() throws {
     let fixture = try Fixture()

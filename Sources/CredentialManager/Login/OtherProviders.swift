@@ -40,15 +40,33 @@ struct OtherProviders {
       names = open.flatMap(\.names).reduce(into: [:]) { $0[$1] = "" }
     }
 
-    /// Whether the user makes keys on the page's server, or at its domain if that is also the domain of the provider's
-    /// servers. For a program that runs on any host, the page may be its documentation at a forge.
-    private func hasKeys(at page: URI) -> Bool {
-      guard !page.domains.isEmpty, let own = client?.keyPage, own.domains == page.domains, let agreement else {
-        return false
+    /// Whether users make keys or register clients of this provider on the page's server. Keys are also made elsewhere
+    /// at the page's domain if that is the domain of the provider's servers.
+    func issues(at page: URI) -> Bool {
+      guard !page.domains.isEmpty else { return false }
+      let keys = client?.keyPage.map { $0.isSameServer(as: page) && hasServers || isOnServers($0, page.domains) }
+      // Users may have several descriptors with one page for clients.
+      let clients = client?.registerPage.map { own in
+        own.serverName == page.serverName && (hasServers || isOnServers(own, page.domains))
       }
-      let places = [Agreement.Kind.endpoints, .presented].compactMap { agreement.places[$0] }
-      return own.isSameServer(as: page) && places.contains { $0.keys.contains { OriginPattern($0).names.isEmpty } }
-        || places.flatMap(\.values).joined().contains { (try? URI(parsing: $0))?.domains == page.domains }
+      return keys == true || !isAdded && clients == true
+    }
+
+    /// Whether the descriptor fixes the end of a server's host. A page for a program that runs on any host may be
+    /// documentation at a forge.
+    private var hasServers: Bool {
+      guard let client else { return false }
+      return [Agreement.Kind.endpoints, .presented].compactMap { agreement?.places[$0]?.keys }.joined().contains {
+        let template = try? Template(parsing: $0)
+        return template?.hasCommonHost == true
+          || template?.names.allSatisfy { client.descriptor.variable($0)?.choices.isEmpty == false } == true
+      }
+    }
+
+    private func isOnServers(_ own: URI, _ domains: [String]) -> Bool {
+      let places = [Agreement.Kind.endpoints, .presented].compactMap { agreement?.places[$0] }
+      return own.domains == domains
+        && places.flatMap(\.values).joined().contains { (try? URI(parsing: $0))?.domains == domains }
     }
 
     /// Whether the page only documents a program that runs on any host, and whose origin is written so. The page of a
@@ -67,25 +85,18 @@ struct OtherProviders {
         }
     }
 
-    /// Whether users register clients of this provider, which has servers of its own, on the page's server.
-    func registers(at page: URI) -> Bool {
-      guard let client, client.registerPage?.serverName == page.serverName else { return false }
-      return agreement?.places[.endpoints]?.keys.contains { origin in
-        OriginPattern(origin).names.allSatisfy { client.descriptor.variable($0)?.choices.isEmpty == false }
-      } == true
-    }
-
     /// Whether git or docker asks for this provider's tokens at the host.
     func serves(_ host: URI) -> Bool { agreement?.claims(host) == true }
 
     var agreement: Agreement? { client.map(Agreement.init) ?? sealed }
     var deviceHosts: [String] { client?.deviceHosts ?? [] }
+    var pages: [URI] { [client?.keyPage, client?.registerPage].compactMap(\.self) }
 
     func has(_ uri: URI) -> Bool { servers.contains(where: uri.isSameServer) }
 
     /// Whether a page belongs to this provider, including parent domains and subdomains.
     func owns(_ page: URI) -> Bool {
-      servers.contains(where: page.isRelated) || hasKeys(at: page) || tenants.contains { $0.matches(page, names) }
+      servers.contains(where: page.isRelated) || issues(at: page) || tenants.contains { $0.matches(page, names) }
     }
   }
 
@@ -178,10 +189,13 @@ struct OtherProviders {
     let typed = register + [client.keyPage].compactMap(\.self) + asked
     for (index, page) in (pages + typed).enumerated() {
       let isRegister = index == pages.count && !register.isEmpty
-      let owners = providers(near: [page]).filter {
-        isRegister ? $0.has(page) || $0.registers(at: page) : $0.owns(page) || $0.serves(page)
+      let near = providers(near: [page])
+      let owners = near.filter {
+        isRegister ? $0.has(page) || $0.issues(at: page) : $0.owns(page) || $0.serves(page)
       }
       .compactMap { owner in owner.agreement.map { (owner, $0) } }
+      // A page that documents a shipped program may be on the server of another provider.
+      let programs = near.filter { !$0.isAdded && $0.pages.contains { $0.text == page.text } }
       // Only endpoints get the secret of a registered client.
       for kind in isRegister ? [.endpoints] : Agreement.Kind.ofOrigins {
         let kinds = kind == .endpoints ? [kind] : Agreement.Kind.ofOrigins
@@ -201,6 +215,7 @@ struct OtherProviders {
             given.map({ Agreement.withoutScheme(written) == "{\($0[0])}" }) != true,
             agreed.map({ ($0.knowsPage(page) || $0.claims(page)) && knows($0) }) != true,
             !owners.contains(where: { !$0.0.isAdded && knows($0.1) }),
+            !programs.contains(where: { $0.documents(written, at: page) }),
             let owner = owners.first(where: { !knows($0.1) && !$0.0.documents(written, at: page) })?.0
           else { continue }
           let place = loaded.place(ofHost: name) { $0.origin.text == written ? [name] : [] }
