@@ -78,13 +78,26 @@ struct TokenInspectionTests {
     }
   }
 
+  /// A token without the right to ask may be valid (RFC 6750, 3.1).
+  @Test(arguments: ["{}", "{\"error\":\"insufficient_scope\"}", "{\"error\":\"access_denied\"}"])
+  func aMissingRightSaysNothing(_ text: String) throws {
+    for leg in [EndpointKind.introspection, .identity] {
+      #expect(throws: OAuthError.self) { try Self.client().validity(.json(text, status: 403), leg) }
+      let refusal = HTTPResponse.json("{\"error\":\"invalid_token\"}", status: 403)
+      #expect(try Self.client().validity(refusal, leg) == .inactive)
+    }
+    let client = try Self.client(
+      legs: "introspection:\n  url: https://provider.example/introspect\n  response: { active: status }")
+    #expect(throws: OAuthError.self) { try client.validity(.json(text, status: 403), .introspection) }
+  }
+
   @Test(arguments: [302, 429, 500]) func noAnswerAboutTheToken(_ status: Int) throws {
     for leg in [EndpointKind.introspection, .identity] {
       #expect(throws: OAuthError.self) { try Self.client().validity(.html("x", status: status), leg) }
     }
   }
 
-  @Test(arguments: [(200, Validity.active), (401, .inactive), (403, .inactive), (404, .inactive)])
+  @Test(arguments: [(200, Validity.active), (401, .inactive), (404, .inactive)])
   func identityAnswer(_ status: Int, _ validity: Validity) throws {
     #expect(try Self.client().validity(.json("{\"login\":\"ana\"}", status: status), .identity) == validity)
   }

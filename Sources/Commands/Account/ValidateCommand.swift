@@ -3,7 +3,11 @@ import CredmgrMessages
 extension Command {
   static let validate = Command(
     name: "validate", operands: "ID", operandCount: 1...1, summary: "Ask the provider whether the token is valid",
-    options: [account, json], notes: ["The exit status is 0 if the token is valid and 3 if not."],
+    options: [account, json],
+    notes: [
+      "The exit status is 0 if the token is valid and 3 if not. It is 4 if the provider does not say, for example "
+        + "because the token does not have the right to ask (status 403)."
+    ],
     examples: [("credmgr validate github && echo valid", "Check a token in a script")], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])

@@ -30,7 +30,7 @@ extension Client {
   /// Reads the answer to a validation request (RFC 7662, 2.2).
   package func validity(_ response: HTTPResponse, _ kind: EndpointKind) throws(OAuthError) -> Validity {
     let rules = try endpoint(kind).response
-    let isRefusal = [400, 401, 403, 404].contains(response.status)
+    let isRefusal = [400, 401, 404].contains(response.status)
     if kind == .identity || rules.active == .status {
       if isRefusal { return .inactive }
       if (200..<300).contains(response.status) { return .active }
@@ -40,9 +40,11 @@ extension Client {
       guard case .field(let path, let values) = rules.active else { return .active }
       return answer.text(path).map { values.contains($0) } == true ? .active : .inactive
     } catch .refused(let kind, let error) {
-      // An unknown token answers the question; an unknown client does not.
+      // An unknown token answers the question. An unknown client does not, and neither does a missing right (403, see
+      // RFC 6750, 3.1).
       let isAboutClient = ["invalid_client", "unauthorized_client", "invalid_request"].contains(error.code)
-      guard !isAboutClient, isRefusal || error.status == 200 else { throw .refused(kind, error) }
+      let isAboutToken = error.status == 403 && error.code == "invalid_token"
+      guard !isAboutClient, isRefusal || isAboutToken || error.status == 200 else { throw .refused(kind, error) }
       return .inactive
     }
   }
