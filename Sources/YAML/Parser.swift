@@ -16,6 +16,8 @@ extension Node {
   package static func parse(
     bytes: [UInt8], name: String, duplicates: inout [YAMLError]
   ) throws(YAMLError) -> Node {
+    // Some editors begin a file with U+FEFF, which is not part of the text (YAML 1.2, 5.2).
+    let bytes = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
     let text = String(validating: bytes, as: UTF8.self)
     let source = Source(name: name, text: text ?? "")
     let start = Place(source: source, line: 1, column: 1)

@@ -132,6 +132,14 @@ struct FaultyText: CustomTestStringConvertible {
     #expect((error.place.line, error.place.column) == (2, 10))
   }
 
+  /// Some editors write U+FEFF at the start.
+  @Test func aByteOrderMark() throws {
+    let node = try parse("\u{FEFF}a: b\nc: d")
+    #expect(node["a"]?.text == "b")
+    #expect(node["c"].map { [$0.place.line, $0.place.column] } == [2, 4])
+    #expect(throws: YAMLError.self) { try parse("\u{FEFF}\u{FEFF}a: b\nc: d") }
+  }
+
   // MARK: Bounds
 
   @Test func textsHaveALimit() throws {
