@@ -36,7 +36,7 @@ enum SecretOption {
     let dashes = name.prefix { $0 == "-" }.prefix(2)
     let text = name[dashes.endIndex...]
     let end = dashes.isEmpty ? nil : endOfSecretName(in: text)
-    if end == nil, isName(text) { return name }
+    if end == nil, isName(text), dashes.isEmpty || isOption(name) { return name }
     let shown = name[..<(end ?? known.filter(name.hasPrefix).map(\.endIndex).max() ?? dashes.endIndex)]
     return shown.endIndex < name.endIndex ? shown + "…" : name
   }
@@ -50,6 +50,18 @@ enum SecretOption {
       if let length { return text.index(piece.startIndex, offsetBy: length) }
     }
     return parts.compactMap { text.firstPlace(of: $0) }.filter { follows($0.lowerBound) }.map(\.upperBound).min()
+  }
+
+  /// Whether an option exists in a command of credmgr or in many programs, or is too short for a value.
+  private static func isOption(_ name: String) -> Bool {
+    let usual = ["config", "debug", "force", "format", "output", "profile", "quiet", "silent", "verbose"]
+    return name.count < 7 || usual.contains(String(name.dropFirst(2)))
+      || (Command.common + Command.all.flatMap(\.options)).contains { $0.name == name }
+  }
+
+  /// Whether a text is empty or a usual name of a variable, unlike most secrets.
+  static func isVariable(_ text: some StringProtocol) -> Bool {
+    text.count <= 32 && text.utf8.allSatisfy { (0x41...0x5A).contains($0) || $0 == UInt8(ascii: "_") }
   }
 
   /// Whether a text consists of a few short words in lowercase, unlike most secrets.

@@ -75,6 +75,7 @@ import CredmgrMessages
     ("--api-keyhorse", "--api-key…"), ("--client_secret=S3CRET", "--client_secret"),
     ("--client-secrets", "--client-secret…"),
     ("--accountS3CRET", "--account…"), ("--acount", "--acount"), ("--xS3CRET", "--…"), ("--xS3secret", "--…"),
+    ("--xhunter", "--…"), ("--with-token", "--with-token"), ("--nope", "--nope"),
     ("-pS3CRET", "-p"), ("--typed-by-mistake-77aa", "--…"), ("--a-secret-of-mine", "--a-secret…"),
     ("list2horses", "list…"),
   ]) func namesAreShown(_ word: String, _ shown: String) {

@@ -100,13 +100,14 @@ extension Command {
     let count = operands.prefix { word in
       word == "--trace" || known.contains(String(word.prefix { !"/:=".contains($0) }))
     }.count
-    let command = ["credmgr", "exec"] + operands[..<count] + ["--"] + operands[count...]
-    // An option or a setting may have a secret, and is no command.
-    let isCommand =
-      count < operands.count && !operands[count].utf8.contains(UInt8(ascii: "="))
-      && operands[count].unicodeScalars.first.map { $0 != "-" && !("\u{2010}"..."\u{2015}").contains($0) } == true
-    return count > 0 && isCommand && context.line.shown(command) != nil
-      ? "\(run: command)" : "usage: credmgr exec ID -- COMMAND"
+    let (wishes, words) = (operands[..<count], operands[count...])
+    // Any other word may be a secret.
+    guard count > 0, let name = words.first, (try? Launcher.find(name)) != nil,
+      wishes.allSatisfy({ SecretOption.isVariable($0.drop { $0 != "=" }.dropFirst()) }),
+      words.dropFirst().allSatisfy({ SecretOption.shown($0, among: []) == $0 })
+    else { return "usage: credmgr exec ID -- COMMAND" }
+    let command = ["credmgr", "exec"] + wishes + ["--"] + words
+    return context.line.shown(command) == nil ? "usage: credmgr exec ID -- COMMAND" : "\(run: command)"
   }
 
   /// Returns a command's path; throws with the exit status of env(1).
