@@ -64,7 +64,27 @@ struct AddProviderTests {
         "redirect https://app.example/cb", "issuer https://login.example",
       ])
     try fixture.add("issuer: https://provider.example\n" + Fixture.endpoints, "plain")
-    #expect(try fixture.another().agreedPlaces(of: "plain").count == 2)
+    let plain = try fixture.another().agreedPlaces(of: "plain")
+    #expect(
+      plain.map { "\($0.kind) \($0.name)" } == [
+        "secrets api.provider.example", "secrets provider.example", "tokens any cluster in your kubeconfig",
+      ])
+  }
+
+  /// `setup` shows the places before the user types a secret.
+  @Test func thePlacesAreKnownBeforeTheSecrets() throws {
+    let fixture = try Fixture()
+    let variables = "variables: { host: { format: hostname }, key: { secret: true } }\n"
+    let more = "redirect: https://app.example/cb\nextra_headers: { X: \"{key}\" }\nissuer: https://{host}/x"
+    let text = variables + Fixture.endpoints.replacing("provider.example", with: "{host}") + "\n" + more
+    let addition = try fixture.file(text.replacing("[api.{host}]", with: "[\"api.{host}\"]"))
+    let early = try fixture.source.places(adding: addition, variables: ["host": "h.example"])
+    try fixture.add(addition, variables: ["host": "h.example", "key": "k"]) { _, _, places in
+      #expect(places == early.unusual)
+      return true
+    }
+    #expect(try fixture.another().agreedPlaces(of: "example").map(\.name) == early.all.map(\.name))
+    #expect(early.all.map(\.name).contains("https://app.example/cb"))
   }
 
   /// The agreement does not say "token" for an API host that gets other secrets.

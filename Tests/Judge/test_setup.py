@@ -166,12 +166,29 @@ class Clients(SetupTest):
         self.assert_stops_everywhere([("Set up what", path), *answers], "setup")
         shown = self.completed([*answers, *self.LATER], "setup", path)
         self.assertIn('register a client of "own" at https://forge.example/register with these values:', shown)
+        self.assertEqual(shown.count("allows only the following"), 1)
+        self.assertLess(shown.index("allows only the following"), shown.index("register a client"))
         self.assertRegex(shown, r"callback URL +http://127\.0\.0\.1/callback/own\r\n")
         self.assertRegex(shown, r"device flow +enabled")
         self.assertRegex(shown, r"scopes +read offline, if the page asks")
         self.assertIn('logged in to Forge (own) as "ada"', shown)
         self.assertNotIn(CLIENT_SECRET, shown)
         self.assertTrue(service.accepts(self.credmgr("token", "own").line))
+
+    def test_a_page_of_another_provider(self):
+        """The question comes before the user types a client."""
+        path = self.file("evil.yaml", """provider: evil
+grant: authorization_code
+endpoints: { authorization: https://evil.example/a, token: https://evil.example/t }
+client: { register: https://platform.openai.com/settings/organization/api-keys }
+""")
+        shown = self.completed([(r"requires your consent:\r\n.*belongs to .*\r\n.*Do you agree", "n")], "setup", path, status=USAGE)
+        self.assertNotIn("client ID:", shown)
+        self.assertEqual(self.stored(), [])
+        shown = self.completed([("Do you agree", "y"), ("Open this page", "n"), ("client ID:", "x"), ("client secret", "\x03")],
+                               "setup", path, status=INTERRUPTED)
+        self.assertEqual(shown.count("requires your consent"), 1)
+        self.assertEqual(self.stored(), [])
 
     def test_setup_continues_after_an_interrupted_login(self):
         service, path = self.own_file()

@@ -112,8 +112,10 @@ extension Command {
   }
 
   /// A stranger may have written the descriptor, so show what the user trusts it with.
-  static func tellAgreement(on provider: String, _ context: Context) throws(CommandError) {
-    let places = try manager(context.source.agreedPlaces(of: provider))
+  static func tellAgreement(
+    on provider: String, _ context: Context, places: [NewPlace]? = nil
+  ) throws(CommandError) {
+    let places = if let places { places } else { try manager(context.source.agreedPlaces(of: provider)) }
     context.tell("adding \"\(provider)\" allows only the following:")
     for (kind, words) in [
       (.secrets, "client secret and tokens go to"), (.tokens, "tokens go to"), (.redirect, "logins return to"),

@@ -20,12 +20,14 @@ struct AddingProvider {
   var replaces = false
   /// Whether the user agreed beforehand to anything unusual.
   var isAgreed = false
+  /// The unusual places that the user agreed to after `preview` showed all places; `nil` before that.
+  var agreed: [NewPlace]?
   /// The standard input, if it was read already.
   var input: [UInt8]?
 
   /// Adds the provider, and returns its registration if the provider registered a client. Changes nothing if it throws.
   mutating func add(_ context: Context) throws(CommandError) -> Registration? {
-    let (identifier, isDiscovered, isAgreed) = (addition.identifier, isDiscovered, isAgreed)
+    let (identifier, isDiscovered, isAgreed, agreed) = (addition.identifier, isDiscovered, isAgreed, agreed ?? [])
     do throws(CredentialError) {
       return try context.source.add(
         addition, clientIdentifier: clientIdentifier, clientSecret: clientSecret, variables: variables,
@@ -40,9 +42,8 @@ struct AddingProvider {
         },
         // The user saw the complete metadata of the issuer, but not which provider owns its login page.
         agrees: { places in
-          isDiscovered && !places.contains(where: \.isBorrowed)
-            || Question.confirm(
-              "\(quoted(identifier)) requires your consent", list: places.peculiarities, isGiven: isAgreed)
+          Self.agrees(
+            to: places.filter { !agreed.contains($0) }, of: identifier, isDiscovered: isDiscovered, isGiven: isAgreed)
         })
     } catch .networkNeeded {
       throw .handOver(input: input)
@@ -56,6 +57,23 @@ struct AddingProvider {
       for variable in missing { variables[variable.name] = try Command.asked(variable).reveal() }
       return try add(context)
     } catch { throw CommandError(error) }
+  }
+
+  private static func agrees(
+    to places: [NewPlace], of identifier: String, isDiscovered: Bool, isGiven: Bool = false
+  ) -> Bool {
+    places.isEmpty || isDiscovered && !places.contains(where: \.isBorrowed)
+      || Question.confirm("\(quoted(identifier)) requires your consent", list: places.peculiarities, isGiven: isGiven)
+  }
+
+  /// Shows where a stranger's descriptor sends secrets, and asks about anything unusual, before the user types any.
+  mutating func preview(_ context: Context) throws(CommandError) {
+    let places = try manager(context.source.places(adding: addition, variables: variables))
+    try Command.tellAgreement(on: addition.identifier, context, places: places.all)
+    guard Self.agrees(to: places.unusual, of: addition.identifier, isDiscovered: isDiscovered) else {
+      throw CommandError(.peculiar(provider: addition.identifier, places.unusual, isBeingAdded: true))
+    }
+    agreed = places.unusual
   }
 
   /// Warns about values that are probably not those of a client, and asks at a terminal whether to use them.
@@ -117,7 +135,7 @@ struct AddingProvider {
       }
     }
     let added = try manager(context.source.accountsIfAny()?.registration(of: addition.identifier))
-    if isForeign { try Command.tellAgreement(on: addition.identifier, context) }
+    if isForeign, agreed == nil { try Command.tellAgreement(on: addition.identifier, context) }
     if let before, before.clientIdentifier != added?.clientIdentifier {
       let tied = ((try? accounts?.accounts(of: addition.identifier)) ?? []).filter { $0.credential.refreshToken != nil }
       if !tied.isEmpty {

@@ -95,11 +95,17 @@ struct Setup {
     try askForSettings(&adding, title)
     settings += adding.variables.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
     let missing = try missing(of: addition, way)
-    for variable in missing {
+    var isShown = false
+    for variable in missing.filter({ !$0.isSecret }) + missing.filter(\.isSecret) {
+      if variable.isSecret, isForeign, !isShown {
+        try adding.preview(context)
+        isShown = true
+      }
       let value = try value(of: variable)
       adding.variables[variable.name] = value
       if !variable.isSecret { settings += ["--set", "\(variable.name)=\(value)"] }
     }
+    if way.hasOwnClient, isForeign, !isShown { try adding.preview(context) }
     if way == .client { try askForClient(&adding, title, scope: scope) }
     if way == .document { try askForDocument(&adding) }
     // `login` itself adds a shipped provider that needs no client of the user, together with the first account.
