@@ -220,6 +220,20 @@ struct LoopbackReceiverTests {
     }
   }
 
+  /// A helper asks so whether git has ended, so it ends within a second as well.
+  @Test func asksOftenWhetherToStop() throws {
+    var receiver = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/")
+    var count = 0
+    #expect(throws: HTTPError.interrupted) {
+      try receiver.receive(
+        within: .seconds(1),
+        isCancelled: {
+          count += 1
+          return count == 3
+        }, judge: Self.judge)
+    }
+  }
+
   @Test func readsPastedLines() throws {
     var ends: [Int32] = [-1, -1]
     try #require(unsafe pipe(&ends) == 0)
