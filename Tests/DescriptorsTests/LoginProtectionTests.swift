@@ -151,4 +151,43 @@ import Testing
     #expect(try descriptor(text).redirect.text == "http://127.0.0.1/callback/sample")
     #expect(try descriptor(text + "redirect: http://127.0.0.1/own\n").redirect.text == "http://127.0.0.1/own")
   }
+
+  /// The compliance tables name every shipped descriptor that does less.
+  @Test func theThreatModelNamesEveryException() throws {
+    var found: [String: [String]] = [:]
+    for name in PackageFiles.shipped {
+      let descriptor = try PackageFiles.shippedLibrary.load(name).descriptor
+      let (grants, location) = (Set(descriptor.grants), descriptor.headerStyle.location)
+      let redirect = descriptor.redirect.template
+      let defaults = redirect.names.compactMap { descriptor.variable($0)?.defaultValue }
+      let isOAuth = descriptor.grants.contains { $0.traits.typed == nil && $0 != .oauth1 }
+      var rules: [String] = []
+      if grants.contains(.authorizationCode), descriptor.pkce == .none { rules.append("PKCE for confidential clients") }
+      if descriptor.pkce == .plain { rules.append("a challenge method") }
+      if grants.contains(.implicit) { rules += ["SHOULD NOT | implicit grant", "NOT RECOMMENDED | implicit grant"] }
+      if descriptor.state == .optional { rules += ["prevent CSRF", "RECOMMENDED | `state`"] }
+      if ([redirect.text] + defaults).contains(where: { $0.hasPrefix("http://localhost") }) {
+        rules.append("loopback address literal")
+      }
+      if isOAuth {
+        switch location {
+        case .query, .path: rules.append("token in a URI")
+        case .body: rules.append("token in the body")
+        case .header, .none: break
+        }
+      }
+      for rule in rules { found[rule, default: []].append(name) }
+    }
+    let bytes = try #require(PackageFiles.read(PackageFiles.root + "/docs/threat-model.md"))
+    let text = String(decoding: bytes, as: UTF8.self)
+    for rule in [
+      "PKCE for confidential clients", "a challenge method", "SHOULD NOT | implicit grant", "prevent CSRF",
+      "NOT RECOMMENDED | implicit grant", "RECOMMENDED | `state`", "loopback address literal", "token in a URI",
+      "token in the body",
+    ] {
+      let row = try #require(text.split(separator: "\n").first { $0.contains(rule) })
+      let names = row.split(separator: "`").map(String.init).filter { PackageFiles.shipped.contains($0) }
+      #expect(names == found[rule] ?? [], "\(rule)")
+    }
+  }
 }
