@@ -19,7 +19,8 @@ extension AWS4Rules {
       "region", at: \.region, as: .template(), means: "the region of hosts that name none", for: "`aws`: `{region}`")
     Key(
       "service", at: \.service, as: .template(), default: "the last label of the host before the region",
-      means: "the service of all hosts; `region` then applies to all of them as well", for: "stores that are compatible with S3: `s3`")
+      means: "the service of all hosts; `region` then applies to all of them as well",
+      for: "stores that are compatible with S3: `s3`")
     Key(
       "services", at: \.services, as: .texts(), type: "mapping of names",
       means: "the service for a host label, if the two names differ", for: "`aws`: `email: ses`")
