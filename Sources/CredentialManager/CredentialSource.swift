@@ -159,6 +159,8 @@ package enum Notice: Sendable, Equatable {
   case interrupted(Interruption)
   case beginsAnew(after: Interruption)  // A login starts again instead of continuing an interrupted one.
   case sameIdentity(provider: String, account: String, identity: String, other: String)  // `other` has this identity.
+  /// The login made the account `other`, but the default account still needs a login.
+  case defaultNeedsLogin(provider: String, account: String, other: String)
   case notRevoked(provider: String, CredentialError)  // Revoking an unused new token failed.
   case loginsRefused(CredentialError)  // The provider was added, but its logins will be refused.
   case unreadable(provider: String, fields: [ResponseField])

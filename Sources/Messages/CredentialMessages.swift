@@ -65,7 +65,10 @@ extension CredentialError {
       .refused(
         "cannot log in as \(quoted(account)): you signed in as \(found.map(quoted) ?? "an unnamed user")"
           + (other.map { " (account \(quoted($0)))" } ?? "") + " instead of \(quoted(expected)); nothing was changed"
-      ).with(hints: Self.ways(provider, account, expected: expected, found: found, other: other))
+      ).hint(
+        "sign in as \(quoted(expected)), or "
+          + (other.map { "\(credmgr: "use", provider, $0)" }
+            ?? "\(credmgr: "login", provider, "--account", account, "--replace")"))
     case .nameNeeded(let provider, let account):
       .usage(
         "\(titled(provider)) does not report who logged in, and account \(quoted(account)) exists; nothing was changed"
@@ -238,24 +241,6 @@ extension CredentialError {
 
   private static func stopping(_ process: Int32?) -> Remedy {
     process.map { "\(run: "kill", "\($0)") to stop the login" } ?? "press Ctrl-C in the terminal of the login"
-  }
-
-  private static func ways(
-    _ provider: String, _ account: String, expected: String, found: String?, other: String?
-  ) -> [Remedy] {
-    let again: Remedy =
-      "\(credmgr: "login", provider, "--account", account) and sign in as \(quoted(expected))"
-    let beside = found.map { name -> Remedy in
-      let command = other.map { ["use", provider, $0] } ?? ["login", provider, "--account", name]
-      return "\(credmgr: command) to \(other == nil ? "add \(quoted(name)) as another account" : "use that account")"
-    }
-    let replacing: Remedy = "\(all: another(account, of: provider)) to replace \(quoted(expected))"
-    return [again] + (beside.map { [$0] } ?? []) + [replacing]
-  }
-
-  /// Returns the commands that give an account's name to another user.
-  package static func another(_ account: String, of provider: String) -> [[String]] {
-    ["logout", "login"].map { ["credmgr", $0, provider, "--account", account] }
   }
 
   private static func unknown(

@@ -41,6 +41,8 @@ extension Notice {
     case .beginsAnew(let interruption): interruption.words(now: now, titled: titled) + "; starting over"
     case .sameIdentity(_, let account, let identity, let other):
       "warning: accounts \(quoted(other)) and \(quoted(account)) are now both \(quoted(identity))"
+    case .defaultNeedsLogin(let provider, let account, _):
+      "the account \(quoted(account)) of \(titled(provider)) still needs a login"
     case .notRevoked(let provider, _):
       "warning: the new token of \(titled(provider)) was not stored and could not be revoked"
     case .loginsRefused: "warning: logins will fail"
@@ -62,8 +64,11 @@ extension Notice {
     case .interrupted(let interruption): return interruption.remedy
     case .chosen(let provider, _, _, let variable?):
       return "\(credmgr: "login", provider, "--set", "\(variable)=NAME") to use another one"
+    case .defaultNeedsLogin(let provider, _, let other):
+      return "\(credmgr: "use", provider, other) to use \(quoted(other)) by default"
     case .sameIdentity(let provider, let account, _, _):
-      return "\(credmgr: "logout", provider, "--account", account) if you meant another user"
+      // A logout would revoke the tokens, and with them those of the other account at some providers.
+      return "\(credmgr: "login", provider, "--account", account, "--replace") to sign in as another user"
     case .notRefreshed(_, _, _, let error):
       guard case .loginNeeded = error else { return nil }
       return error.message.hints.first

@@ -118,6 +118,15 @@ final class ScriptedUser: User {
     return keepsUnverified
   }
 
+  var isReplacing: Bool?  // The answer to the question about another user; `nil` without a terminal.
+  private(set) var replacements: [String?] = []
+  var canAnswer: Bool { isReplacing != nil }
+
+  func givesAway(_ account: String, of expected: String, to found: String?) -> Bool {
+    replacements.append(found)
+    return isReplacing == true
+  }
+
   func poll() {
     do {
       for visit in visits where try !visit.goOn() { break }

@@ -726,6 +726,45 @@ struct LoginTests {
     try expectIdentity("ana", nil)
   }
 
+  /// Returns a fixture with an account that only a login repairs.
+  private static func dead(_ account: String = "ana") throws -> Fixture {
+    let fixture = try Fixture.added(credential: Self.old, account: account)
+    try fixture.source.accounts(.readWrite).select(account, provider: "example")
+    try fixture.source.reject(Secret("old"), account: account, of: "example")
+    return fixture
+  }
+
+  /// The provider may have renamed the user. A user at a terminal says so, and a script passes an option.
+  @Test(arguments: [true, false, nil]) func anotherUserOfADeadAccount(_ answer: Bool?) throws {
+    let fixture = try Self.dead()
+    fixture.user.isReplacing = answer
+    fixture.consent(.token("new"), .identity("ana2"))
+    if answer != true { fixture.http.then(HTTPResponse(status: 200)) }
+    let account = try? fixture.login { $0.account = "ana" }
+    #expect(fixture.user.replacements == (answer == nil ? [] : ["ana2"]))
+    #expect(account?.credential.identity == (answer == true ? "ana2" : nil))
+    fixture.consent(.token("newest"), .identity("ana2"))
+    #expect(try fixture.login { ($0.account, $0.givesAway) = ("ana", true) }.credential.identity == "ana2")
+    #expect(try fixture.stored()?.accessToken == Secret("newest"))
+    #expect(try fixture.source.accounts().accounts(of: nil).map(\.name) == ["ana"])
+  }
+
+  /// An account that works keeps its user without a question.
+  @Test func anotherUserOfAWorkingAccount() throws {
+    let fixture = try Fixture.added(credential: Fixture.credential(identity: "ana"))
+    fixture.user.isReplacing = true
+    fixture.consent(.token("new"), .identity("bob"), HTTPResponse(status: 200))
+    #expect(throws: CredentialError.self) { try fixture.login { $0.account = "ana" } }
+    #expect(fixture.user.replacements.isEmpty)
+  }
+
+  @Test func theDefaultAccountStillNeedsALogin() throws {
+    let fixture = try Self.dead()
+    fixture.consent(.token("new"), .identity("ana2"))
+    #expect(try fixture.login().name == "ana2")
+    #expect(fixture.notices == [.defaultNeedsLogin(provider: "example", account: "ana", other: "ana2")])
+  }
+
   /// Revoking one token may end all of the user's tokens for the client.
   @Test func anotherUsersTokenIsNotRevoked() throws {
     let fixture = try Fixture.added(credential: Self.old, account: "work")

@@ -22,6 +22,7 @@ extension Command {
       Option("--paste", "read the last address in the browser, or the code on the page, from standard input"),
       Option("--with-token", "read a key or an existing token from standard input"),
       Option("--expires", value: "DATE", "day on which the key expires, or the time until then, such as 90d"),
+      Option("--replace", "let the account belong to the user who signs in"),
       Option("--yes", "store a key even if the provider cannot verify it"),
       Option("--timeout", value: "DURATION", "time to wait for the login (default: 5m)"),
       Option("--dry-run", "print the requests without secrets and send nothing"),
@@ -36,6 +37,7 @@ extension Command {
     examples: [
       ("credmgr login github", "Log in with the browser"),
       ("credmgr login github --account work", "Add a second account named work"),
+      ("credmgr login github --account work --replace", "Sign in to an account as another user"),
       ("credmgr login github --for git,packages", "Request the scopes for git and for packages"),
       ("credmgr login gitlab --scope api --scope read_user", "Request other scopes"),
       ("credmgr login github --grant device_code", "Enter a code on another device"),
@@ -74,6 +76,7 @@ extension Command {
     wish.opensBrowser = !invocation.has("--no-browser") && SessionKind(environment: context.environment) == .desktop
     wish.hasLocalBrowser = !SessionKind.isRemote(context.environment)
     wish.pastes = invocation.has("--paste")
+    wish.givesAway = invocation.has("--replace")
     wish.timeout = try context.duration("--timeout", invocation) ?? wish.timeout
     if wish.timeout == .zero {
       throw .usage("the timeout must be longer than 0 s", hint: "omit \"--timeout\" to wait 5 min")

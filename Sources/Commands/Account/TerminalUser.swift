@@ -258,6 +258,26 @@ final class TerminalUser: User {
     return (try? Question.confirm("Store it without verification?")) ?? false
   }
 
+  var canAnswer: Bool { Terminal.isTerminal(2) && (terminal != nil || Terminal.isTerminal(0)) && !typing.readsInput }
+
+  func givesAway(_ account: String, of expected: String, to found: String?) -> Bool {
+    say("you signed in as \(found.map(quoted) ?? "another user") instead of \(quoted(expected))")
+    let question = "Use the account \(quoted(account)) for this user from now on?"
+    return (try? Question.confirm(question, on: terminal?.number ?? 0, reading: answer)) ?? false
+  }
+
+  /// Waits for a line for five minutes, or until no program waits for this login.
+  private func answer(on terminal: Int32) -> String? {
+    let end = context.clock.monotonic() + .seconds(300)
+    while !isCancelled, context.clock.monotonic() < end {
+      let pause = (context.clock.monotonic() + .milliseconds(500), context.clock)
+      do throws(POSIXError) { return try Terminal.readLine(terminal, until: pause) } catch {
+        if error != .timedOut { return nil }
+      }
+    }
+    return nil
+  }
+
   var pasteDescriptor: Int32? { terminal?.number ?? (Terminal.isTerminal(0) ? 0 : nil) }
 
   var isCancelled: Bool { Signals.isInterrupted || isUnread || waiting?.haveEnded == true }

@@ -44,12 +44,14 @@ enum Question {
     }
   }
 
-  /// Asks the user to agree.
-  static func confirm(_ question: String) throws(CommandError) -> Bool {
+  /// Asks the user to agree. `reading` returns the answer; by default, it waits without limit.
+  static func confirm(
+    _ question: String, on terminal: Int32 = 0, reading: (Int32) -> String? = { try? Terminal.readLine($0) }
+  ) throws(CommandError) -> Bool {
     Signals.installInterruptFlag()
-    Terminal.discardInput()
+    Terminal.discardInput(terminal)
     Terminal.writeError(StandardError.prompt(question + " [y/N]"))
-    let answer = try? Terminal.readLine(0)
+    let answer = reading(terminal)
     if Signals.isInterrupted {
       Terminal.writeError("\n")
       throw CommandError(CredentialError.interrupted)

@@ -70,6 +70,9 @@ package enum AccountState: Sendable, Equatable {
     }
   }
 
+  /// Whether the account works only after a login.
+  package var needsLogin: Bool { loginReason != nil }
+
   /// Why a login is needed now; `nil` if no login is needed.
   package var loginReason: CredentialError.LoginReason? {
     switch self {

@@ -218,6 +218,12 @@ extension Page {
         """)
   }
 
+  static func question(_ found: String?, instead expected: String) -> Page {
+    Page(
+      .ignored, title: "See the terminal",
+      text: "You signed in as \(found ?? "another user") instead of \(expected).\nAnswer the question in the terminal.")
+  }
+
   /// Returns the page for a failed login. `title` is the provider's.
   static func failed(_ error: CredentialError, _ title: String) -> Page {
     guard case .oauth(.refused(_, let response), _) = error else {

@@ -31,7 +31,9 @@ extension Login {
       other.name != name && (found.map(other.isPerson) ?? false)
     }
     // If the provider does not name the user, accept the token: losing it would be worse than an unverified user.
-    if let expected, found.map({ $0 != expected }) ?? (fault == .unnameable) {
+    if let existing, let expected, found.map({ $0 != expected }) ?? (fault == .unnameable),
+      try !givesAway(existing, of: expected, to: found, user: other == nil ? user : nil)
+    {
       throw .identityMismatch(
         provider: provider, account: name, expected: expected, found: found, other: other?.name)
     }
@@ -49,8 +51,13 @@ extension Login {
     if existing == nil, let found, let other {
       source.notice(.sameIdentity(provider: provider, account: name, identity: found, other: other.name))
     }
+    if let unused = try likelyAccount(accounts.accounts(of: provider)), unused.name != name,
+      try state(of: unused).needsLogin
+    {
+      source.notice(.defaultNeedsLogin(provider: provider, account: unused.name, other: name))
+    }
     credential.identity = found
-    credential.earlierIdentity = found == nil ? expected : nil
+    credential.earlierIdentity = found == nil && fault != .unnameable ? expected : nil
     credential.kept.merge(fields.filter { !source.secrets.reveals($0.value) }) { ofToken, _ in ofToken }
     if let registration, try accounts.registration(of: provider) == nil {
       try source.store([provider: registration], with: [source.noting(.addProvider, of: provider)])
@@ -72,6 +79,17 @@ extension Login {
     }
     changes.append(source.noting(.login, of: provider, account: name, detail: credential.grant.rawValue))
     return (name, credential, changes)
+  }
+
+  /// Whether an account may belong to another user than before. Asks `user` only if the account no longer works, such as
+  /// after the provider renamed the user.
+  private func givesAway(
+    _ account: Account, of expected: String, to found: String?, user: (any User)?
+  ) throws(CredentialError) -> Bool {
+    if options.givesAway { return true }
+    guard let user, user.canAnswer, try state(of: account).needsLogin else { return false }
+    ending.show(.question(found, instead: expected))
+    return user.givesAway(account.name, of: expected, to: found)
   }
 
   /// Returns the account that a login without a name is probably for: the only account or the default account.

@@ -35,6 +35,11 @@ package protocol User: AnyObject {
   func choice(among labels: [String], of provider: String) throws(CredentialError) -> Int?
   /// Whether the user wants to store a key that the provider neither accepted nor refused.
   func keepsUnverified(_ error: CredentialError) -> Bool
+  /// Whether the program can ask the user a question now.
+  var canAnswer: Bool { get }
+  /// Whether an account that no longer works shall belong to the user who signed in instead; `found` is `nil` if the
+  /// provider's name for this user is not valid.
+  func givesAway(_ account: String, of expected: String, to found: String?) -> Bool
   /// A file descriptor for pasted lines while a browser is open; `nil` if the user cannot paste.
   var pasteDescriptor: Int32? { get }
   /// Checks on programs opened for the user. Called several times a second during a wait.
@@ -58,6 +63,7 @@ package struct LoginOptions: Sendable {
   package var verifies = false
   /// Whether an existing token may replace another token of the same account.
   package var replaces = true
+  package var givesAway = false  // Whether the account may belong to another user from now on.
   package var expiresAt: Moment?  // When a key that the user brings expires; `nil` if the user does not say.
 
   package init() {}

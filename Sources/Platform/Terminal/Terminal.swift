@@ -31,7 +31,7 @@ package enum Terminal {
   package static func writeError(_ text: String) { try? writeAll(STDERR_FILENO, Array(text.utf8)) }
 
   /// Discards what was typed before now, so that only an answer to a question that the user has seen counts.
-  package static func discardInput() { tcflush(STDIN_FILENO, TCIFLUSH) }
+  package static func discardInput(_ descriptor: Int32 = STDIN_FILENO) { tcflush(descriptor, TCIFLUSH) }
 
   /// Reads one line byte by byte, so that the rest remains for the next reader.
   ///
