@@ -758,6 +758,16 @@ struct LoginTests {
     #expect(fixture.user.replacements.isEmpty)
   }
 
+  /// A login without a name repairs the only account, so it requests the same.
+  @Test(arguments: [true, false]) func aLoginRepeatsTheOptionsOfADeadAccount(_ isDead: Bool) throws {
+    let fixture = try Fixture.added(credential: Self.old)
+    try fixture.change { ($0.requestedScope, $0.isRejected) = (["write"], isDead) }
+    fixture.consent(.token("new"), .identity("ana"))
+    let account = try fixture.login()
+    #expect(try fixture.page[first: "scope"] == (isDead ? "write" : "read"))
+    #expect(account.credential.requestedScope == [isDead ? "write" : "read"])
+  }
+
   @Test func theDefaultAccountStillNeedsALogin() throws {
     let fixture = try Self.dead()
     fixture.consent(.token("new"), .identity("ana2"))

@@ -81,8 +81,7 @@ struct Login {
       scope: options.scope,
       variables: options.variables.filter { descriptor.variable($0.key)?.isSecret == false })
     var options = options
-    // A login to an existing account repeats its scopes and variables.
-    if let name = options.account, let there = try source.accountsIfAny()?.readableAccount(AccountID(provider, name)) {
+    if let there = try source.repeatedAccount(provider, options, hasToken: hasToken) {
       options.repeat(there.credential, in: loaded.descriptor)
     }
     self.options = options
@@ -110,8 +109,9 @@ struct Login {
     }
     let before = try accounts.accounts(of: provider)
     let deadline = source.clock.monotonic() + options.timeout
+    let likely = try likelyAccount()?.id
     var awaited = try AwaitedLogins(besides: id, accounts, options) { () throws(CredentialError) in
-      guard let id = try likelyAccount(before)?.id, let account = try accounts.readableAccount(id) else { return nil }
+      guard let id = likely, let account = try accounts.readableAccount(id) else { return nil }
       return try isAlive(account) ? nil : id
     }
     // Returns an account that another process logged in meanwhile.

@@ -16,7 +16,7 @@ extension Login {
     credential = source.presentable(credential)
     let (found, fields, fault) = try identity(credential, user)
     if credential.isTyped, found == nil { try requireName() }
-    let unsure = found == nil && !credential.isGiven ? try likelyAccount(accounts.accounts(of: provider)) : nil
+    let unsure = found == nil && !credential.isGiven ? try likelyAccount() : nil
     // A name that no account can have says that the provider knows the user, who may not be the account's.
     let renewed: String? = if let unsure, fault != .unnameable, try !works(unsure) { unsure.name } else { nil }
     let wanted = if let name = id.name ?? found ?? renewed { name } else { try freeName() }
@@ -51,7 +51,7 @@ extension Login {
     if existing == nil, let found, let other {
       source.notice(.sameIdentity(provider: provider, account: name, identity: found, other: other.name))
     }
-    if let unused = try likelyAccount(accounts.accounts(of: provider)), unused.name != name,
+    if let unused = try likelyAccount(), unused.name != name,
       try state(of: unused).needsLogin
     {
       source.notice(.defaultNeedsLogin(provider: provider, account: unused.name, other: name))
@@ -93,11 +93,9 @@ extension Login {
   }
 
   /// Returns the account that a login without a name is probably for: the only account or the default account.
-  func likelyAccount(_ all: [Account]) throws(CredentialError) -> Account? {
+  func likelyAccount() throws(CredentialError) -> Account? {
     guard id.name == nil, grant.traits.needsPerson else { return nil }
-    if all.count == 1 { return all[0] }
-    let selected = try accounts.selected(for: provider)
-    return all.first { $0.name == selected }
+    return try accounts.likely(at: provider)
   }
 
   /// Whether an account works, so a login of unknown identity, which may be another user's, must not replace it.

@@ -10,7 +10,7 @@ extension CredentialSource {
     let id = AccountID(descriptor.identifier, options.account)
     let vault = try accountsIfAny()
     var options = options
-    if id.name != nil, let there = try vault?.readableAccount(id) {
+    if let there = try repeatedAccount(id.provider, options, hasToken: hasToken) {
       options.repeat(there.credential, in: descriptor)
     }
     let grant = try grant(options, descriptor.grants)
@@ -31,6 +31,37 @@ extension CredentialSource {
       descriptor.identifier, LoginRequests(grant, client, scope: scope, choosing: person, hasToken: hasToken))
     return (planned, identifier)
   }
+}
+
+extension CredentialSource {
+  /// Returns the account whose scopes and variables a login repeats: the named one, or the only or default account if
+  /// it needs a login.
+  func repeatedAccount(
+    _ provider: String, _ options: LoginOptions, hasToken: Bool
+  ) throws(CredentialError) -> Account? {
+    guard let accounts = try accountsIfAny() else { return nil }
+    if let name = options.account { return try accounts.readableAccount(AccountID(provider, name)) }
+    guard !hasToken, let likely = try accounts.likely(at: provider), likely.credential.grant.isConsent,
+      options.grant?.isConsent ?? true,
+      try accounts.state(of: likely, accounts.note(likely.id), at: clock.now()).needsLogin
+    else { return nil }
+    return likely
+  }
+}
+
+extension Accounts {
+  /// Returns the only account or the default account.
+  func likely(at provider: String) throws(CredentialError) -> Account? {
+    let all = try accounts(of: provider)
+    if all.count == 1 { return all[0] }
+    let selected = try selected(for: provider)
+    return all.first { $0.name == selected }
+  }
+}
+
+extension Grant {
+  /// Whether a user consents on a page, and types nothing.
+  fileprivate var isConsent: Bool { traits.needsPerson && traits.typed == nil }
 }
 
 extension PersonChoice {
