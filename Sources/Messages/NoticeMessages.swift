@@ -18,6 +18,7 @@ extension Notice {
     case .unidentified(_, _, let error), .unchecked(_, let error), .notRevoked(_, let error), .loginsRefused(let error),
       .notRefreshed(_, _, _, let error):
       error
+    case .tokensLeft(_, let error): error
     default: nil
     }
   }
@@ -45,6 +46,8 @@ extension Notice {
       "the account \(quoted(account)) of \(titled(provider)) still needs a login"
     case .notRevoked(let provider, _):
       "warning: the new token of \(titled(provider)) was not stored and could not be revoked"
+    case .tokensLeft(let provider, _):
+      "warning: the tokens of an interrupted login to \(titled(provider)) are not revoked"
     case .loginsRefused: "warning: logins will fail"
     case .unreadable(let provider, let fields):
       "warning: ignored an unreadable \(listed(fields.map(\.rawValue))) in the answer of \(titled(provider))"
@@ -64,6 +67,7 @@ extension Notice {
     case .interrupted(let interruption): return interruption.remedy
     case .chosen(let provider, _, _, let variable?):
       return "\(credmgr: "login", provider, "--set", "\(variable)=NAME") to use another one"
+    case .tokensLeft: return "revoke the access in your account settings at the provider if you do not use it"
     case .defaultNeedsLogin(let provider, _, let other):
       return "\(credmgr: "use", provider, other) to use \(quoted(other)) by default"
     case .sameIdentity(let provider, let account, _, _):

@@ -306,6 +306,8 @@ import CredmgrYAML
         account: "default-2", beside: AccountID("notes", "ada@notes.example"),
         .http(.unreachable(host: "notes.example", reason: .timedOut), provider: "notes")),
       .unnameable(account: "default", provider: "notes"),
+      .tokensLeft(
+        provider: "notes", .http(.unreachable(host: "notes.example", reason: .timedOut), provider: "notes")),
       .defaultNeedsLogin(provider: "notes", account: "ada@notes.example", other: "ada2@notes.example"),
       .sameIdentity(provider: "notes", account: "work", identity: "ada@notes.example", other: "ada@notes.example"),
       .notRefreshed(

@@ -310,6 +310,8 @@ struct LoginTests {
     if number == 2 { kept.loggedInAt = kept.loggedInAt - .seconds(601) }
     // The commit removes the note before the file, so a file without a note belongs to a completed login.
     try fixture.leave(number == 3 ? nil : ExchangeNote(.login, startedAt: 1), KeptAnswer(kept, after: nil), "")
+    // No account will use the saved tokens, so they are revoked before the browser opens.
+    if number != 3 { fixture.http.then(HTTPResponse(status: 200), HTTPResponse(status: 200)) }
     fixture.consent(.token("token-1"), .identity("ana"))
     #expect(try fixture.login().credential.accessToken == Secret("token-1"))
     try fixture.expectNothingLeft()
@@ -325,7 +327,53 @@ struct LoginTests {
     } else {
       _ = try fixture.source.logout("ana", of: "example", keepsRemote: true)
     }
-    #expect(fixture.notices == [Fixture.interrupted(.login)])
+    #expect(fixture.notices == [Fixture.interrupted(.login), .tokensLeft(provider: "example", nil)])
+    try fixture.expectNothingLeft()
+  }
+
+  /// Leaves an interrupted login without a name, which has its tokens.
+  private static func leaveUnnamed(_ fixture: Fixture, startedAt: Moment = 1) throws {
+    var kept = Fixture.credential("kept", refresh: nil)
+    kept.requestedScope = ["read"]
+    try fixture.leave(ExchangeNote(.login, startedAt: startedAt), KeptAnswer(kept, after: nil), "")
+  }
+
+  /// Another login would make a second account of the same user. Revoking the tokens may end those of an account.
+  @Test(arguments: [true, false]) func aNamedLoginEndsAnInterruptedLogin(_ works: Bool) throws {
+    let fixture = try Fixture.added(credential: works ? Fixture.credential() : nil)
+    try Self.leaveUnnamed(fixture)
+    if !works { fixture.http.then(HTTPResponse(status: 200)) }
+    fixture.consent(.token("new"), .identity("ana"))
+    #expect(try fixture.login { $0.account = "ana" }.credential.accessToken == Secret("new"))
+    #expect(fixture.http.requests[0].parameters[first: "token"] == (works ? nil : "kept"))
+    #expect(fixture.notices.contains(.tokensLeft(provider: "example", nil)) == works)
+    try fixture.expectNothingLeft()
+  }
+
+  /// If the provider does not name users, the interrupted login is still completed first.
+  @Test func anInterruptedLoginWithoutAnIdentity() throws {
+    let text = Fixture.endpoints.replacing("account: login", with: "account: []")
+    let fixture = try Fixture.added(text, credential: Fixture.credential(), account: "default")
+    try Self.leaveUnnamed(fixture, startedAt: Fixture.now)
+    #expect(try fixture.login().credential.accessToken == Secret("kept"))
+    try Self.leaveUnnamed(fixture, startedAt: Fixture.now)
+    fixture.clock.advance(.seconds(700))
+    // The hint of this error is complete, and the note was removed.
+    #expect(throws: CredentialError.nameNeeded(provider: "example", account: "default")) { try fixture.login() }
+    try fixture.expectNothingLeft()
+  }
+
+  @Test(arguments: [true, false]) func aLogoutRevokesTheTokensOfAnInterruptedLogin(_ isRemoval: Bool) throws {
+    let fixture = try Fixture.added(credential: isRemoval ? nil : Fixture.credential(refresh: nil))
+    try Self.leaveUnnamed(fixture)
+    if !isRemoval { fixture.http.then(HTTPResponse(status: 200)) }
+    fixture.http.then(HTTPResponse(status: 200))
+    if isRemoval {
+      _ = try fixture.source.remove("example", keepsRemote: false)
+    } else {
+      _ = try fixture.source.logout("ana", of: "example", keepsRemote: false)
+    }
+    #expect(fixture.http.requests.last?.parameters[first: "token"] == "kept")
     try fixture.expectNothingLeft()
   }
 

@@ -164,12 +164,19 @@ struct Login {
       if let account = try result() { return account }
       if try awaited.areUnderWay() { return nil }
       let before = try accounts.accounts(of: provider)
-      // Fail before opening a browser.
-      if client.descriptor.account.isEmpty { try requireName() }
       if let there = try accounts.readableAccount(id) { _ = try source.takeAnswer(of: there, accounts, locked) }
       let note = try accounts.note(id)
       if let kept = unfinished(note) { return try commit(kept, in: locked.resume(), user) }
+      // Fail before opening a browser.
+      if client.descriptor.account.isEmpty {
+        do throws(CredentialError) { try requireName() } catch {
+          try drop(note, in: locked, removesNote: true)
+          throw error
+        }
+      }
       if let note, note.isInterruption { source.notice(.beginsAnew(after: Interruption(id, note))) }
+      try drop(note, in: locked, removesNote: false)
+      if id.name != nil { try endUnnamed() }
       var usable: [String] = []
       for account in before where try state(of: account).loginReason == nil { usable.append(account.name) }
       if !usable.isEmpty { user.tell(.alreadyLoggedIn(accounts: usable)) }
@@ -240,9 +247,15 @@ struct Login {
       throw error
     }
     FaultPoint.reach("login.identified")
+    let named = AccountID(provider, owned.name)
+    let unused = try named == id ? nil : accounts.note(named).flatMap { accounts.unfinishedLogin($0, named) }
     do throws(CommitError) {
       let revision = try pending.finish(.committed(owned.changes)) ?? 0
       FaultPoint.reach("login.committed")
+      if let unused {
+        accounts.store.removeAnswer(for: named)
+        source.drop(unused, of: provider, with: nil)
+      }
       return Account(provider: provider, name: owned.name, credential: owned.credential, revision: revision)
     } catch {
       if case .conflict = error.reason {
@@ -275,6 +288,7 @@ struct Login {
     credential.isGiven = true
     credential.tokenSecret = secret
     credential.expiresAt = client.descriptor.key?.lifetime.map { now + $0 }
+    try endUnnamed()
     let owned = try identified(credential, nil)
     do throws(StoreError) {
       let revision = try accounts.store.apply(owned.changes)

@@ -36,12 +36,29 @@ extension CredentialSource {
     for id in try existing?.pending(of: provider) ?? [] where existing?.store.isLocked(id) == true {
       throw .loginUnderWay(provider: provider, account: id.name)
     }
+    try dropUnfinished(of: provider, keepsRemote: keepsRemote)
     // A damaged registration names no client, so just remove it.
     let registration = try? existing?.registration(of: provider)
     let client = try deleteClient(registration, of: provider, keepsRemote: keepsRemote)
     if existing != nil { try forget(provider) }
     do throws(POSIXError) { _ = try File.remove(path) } catch { throw .system(error) }
     return ProviderRemoval(client: client, successor: home.library.path(of: provider))
+  }
+
+  /// Revokes the tokens of interrupted logins while the client exists.
+  private func dropUnfinished(of provider: String, keepsRemote: Bool) throws(CredentialError) {
+    guard let existing = try accountsIfAny() else { return }
+    var found: [(id: AccountID, credential: Credential)] = []
+    for id in try existing.pending(of: provider) {
+      guard let note = try existing.note(id), let kept = existing.unfinishedLogin(note, id) else { continue }
+      found.append((id, kept))
+    }
+    if found.isEmpty { return }
+    if !keepsRemote { _ = try network() }
+    let accounts = try accounts(.readWrite)
+    try accounts.apply(found.map { .remove(RecordIdentifier(.pending, of: $0.id)) })
+    for (id, _) in found { accounts.store.removeAnswer(for: id) }
+    drop(found.map(\.credential), of: provider, keepsRemote: keepsRemote)
   }
 
   /// The descriptor is removed last, because another with its name must not get the client's secret.

@@ -146,6 +146,7 @@ extension CredentialSource {
       if let kept = accounts.answer(of: current) { current.credential = kept.credential }
       let note = try accounts.note(account.id)
       tellUnfinishedLogin(note, account.id)
+      var unused = note.flatMap { accounts.unfinishedLogin($0, account.id) }.map { [$0] } ?? []
       let permit = keepsRemote ? nil : try permit(.logout, provider, variables: current.credential.variables)
       let requests =
         try permit.map { permit throws(CredentialError) in try revocation(of: current.credential, permit.client) } ?? []
@@ -170,7 +171,9 @@ extension CredentialSource {
       if try accounts.accounts(of: provider).count == 1 {
         // With the last account, also remove the note of an unnamed login.
         let anybody = AccountID(provider)
-        tellInterruption(try accounts.note(anybody), of: anybody, accounts)
+        let note = try accounts.note(anybody)
+        tellInterruption(note, of: anybody, accounts)
+        if let kept = note.flatMap({ accounts.unfinishedLogin($0, anybody) }) { unused.append(kept) }
         changes += [
           .remove(RecordIdentifier(.pending, of: anybody)), .remove(RecordIdentifier(.failure, of: anybody)),
         ]
@@ -179,6 +182,8 @@ extension CredentialSource {
         noting(.logout, of: provider, account: account.name, detail: result == .done ? "revoked" : "forgotten"))
       do throws(CommitError) { try pending.finish(.committed(changes)) } catch { throw .vault(error.reason) }
       FaultPoint.reach("logout.committed")
+      if !unused.isEmpty { accounts.store.removeAnswer(for: AccountID(provider)) }
+      drop(unused, of: provider, keepsRemote: keepsRemote)
       return (account.name, result)
     }
   }

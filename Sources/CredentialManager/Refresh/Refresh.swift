@@ -87,6 +87,9 @@ extension CredentialSource {
         if isNewEnough(current, policy) { return current }
       } else {
         tellUnfinishedLogin(note, account.id)
+        if let unused = note.flatMap({ accounts.unfinishedLogin($0, account.id) }) {
+          drop(unused, of: account.provider, with: nil)
+        }
       }
       let ours = try accounts.note(account.id)
       if let current = try refreshing(current, note: ours, loaded: loaded, for: policy, in: accounts, isLocked: true) {
