@@ -128,8 +128,19 @@ struct TokenInspectionTests {
   @Test(arguments: [
     HTTPResponse(status: 200), HTTPResponse(status: 204), .json("{}"), .html("Gone"), .json("{\"status\":\"ok\"}"),
     .json("{\"error\":\"invalid_token\"}"), .json("{\"error\":\"invalid_grant\"}", status: 400),
-    .json("{\"error\":\"invalid_token\"}", status: 401), .html("Not found", status: 404),
+    .json("{\"error\":\"invalid_token\"}", status: 401),
   ]) func revoked(_ response: HTTPResponse) throws { try Self.client().checkRevocation(response) }
+
+  /// GitHub deletes a token like a document. Elsewhere, status 404 means that the address is wrong.
+  @Test func aDeletedTokenIsNotFound() throws {
+    let legs = "revocation: { url: https://provider.example/revoke, method: DELETE }"
+    let absent = HTTPResponse.json("{\"message\":\"Not Found\"}", status: 404)
+    try Self.client(legs: legs).checkRevocation(absent)
+    let page = HTTPResponse.html("Not found", status: 404)
+    for (client, response) in try [(Self.client(legs: legs), page), (Self.client(), absent), (Self.client(), page)] {
+      #expect(throws: OAuthError.self) { try client.checkRevocation(response) }
+    }
+  }
 
   @Test(arguments: [
     // RFC 7009, 2.2.1

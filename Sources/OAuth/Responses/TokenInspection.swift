@@ -62,9 +62,12 @@ extension Client {
   /// Throws if the revocation failed. A token that the provider no longer knows counts as revoked (RFC 7009, 2.2).
   package func checkRevocation(_ response: HTTPResponse) throws(OAuthError) {
     let kind = EndpointKind.revocation
-    if response.status == 404 { return }
+    let endpoint = try endpoint(kind)
+    // A token that is deleted like a document, as at GitHub, is then not found. RFC 7009 answers 200 instead, so a 404
+    // means that nothing is at this address.
+    if response.status == 404, endpoint.method == "DELETE", response.mediaType?.hasSuffix("json") == true { return }
     do {
-      _ = try Answer(response, of: kind, by: endpoint(kind).response)
+      _ = try Answer(response, of: kind, by: endpoint.response)
     } catch .unreadable {
       // Section 2.2: only the status counts, not the body. Some providers still report errors with status 200.
       return
