@@ -62,7 +62,11 @@ struct AccountStateTests {
     Row(nil, .refused(over)) { $0.note = refused() }, Row(1000, .refused(over)) { $0.note = refused() },
     Row(30, .refused(over)) { $0.note = refused() }, Row(0, .expired(over)) { $0.note = refused() },
     Row(1000, .expired(over)) { ($0.note, $0.isRejected) = (refused(), true) },
-    Row(0, .refreshable) { $0.note = refused("refresh-0") }, Row(0, .refreshable) { $0.note = refused(nil) },
+    Row(0, .refreshable) { $0.note = refused("refresh-0") }, Row(0, .doubtful(over)) { $0.note = refused(nil) },
+    Row(30, .expiring) { $0.note = refused(nil) }, Row(0, .doubtful(over)) { $0.note = after(refused(nil)) },
+    Row(0, .refreshable) { ($0.note, $0.wish) = (refused(nil), RefreshPolicy(asksAgain: true)) },
+    Row(0, .refreshable) { ($0.note, $0.answerWaits) = (refused(nil), true) },
+    Row(0, .loggingIn(over)) { ($0.note, $0.isHeld) = (after(refused()), true) },
     Row(0, .refreshable) { ($0.note, $0.wish) = (refused(), RefreshPolicy(asksAgain: true)) },
     // The caller wants a longer lifetime.
     Row(1000, .refreshable) { $0.wish = longer }, Row(2001, .usable) { $0.wish = longer },
@@ -106,6 +110,10 @@ struct AccountStateTests {
   private static let refusal = HTTPResponse.json(
     "{\"error\":\"invalid_grant\",\"error_description\":\"over\"}", status: 400)
 
+  private static let unknown = HTTPResponse.json(
+    "{\"error\":\"odd_code\",\"error_description\":\"odd\"}", status: 400)
+  private static let invalidClient = HTTPResponse.json("{\"error\":\"invalid_client\"}", status: 401)
+
   private enum Event {
     case noRefresh  // The token came without a refresh token.
     case time(Int64)
@@ -119,6 +127,21 @@ struct AccountStateTests {
     [(.time(3540), .expiring), (.handOut(.token("2"), isGiven: true), .usable)],
     [(.time(3540), .expiring), (.time(60), .refreshable), (.handOut(.token("2"), isGiven: true), .usable)],
     [(.time(3540), .expiring), (.handOut(HTTPResponse(status: 503), isGiven: true), .expiring)],
+    [(.time(3540), .expiring), (.handOut(HTTPResponse(status: 403), isGiven: true), .expiring)],
+    [(.time(3600), .refreshable), (.handOut(HTTPResponse(status: 429), isGiven: false), .refreshable)],
+    [(.time(3600), .refreshable), (.handOut(invalidClient, isGiven: false), .refreshable)],
+    // A refusal without a known code is not permanent, but a login helps as well.
+    [
+      (.time(3600), .refreshable), (.handOut(unknown, isGiven: false), .doubtful(.refreshRefused("odd"))),
+      (.handOut(HTTPResponse(status: 401), isGiven: false), .doubtful(.refreshRefused(nil))),
+      (.handOut(HTTPResponse(status: 503), isGiven: false), .doubtful(.refreshRefused(nil))),
+      (.handOut(.token("2"), isGiven: true), .usable),
+    ],
+    [
+      (.time(3600), .refreshable),
+      (.handOut(HTTPResponse(status: 403), isGiven: false), .doubtful(.refreshRefused(nil))),
+      (.login, .usable),
+    ],
     [(.time(3600), .refreshable), (.handOut(HTTPResponse(status: 503), isGiven: false), .refreshable)],
     [(.rejection, .refreshable), (.handOut(.token("2"), isGiven: true), .usable)],
     [

@@ -298,13 +298,13 @@ struct RefreshTests {
   }
 
   /// A status alone may come from a proxy, so the next call asks again.
-  @Test(arguments: [400, 401, 403]) func aRefusalWithoutAnErrorCodeIsNotRemembered(_ status: Int) throws {
+  @Test(arguments: [400, 401, 403]) func aRefusalWithoutAnErrorCodeIsNotPermanent(_ status: Int) throws {
     let fixture = try Self.fixture()
     fixture.http.then(HTTPResponse(status: status))
     #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.fresh() }
     let accounts = try fixture.another().accounts()
     let account = try accounts.resolve(nil, provider: "example")
-    #expect(try accounts.states(of: [account], at: Fixture.now) == [.refreshable])
+    #expect(try accounts.states(of: [account], at: Fixture.now) == [.doubtful(.refreshRefused(nil))])
     fixture.http.then(.token("new"))
     #expect(try fixture.fresh().credential.accessToken == Secret("new"))
   }

@@ -75,7 +75,7 @@ extension Command {
     }
     // The provider supplied parts of this text.
     rows = rows.map { ($0.left, Message.visible($0.right)) }
-    rows.append(("state", state.loginReason == nil ? state.sentence : style.red(state.sentence)))
+    rows.append(("state", state.needsLogin ? style.red(state.sentence) : state.sentence))
     return rows
   }
 
@@ -112,10 +112,13 @@ extension Credential {
 
 extension AccountState {
   fileprivate var isRefreshRefused: Bool {
-    if case .refused = self { return true }
-    return switch loginReason {
-    case .refreshRefused, .refreshInterrupted: true
-    default: false
+    switch self {
+    case .refused, .doubtful: true
+    default:
+      switch loginReason {
+      case .refreshRefused, .refreshInterrupted: true
+      default: false
+      }
     }
   }
 
@@ -126,6 +129,7 @@ extension AccountState {
     case .ending: ("ending", "valid")
     case .refused: ("refused", "valid")
     case .refreshable: ("refreshable", "refresh")
+    case .doubtful: ("doubtful", "login")
     case .loggingIn: ("logging_in", "login")
     case .expired: ("expired", "login")
     }
@@ -145,7 +149,7 @@ extension AccountState {
     case .ending, .refused: "ready to use until it expires; then log in again"
     case .expiring, .refreshable: "refreshed at the next use"
     case .loggingIn: "login in progress"
-    case .expired: "log in again"
+    case .expired, .doubtful: "log in again"
     }
   }
 }

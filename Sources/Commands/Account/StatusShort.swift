@@ -22,7 +22,7 @@ extension Command {
       var name = try context.account(nil as String?, of: account.provider)
       if name == nil { name = own.count == 1 ? account.name : try manager(vault.selected(for: account.provider)) }
       let row = own.first { $0.0.name == name }
-      let mark = row.map { $0.1.loginReason == nil ? "" : "!" } ?? "?"
+      let mark = row.map { $0.1.needsLogin ? "!" : "" } ?? "?"
       words.append(account.provider + (row.map { ":" + $0.0.name } ?? ":") + mark)
     }
     return words

@@ -18,7 +18,7 @@ extension Command {
       isActive ? "active\n" : "inactive\n",
       orJSON: ["provider": .string(provider), "account": .string(result.account.name), "active": .boolean(isActive)])
     if isActive { return }
-    let command = context.source.canRefresh(result.account) ? "refresh" : "login"
+    let command = context.source.needsLogin(result.account) ? "login" : "refresh"
     let account = accountOption(invocation.has("--account") ? result.account.name : nil)
     context.tell(hint: "\(credmgr: [command, provider] + account)")
     throw .ended(.loginNeeded)

@@ -27,6 +27,14 @@ extension Doctor {
       let text = "\(ended.count) tokens have expired and cannot be refreshed"
       problem(.accounts, Message(text, items: ended.names, hints: ended.logins, status: .loginNeeded))
     }
+    let doubtful = find { if case .doubtful = $0 { true } else { false } }
+    if doubtful.count == 1 {
+      let text = "the provider refused to refresh the expired token of \(doubtful.names[0])"
+      problem(.accounts, .loginNeeded(text).with(hints: doubtful.logins))
+    } else if doubtful.count > 1 {
+      let text = "the providers refused to refresh \(doubtful.count) expired tokens"
+      problem(.accounts, Message(text, items: doubtful.names, hints: doubtful.logins, status: .loginNeeded))
+    }
     let refused = find { if case .refused = $0 { true } else { false } }
     if refused.count == 1 {
       let text = "the provider refuses to refresh the token of \(refused.names[0])"
@@ -55,7 +63,7 @@ extension Doctor {
       problem(
         .accounts, "CREDMGR_ACCOUNT names \(quoted(unknown.name)), which is not an account at \(place)",
         hints: "\(run: "unset", "CREDMGR_ACCOUNT")")
-    } else if ended.count == 0 {
+    } else if ended.count + doubtful.count == 0 {
       let count = accounts.count == 1 ? "1 account" : "\(accounts.count) accounts"
       ok(.accounts, accounts.isEmpty ? "not logged in to any provider" : count)
     }

@@ -198,7 +198,7 @@ enum VaultKeyOperations {
     }
     let accounts = try manager(vault.accounts(of: nil))
     for (account, state) in try zip(accounts, manager(vault.states(of: accounts, at: context.clock.now())))
-    where state.loginReason != nil {
+    where state.needsLogin {
       context.tell("\(context.titled(account.provider)) requires a new login as \(quoted(account.name))")
       context.tell(hint: "\(credmgr: "login", account.provider, "--account", account.name)")
     }

@@ -33,6 +33,8 @@ package enum AccountState: Sendable, Equatable {
   case ending  // The token is valid for less time and cannot be refreshed. credmgr returns it until it expires.
   case refused(CredentialError.LoginReason)  // The token is valid, but the provider permanently refuses to refresh it.
   case refreshable  // The token has expired or was rejected, and can be refreshed.
+  /// As `refreshable`, but the provider refused the last refresh without saying that it always will.
+  case doubtful(CredentialError.LoginReason)
   case loggingIn(CredentialError.LoginReason)  // As `expired`, or locked by a login that is running.
   case expired(CredentialError.LoginReason)  // Only a login helps.
 
@@ -52,7 +54,9 @@ package enum AccountState: Sendable, Equatable {
     case (.wanted, nil): self = .usable
     case (.shorter, nil): self = canRefresh ? .expiring : .ending
     case (.wanted, let reason?), (.shorter, let reason?): self = .refused(reason)
-    case (.over, nil) where canRefresh: self = .refreshable
+    case (.over, nil) where canRefresh:
+      let doubt = wish.asksAgain ? nil : note?.doubt
+      self = doubt.map { .doubtful($0.reason) } ?? .refreshable
     case (.over, let reason):
       let isAlive = credential.expiresAt.map { $0 > now } ?? true
       let ended: CredentialError.LoginReason =
@@ -66,18 +70,28 @@ package enum AccountState: Sendable, Equatable {
   package var isAlive: Bool {
     switch self {
     case .usable, .expiring, .ending, .refused: true
-    case .refreshable, .loggingIn, .expired: false
+    case .refreshable, .doubtful, .loggingIn, .expired: false
     }
   }
 
   /// Whether the account works only after a login.
-  package var needsLogin: Bool { loginReason != nil }
+  package var needsLogin: Bool {
+    if case .doubtful = self { true } else { loginReason != nil }
+  }
+
+  /// Whether credmgr refreshes the token at its next use.
+  var isRefreshed: Bool {
+    switch self {
+    case .expiring, .refreshable, .doubtful: true
+    case .usable, .ending, .refused, .loggingIn, .expired: false
+    }
+  }
 
   /// Why a login is needed now; `nil` if no login is needed.
   package var loginReason: CredentialError.LoginReason? {
     switch self {
     case .loggingIn(let reason), .expired(let reason): reason
-    case .usable, .expiring, .ending, .refused, .refreshable: nil
+    case .usable, .expiring, .ending, .refused, .refreshable, .doubtful: nil
     }
   }
 }
@@ -152,6 +166,11 @@ extension ExchangeNote {
     guard let refusal, let ended = refusal.ended, ended == credential.refreshedWith else { return nil }
     return refusal
   }
+}
+
+extension ExchangeNote {
+  /// The provider's last refusal, if it need not be permanent.
+  fileprivate var doubt: Refusal? { refusal.flatMap { $0.ended == nil ? $0 : nil } }
 }
 
 extension ExchangeNote.Refusal {

@@ -178,7 +178,7 @@ struct Login {
       try drop(note, in: locked, removesNote: false)
       if id.name != nil { try endUnnamed() }
       var usable: [String] = []
-      for account in before where try state(of: account).loginReason == nil { usable.append(account.name) }
+      for account in before where try !state(of: account).needsLogin { usable.append(account.name) }
       if !usable.isEmpty { user.tell(.alreadyLoggedIn(accounts: usable)) }
 
       let session = LoginSession(

@@ -81,8 +81,8 @@ extension Login {
     return (name, credential, changes)
   }
 
-  /// Whether an account may belong to another user than before. Asks `user` only if the account no longer works, such as
-  /// after the provider renamed the user.
+  /// Whether an account may belong to another user than before. Asks `user` only if the account no longer works, for
+  /// example after the provider renamed the user.
   private func givesAway(
     _ account: Account, of expected: String, to found: String?, user: (any User)?
   ) throws(CredentialError) -> Bool {
@@ -107,7 +107,7 @@ extension Login {
       state = try self.state(of: accounts.existing(account.id))
     }
     if case .refused = state { return false }
-    return state.loginReason == nil
+    return !state.needsLogin
   }
 
   /// Whether a login of unknown identity would replace an account that may belong to another user.

@@ -26,7 +26,7 @@ extension CredentialSource {
       if case .refused(let reason) = state { warn(account, needed(account, reason)) }
       return account
     case .loggingIn(let reason), .expired(let reason): throw needed(account, reason)
-    case .expiring, .refreshable: break
+    case .expiring, .refreshable, .doubtful: break
     }
     do throws(CredentialError) {
       return try refreshed(account, policy)
@@ -112,13 +112,20 @@ extension CredentialSource {
     let state = accounts.state(
       of: account, note, isLocked: isLocked, refreshes: refreshes, for: policy, at: clock.now())
     if let reason = state.loginReason { throw needed(account, reason) }
-    return [.refreshable, .expiring].contains(state) ? nil : account
+    return state.isRefreshed ? nil : account
   }
 
   package func canRefresh(_ account: Account) -> Bool {
     // If the descriptor is unreadable, the refresh reports why.
     account.isRefreshable(at: clock.now())
       && (try? home.library.load(account.provider))?.descriptor.refreshes(account.credential) ?? true
+  }
+
+  /// Whether only a login replaces the account's token.
+  package func needsLogin(_ account: Account) -> Bool {
+    guard canRefresh(account), let accounts = try? accountsIfAny() else { return true }
+    let note = (try? accounts.note(account.id)) ?? nil
+    return accounts.state(of: account, note, for: RefreshPolicy(always: true), at: clock.now()).needsLogin
   }
 
   private func needed(_ account: Account, _ reason: CredentialError.LoginReason) -> CredentialError {

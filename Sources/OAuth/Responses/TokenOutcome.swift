@@ -22,9 +22,10 @@ extension TokenOutcome {
     }
   }
 
-  init(_ error: OAuthError, _ grant: Grant) {
+  init(_ error: OAuthError, _ grant: Grant, isRefresh: Bool) {
     guard case .refused(let kind, let refusal) = error, grant.traits.renewal != .login,
       Self.overCodes.contains(refusal.code) || (grant.traits.renewal == .sessionHandle && refusal.status == 401)
+        || (isRefresh && refusal.isOfUnknownKind)
     else {
       self = .failed(error)
       return
@@ -37,6 +38,17 @@ extension TokenOutcome {
     "invalid_grant", "invalid_token", "token_used", "token_expired", "token_revoked", "token_rejected",
     "permission_denied",
   ]
+}
+
+extension ErrorResponse {
+  /// Whether the answer may be about the refresh token: a client error whose code is not about the client or the time.
+  fileprivate var isOfUnknownKind: Bool {
+    let others = [
+      "invalid_client", "unauthorized_client", "incorrect_client_credentials", "invalid_dpop_proof", "use_dpop_nonce",
+      "slow_down", "timestamp_refused", "nonce_used", "signature_invalid", "consumer_key_unknown",
+    ]
+    return [400, 401, 403, 422].contains(status) && !others.contains(code)
+  }
 }
 
 extension Client {
@@ -72,7 +84,7 @@ extension Client {
   ) -> TokenOutcome {
     var answer: Answer
     do { answer = try Answer(response, of: kind, by: rules(kind, grant), allowsRepeated: previous != nil) } catch {
-      return TokenOutcome(error, grant)
+      return TokenOutcome(error, grant, isRefresh: previous != nil)
     }
     do {
       _ = try choose(element, in: &answer, for: previous)
