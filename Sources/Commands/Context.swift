@@ -127,6 +127,12 @@ package struct Context {
       let slots = (try? source.vaultStatus())?.status.slots ?? []
       return fault.message(opensVault: slots.contains { $0.kind == .secretService })
     case .vault(let error): return error.message(passphrase: passphraseSource)
+    case .oauth(let fault, let provider) where fault.refusesClient:
+      guard let client = try? source.accountsIfAny()?.registration(of: provider), !client.clientIdentifier.isEmpty
+      else { return error.message(titled: titled) }
+      let another: Remedy = "\(credmgr: "add-provider", provider, "--replace") to register another client"
+      let remedy = replacingClient(provider, client.clientIdentifier, hasSecret: client.clientSecret != nil)
+      return error.message(titled: titled).with(hints: [client.registered == nil ? remedy : another])
     default: return error.message(titled: titled)
     }
   }

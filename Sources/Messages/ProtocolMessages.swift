@@ -139,10 +139,8 @@ extension OAuthError {
   }
 
   private func hint(_ code: String, _ provider: String) -> Remedy {
-    let client = ["add-provider", provider, "--replace", "--client-id", "ID", "--client-secret-file", "FILE"]
-    return switch code {
-    case "invalid_client", "incorrect_client_credentials", "signature_invalid":
-      "\(run: ["credmgr"] + client)"
+    switch code {
+    case "invalid_client", "incorrect_client_credentials", "signature_invalid": replacingClient(provider)
     case "access_denied", "invalid_grant": "\(credmgr: "login", provider) again"
     case "invalid_scope": "\(credmgr: "login", provider, "--scope", "SCOPE") with a scope that the provider offers"
     case "timestamp_refused": "\(credmgr: "doctor") to check the clock of this machine"
@@ -150,6 +148,22 @@ extension OAuthError {
     case "redirect_uri_mismatch": "register the redirect URI that \(command: "credmgr", "providers", provider) shows"
     default: "\(add: "--trace") to see the requests and answers"
     }
+  }
+}
+
+/// Returns the command that replaces a refused client; `identifier` is `nil` if it is unknown.
+package func replacingClient(_ provider: String, _ identifier: String? = nil, hasSecret: Bool = true) -> Remedy {
+  // A public client can only be wrong in its identifier.
+  let secret = hasSecret ? ["--client-secret-file", "FILE"] : []
+  let identifier = hasSecret ? identifier ?? "ID" : "ID"
+  return "\(credmgr: ["add-provider", provider, "--replace", "--client-id", identifier] + secret)"
+}
+
+extension OAuthError {
+  /// Whether the provider refused the client, as far as its answer says.
+  package var refusesClient: Bool {
+    guard case .refused(_, let response) = self else { return false }
+    return ["invalid_client", "incorrect_client_credentials", "signature_invalid"].contains(response.code)
   }
 }
 

@@ -140,8 +140,8 @@ struct AddingProvider {
       let tied = ((try? accounts?.accounts(of: addition.identifier)) ?? []).filter { $0.credential.refreshToken != nil }
       if !tied.isEmpty {
         context.tell(
-          "warning: the refresh tokens of \(some(tied.map(\.name))) belong to the client "
-            + "\"\(before.clientIdentifier)\"; log in again when the access tokens expire")
+          "warning: the refresh tokens of \(some(tied.map(\.name))) belong to an earlier client; log in again when "
+            + "the access tokens expire")
       }
     }
     if context.isJSON {
