@@ -70,6 +70,10 @@ extension Finding {
       "\(quoted(key)) has no effect here, only at the endpoint " + kinds.map(\.rawValue).joined(separator: " or ")
     case .accountWithoutSource(let name):
       "\(quoted(name)) has no effect without the endpoint \"identity\" or a field of that name below \"keep\""
+    case .emptyList(let key): "\(quoted(key)) is an empty list; leave it out to use the default"
+    case .sentByBrowser(let key):
+      "\(quoted(key)) has no effect here, because the browser sends this request, not credmgr"
+    case .withoutKey(let key, let needed): "\(quoted(key)) has no effect without \(quoted(needed))"
     case .unusedAssertion:
       "\"assertion\" has no effect: no endpoint uses \"private_key_jwt\", \"client_secret_jwt\" or \"{assertion}\""
     case .unsentParameter(let name, let suggestion):

@@ -37,6 +37,28 @@ import Testing
     FaultyDescriptor(
       "an account's name that nothing supplies", tail: "account: [‸login, id]\nresponse: {keep: [id]}\n",
       .accountWithoutSource("login")),
+    FaultyDescriptor(
+      "lists without an entry",
+      "provider: sample\ngrant: client_credentials\ngit: {‸hosts: [], username: x}\nendpoints: {token: "
+        + "https://a.example/t, revocation: {url: https://a.example/r, ‸tokens: []}, introspection: {url: "
+        + "https://a.example/i, response: {active: {path: a, ‸equals: []}}}}\n",
+      .emptyList("hosts"), .emptyList("tokens"), .emptyList("equals")),
+    FaultyDescriptor(
+      "keys at the browser's page, and the browser's key elsewhere",
+      "provider: sample\ngrant: authorization_code\nendpoints: {authorization: {url: https://a.example/a, "
+        + "‸method: POST, ‸headers: {X-A: b}, ‸authentication: none}, token: {url: https://a.example/t, "
+        + "‸choose: {prompt: login}}}\n",
+      .sentByBrowser("method"), .sentByBrowser("headers"), .sentByBrowser("authentication"),
+      .readElsewhere("choose", [.authorization])),
+    FaultyDescriptor(
+      "a field of OAuth 1.0a, and a mistyped code",
+      tail: "response: {fields: {‸oauth_token: t}, errors: {meanings: {x: ‸invalid_gramt, y: own_code}}}\n",
+      .withoutGrant("oauth_token", [.oauth1]),
+      .unknownValue("invalid_gramt", allowed: [], suggestion: "invalid_grant")),
+    FaultyDescriptor(
+      "a required issuer that is unknown",
+      "provider: sample\ngrant: authorization_code\n‸iss: required\nendpoints: {authorization: https://a.example/a, "
+        + "token: https://a.example/t}\n", .withoutKey("iss", needed: "issuer")),
     FaultyDescriptor("an assertion that nothing sends", tail: "‸assertion: {lifetime: 1m}\n", .unusedAssertion),
     FaultyDescriptor(
       "a page without TLS", tail: "client: {register: ‸http://a.example/apps}\n",

@@ -11,11 +11,23 @@ extension DescriptorDecoder {
       }
     }
     if let rules = root["response"] {
-      checkRules(rules, [.authorization] + EndpointKind.allCases.filter(\.issuesToken))
+      checkRules(
+        rules, [.authorization] + EndpointKind.allCases.filter(\.issuesToken), for: descriptor.grants)
     }
+    if descriptor.issuer == nil, let entry = root.entries?.first(where: { $0.key == "iss" }), !entry.value.isNull {
+      warn(.withoutKey("iss", needed: "issuer"), at: entry.keyPlace)
+    }
+    for helper in ["git", "docker"] { checkEmpty("hosts", in: root[helper]) }
     for kind in EndpointKind.allCases {
       guard let node = root["endpoints"]?[kind.rawValue], let endpoint = descriptor.endpoints[kind] else { continue }
-      if let rules = node["response"] { checkRules(rules, [kind]) }
+      if let rules = node["response"] { checkRules(rules, [kind], for: descriptor.grants) }
+      checkEmpty("tokens", in: node)
+      checkReader(of: "choose", in: node, [.authorization], [kind])
+      if kind == .authorization {
+        for entry in node.entries ?? [] where ["method", "headers", "authentication"].contains(entry.key) {
+          warn(.sentByBrowser(entry.key), at: entry.keyPlace)
+        }
+      }
       checkReader(of: "tokens", in: node, [.revocation, .introspection], [kind])
       checkReader(of: "follows", in: node, [.tokenExchange, .identity], [kind])
       checkParameters(of: endpoint, node)
@@ -71,11 +83,35 @@ extension DescriptorDecoder {
 
   // MARK: Answers
 
-  private mutating func checkRules(_ rules: Node, _ kinds: [EndpointKind]) {
+  private mutating func checkRules(_ rules: Node, _ kinds: [EndpointKind], for grants: [Grant]) {
     checkReader(of: "active", in: rules, [.introspection], kinds)
+    checkEmpty("equals", in: rules["active"])
     for field in ResponseField.allCases {
       checkReader(of: field.rawValue, in: rules["fields"], field.readers, kinds)
+      let owners = Grant.allCases.filter { $0.traits.tokenField == field }
+      if field != .accessToken, !owners.isEmpty { check(field.rawValue, in: rules["fields"], of: owners, grants) }
     }
+    for entry in rules["errors"]?["meanings"]?.entries ?? [] {
+      guard let meaning = entry.value.text, !Self.errorCodes.contains(meaning),
+        let near = nearMiss(meaning, among: Self.errorCodes)
+      else { continue }
+      warn(.unknownValue(meaning, allowed: [], suggestion: near), at: entry.value.place)
+    }
+  }
+
+  /// The error codes of RFC 6749 (4.1.2.1, 5.2), RFC 6750 (3.1), RFC 7009 (2.2.1) and RFC 8628 (3.5).
+  private static let errorCodes = [
+    "invalid_request", "unauthorized_client", "access_denied", "unsupported_response_type", "invalid_scope",
+    "server_error", "temporarily_unavailable", "invalid_client", "invalid_grant", "unsupported_grant_type",
+    "invalid_token", "insufficient_scope", "unsupported_token_type", "authorization_pending", "slow_down",
+    "expired_token",
+  ]
+
+  private mutating func checkEmpty(_ name: String, in node: Node?) {
+    guard let entry = node?.entries?.first(where: { $0.key == name }), entry.value.elements?.isEmpty == true else {
+      return
+    }
+    warn(.emptyList(name), at: entry.keyPlace)
   }
 
   private mutating func checkReader(

@@ -44,6 +44,9 @@ package struct Finding: Sendable, Equatable {
     case boundToken(String)  // A key for other programs, which cannot sign requests.
     case readElsewhere(String, [EndpointKind])  // Only the responses of these endpoints contain it.
     case accountWithoutSource(String)  // No `identity` endpoint and no kept field supplies the account's name.
+    case emptyList(String)
+    case sentByBrowser(String)  // A key for requests of credmgr, at the page that the browser opens.
+    case withoutKey(String, needed: String)
     case unusedAssertion  // No endpoint sends the JWT that the client signs.
     case unsentParameter(String, suggestion: String?)
     case bracketInPath(String)
