@@ -157,9 +157,16 @@ struct AccountRulesTests {
     #expect(throws: CredentialError.uneditableRules(flow.path)) { try flow.removing(flow.rules, home: nil) }
   }
 
+  @Test(arguments: ["# mine\nrules: []\n", "# mine\nrules:\n", "rules: null\n# mine"])
+  func aRuleIsAddedToAFileWithoutRules(_ text: String) throws {
+    let edited = try self.rules(text).adding(provider: "p", account: "c", remote: nil, folder: "/x", home: nil)
+    #expect(edited.contains("# mine\n"))
+    #expect(try self.rules(edited).rules.map(\.account) == ["c"])
+  }
+
   @Test func rulesInFlowStyleAreNotEdited() throws {
     let ended = "---\nrules:\n  - provider: p\n    in: /a\n    account: b\n...\n"
-    for text in ["rules: [{provider: p, in: /a, account: b}]\n", "rules: []\n", ended] {
+    for text in ["rules: [{provider: p, in: /a, account: b}]\n", ended] {
       let rules = try self.rules(text)
       #expect(throws: CredentialError.uneditableRules(rules.path)) {
         try rules.adding(provider: "p", account: "c", remote: nil, folder: "/x", home: nil)

@@ -318,6 +318,15 @@ class Whole(Doctor):
         self.assertEqual(status, LOGIN_NEEDED)
         self.assertIn("somebody", str([finding for finding in found if finding["check"] == "rules"]))
 
+    def test_a_rule_for_a_file(self):
+        self.ready()
+        self.credmgr("use", self.provider, ADA, "--in", os.path.join(self.folder, "later"))
+        self.doctor()
+        self.file("later", "a file\n")
+        found, _ = self.shell("")
+        self.assertIn("not a directory", str([finding for finding in found if finding["check"] == "rules"]))
+        self.credmgr("use", self.provider, "--remove")
+
     def test_passwords_that_docker_keeps_readable(self):
         found, status = self.shell(put('{"auths": {"registry.example": {"auth": "aGlkZGVuOndvcmQ="}}}',
                                        "$DOCKER_CONFIG/config.json"))

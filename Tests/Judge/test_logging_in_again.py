@@ -158,6 +158,15 @@ class Names(Again):
         self.assertEqual(outcome.out, "quit=1\n")
         self.assertIn(rules, outcome.err)
 
+    def test_a_rule_names_an_account_that_is_not_logged_in(self):
+        self.ready()
+        rules = os.path.join(self.environment["CREDMGR_HOME"], "config", "accounts.yaml")
+        rule = f"{{ provider: {self.provider}, account: work, for: http://127.0.0.1:8418 }}"
+        self.file(rules, f"rules:\n  - {rule}\n")
+        outcome = self.get(status=LOGIN_NEEDED, GIT_TERMINAL_PROMPT="0")
+        self.assertIn(f'run "credmgr login {self.provider} --account work"', outcome.err)
+        self.assertEqual(self.pages, 0)
+
     def test_a_dead_account_is_not_answered_with_another_users_password(self):
         self.ready(lifetime=brief())
         self.credmgr("login", self.provider)

@@ -143,6 +143,10 @@ extension Doctor {
         problem(
           .rules, "line \(rule.place.line) of \(path) names \(quoted(rule.account)), which is not logged in",
           hints: "\(credmgr: "login", rule.provider, "--account", rule.account)", status: .loginNeeded)
+      } else if let folder = rule.folder, File.exists(folder), !File.isDirectory(folder) {
+        problem(
+          .rules, "line \(rule.place.line) of \(path) never applies: \(quoted(folder)) is a file, not a directory",
+          hints: "\(credmgr: ["use", rule.provider, rule.account, "--remove"] + rule.options)")
       } else if let hosts = try? context.source.hostsElsewhere(rule.remote, of: rule.provider) {
         problem(
           .rules,

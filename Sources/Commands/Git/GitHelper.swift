@@ -160,8 +160,8 @@ struct GitHelper: HelperProtocol {
       // A name without an account is the new account's name if the user chose it, but not if another program did.
       let isMeant = reason != .noCredential || (choice.map { $0.reason != .username } ?? false)
       if mayPrompt(context) { return try logIn(isMeant ? name : nil, choice, in: session) }
-      // Report a login that no longer works.
-      if reason != .noCredential, let error { throw CommandError(error) }
+      // Report a login that no longer works, and an account that the user chose.
+      if isMeant, let error { throw CommandError(error) }
     case .unknownAccount(_, let provider, let known)?:
       guard let error, let message = context.message(CommandError(error)) else { return }
       // git would prompt for a password next, which this host does not accept.

@@ -82,7 +82,10 @@ extension AccountRules {
   private func starting(with lines: [String]) throws(CredentialError) -> String {
     let existing = (try? File.read(path, limit: Self.limit)).map { String(decoding: $0, as: UTF8.self) }
     var text = existing ?? "# Rules that choose an account. The first matching rule applies.\n"
-    // Comments stay. An existing `rules:` key without rules is too rare to support.
+    // Comments stay. A key without rules would be a second one.
+    let empty: [Substring] = ["rules:", "rules: []", "rules: null", "rules: ~"]
+    let kept = text.linesByScalars.filter { line in !empty.contains(Substring(line).trimmingBlanks) }
+    text = kept.joined(separator: "\n")
     guard !text.split(separator: "\n").contains(where: { $0.first.map { $0 != "#" } ?? false }) else {
       throw .uneditableRules(path)
     }
