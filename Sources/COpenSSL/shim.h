@@ -12,6 +12,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <stddef.h>
 
 // Keys and signatures. A weak reference links nothing from a static library: in a fully static program these functions
@@ -21,7 +22,7 @@
   EACH(EVP_DigestVerify) EACH(EVP_DigestVerifyInit) EACH(EVP_MD_CTX_free) EACH(EVP_MD_CTX_new) EACH(EVP_PKEY_free) \
   EACH(EVP_PKEY_get_base_id) EACH(EVP_PKEY_get_group_name) EACH(EVP_PKEY_get_octet_string_param) \
   EACH(EVP_PKEY_get_size) EACH(EVP_sha1) EACH(EVP_sha256) EACH(EVP_sha384) EACH(EVP_sha512) \
-  EACH(PEM_read_bio_PrivateKey)
+  EACH(PEM_read_bio_PrivateKey) EACH(i2d_PUBKEY)
 
 #define COPENSSL_PRAGMA(text) _Pragma(#text)
 #define COPENSSL_WEAK(name) COPENSSL_PRAGMA(weak name)

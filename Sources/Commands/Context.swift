@@ -261,6 +261,17 @@ package struct Context {
     }
   }
 
+  /// Reads a file with a private key, which no other user may read; `-` is standard input.
+  func keyFile(_ path: String) throws(CommandError) -> String {
+    if path == "-" { return String(decoding: try file(path, limit: 1 << 17), as: UTF8.self) }
+    return try system(Self.keyFile(at: path))
+  }
+
+  static func keyFile(at path: String) throws(POSIXError) -> String {
+    if !File.isGivenStream(path) { try PrivateFile.checkUnreadable(path) }
+    return String(decoding: try File.read(path, limit: 1 << 16, patience: .seconds(60)), as: UTF8.self)
+  }
+
   func secret(_ bytes: [UInt8], _ path: String) throws(CommandError) -> Secret {
     var bytes = bytes
     while bytes.last == UInt8(ascii: "\n") || bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }

@@ -84,6 +84,8 @@ package enum CredentialError: Error, Sendable, Equatable {
   /// The provider neither accepted nor refused the key, and the user did not agree to store it.
   indirect case unverified(provider: String, CredentialError)
   case promptNeeded(provider: String, [String])  // The fields that the user must type.
+  /// The labels that the user must bring: a key file, and values of variables with these names.
+  case keyFileNeeded(provider: String, [String], variables: [String])
   case tokenRefused(provider: String, words: String?)
   case notValidatable(provider: String)
   case malformedExport

@@ -13,6 +13,9 @@ package struct RSAPrivateKey: Sendable {
     return signature
   }
 
+  /// The public key as a SubjectPublicKeyInfo (RFC 5280, 4.1).
+  package var publicBytes: [UInt8] { key.publicBytes() }
+
   package func isValid(signature: [UInt8], for message: [UInt8], _ algorithm: HashAlgorithm) -> Bool {
     key.isValid(signature, for: message, algorithm)
   }
@@ -24,6 +27,9 @@ package struct ECPrivateKey: Sendable {
 
   /// Reads a PEM key in the form of SEC 1 or PKCS #8 without a passphrase.
   package init(pem: Secret) throws(CryptographyError) { key = try PrivateKeyHandle(pem, .p256) }
+
+  /// The public key as a SubjectPublicKeyInfo (RFC 5280, 4.1).
+  package var publicBytes: [UInt8] { key.publicBytes() }
 
   /// The coordinates of the public key, 32 bytes each (RFC 7518, 6.2.1).
   package var publicKey: (x: [UInt8], y: [UInt8])? {
@@ -147,6 +153,18 @@ private enum DERSignature {
       let found = unsafe library.EVP_PKEY_get_octet_string_param(
         key, OSSL_PKEY_PARAM_PUB_KEY, &point, point.count, &count)
       return found == 1 && count == point.count && point[0] == 4 ? point : nil
+    }
+  }
+
+  func publicBytes() -> [UInt8] {
+    unsafe key.withLock { key in
+      defer { library.ERR_clear_error() }
+      let count = unsafe library.i2d_PUBKEY(key, nil)
+      guard count > 0 else { return [] }
+      return unsafe [UInt8](unsafeUninitializedCapacity: Int(count)) { buffer, written in
+        var place = buffer.baseAddress
+        written = max(Int(unsafe library.i2d_PUBKEY(key, &place)), 0)
+      }
     }
   }
 

@@ -72,6 +72,7 @@ extension NewPlace {
   /// The texts before and after the name.
   fileprivate var reason: [String] {
     switch kind {
+    case .audience: ["its signed JWTs are for ", ", where another server could use them"]
     case .issuer: ["its issuer ", " is on a different server than its endpoints"]
     case .devicePage: ["its page for device codes ", " is on a different server than its endpoints"]
     case .othersDevicePage(let owner): ["its page for device codes ", " belongs to \(quoted(owner))"]

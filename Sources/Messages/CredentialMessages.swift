@@ -196,6 +196,8 @@ extension CredentialError {
         .with(hints: ["\(add: "--yes") to store the key of \(titled(provider)) without verification"])
     case .promptNeeded(let provider, let fields):
       PasteFault.message(withoutTerminal: fields, provider, titled(provider))
+    case .keyFileNeeded(let provider, let labels, let variables):
+      PasteFault.message(withoutKeyFile: labels, variables: variables, titled(provider))
     case .tokenRefused(let provider, let words):
       .refused("\(titled(provider)) rejected the token" + (words.map { ": \($0)" } ?? "") + "; it was not stored")
         .hint("\(credmgr: "login", provider, "--with-token") with another token")

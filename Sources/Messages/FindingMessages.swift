@@ -14,7 +14,7 @@ extension Finding {
     case .wrongType(let expected): "expected \(expected)"
     case .unknownValue(let value, let allowed, let suggestion):
       "unknown value \(quoted(value))"
-        + (suggestion == nil ? "; allowed: \(allowed.joined(separator: ", "))" : didYouMean(suggestion))
+        + (suggestion == nil ? "; allowed: \(Self.list(allowed))" : didYouMean(suggestion))
     case .malformedName(let name):
       "invalid name \(quoted(name)): use letters, digits, \"-\", \"_\" and \".\"; some names are reserved"
     case .template(let error): error.sentence
@@ -59,6 +59,8 @@ extension Finding {
         + "would choose the host"
     case .keptSubdomains(let name):
       "cannot use \(quoted(name)) after \"*.\": its value comes from the provider's answer"
+    case .keyFileHost(let name):
+      "cannot read \(quoted(name)) from the key file: it is part of a host, which the file would choose"
     case .unboundedHost(let name):
       "the provider can set \(quoted(name)) to any host; add a \"pattern\" with the provider's domain under \"keep\""
     case .unusedVariable(let name): "the variable \(quoted(name)) is not used"
@@ -221,6 +223,16 @@ extension ProviderError {
     case .redirect: " (it must be a redirect URI or oob)"
     case .integer: " (it must be a whole number)"
     }
+  }
+}
+
+extension Finding {
+  /// Returns as many values as fit beside the rest of a finding.
+  fileprivate static func list(_ values: [String]) -> String {
+    let all = values.joined(separator: ", ")
+    if all.utf8.count <= 90 { return all }
+    let count = values.indices.last { values[..<$0].joined(separator: ", ").utf8.count <= 76 } ?? 1
+    return values[..<count].joined(separator: ", ") + ", and others"
   }
 }
 

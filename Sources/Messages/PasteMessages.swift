@@ -11,6 +11,15 @@ extension PasteFault {
           + (fields.count == 1 ? "it on one line" : "them in this order, one per line"))
   }
 
+  /// Returns the message for a login that needs a key file, or further values, and cannot prompt for them.
+  static func message(withoutKeyFile labels: [String], variables: [String], _ title: String) -> Message {
+    let hasFile = labels.count > variables.count
+    let options = (hasFile ? ["--key-file", "FILE"] : []) + variables.flatMap { ["--set", $0 + "=VALUE"] }
+    let values = labels.joined(separator: " and the ")
+    return .loginNeeded("cannot log in to \(title): no terminal to prompt for the \(values)")
+      .hint(Remedy(parts: [.again(options)]))
+  }
+
   /// Returns the message without any part of the text, which may be a secret.
   func message(of title: String) -> Message {
     switch self {
@@ -30,6 +39,28 @@ extension PasteFault {
     case .count(let fields):
       .usage("standard input must have \(fields.count) lines for \(title): \(fields.joined(separator: ", "))")
         .hint("put each value on its own line, in this order")
+    case .keyFile(let fault): fault.message(of: title)
+    }
+  }
+}
+
+extension KeyFile.Fault {
+  fileprivate func message(of title: String) -> Message {
+    let other: Remedy = "\(add: "--key-file", "FILE") with the file that the provider gave you"
+    switch self {
+    case .notJSON: return .usage("this is not the key file of \(title): it is not a JSON file").hint(other)
+    case .notPEM: return .usage("this is not the key file of \(title): it is not a PEM file").hint(other)
+    case .missing(let name):
+      return .usage("this is not the key file of \(title): it has no \(quoted(name))").hint(other)
+    case .other(let name):
+      return .usage("this is not the key file of \(title): its \(quoted(name)) has another value").hint(other)
+    case .noPrivateKey: return .usage("this is not the key file of \(title): it has no private key").hint(other)
+    case .encrypted:
+      return .usage("cannot read the key file of \(title): it has a passphrase")
+        .hint("\(run: "openssl", "pkey", "-in", "FILE", "-out", "NEW") to write the key without one")
+    case .openSSH:
+      return .usage("cannot read the key file of \(title): it has the form of OpenSSH")
+        .hint("\(run: "ssh-keygen", "-p", "-m", "PKCS8", "-f", "FILE") to change its form")
     }
   }
 }

@@ -109,7 +109,7 @@ extension OAuthError {
       .usage("cannot authenticate to \(name): the client secret is a private key, which credmgr never sends")
         .hint("check \"authentication\" in the descriptor; \(file)")
     case .clientKeyMalformed:
-      .usage("the client secret of \(name) is not a PEM private key for the signature method")
+      .usage("the private key of \(name) is not one for the signature method of its descriptor")
         .hint(newSecret)
     case .noSignatures: .unexpected("cannot sign with a private key: this program is statically linked")
     case .unknownSignature(let text):

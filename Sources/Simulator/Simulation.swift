@@ -12,7 +12,7 @@ struct Simulation {
 
   let descriptor: Descriptor  // With endpoints on this machine.
   let origin: String
-  let settings: SimulationSettings
+  var settings: SimulationSettings
   let clientSecret: Secret  // For RSA signatures, a private key as PEM.
   let signature: (method: SignatureMethod, transport: SignatureTransport)
   private let clock: () -> Duration
@@ -88,7 +88,9 @@ struct Simulation {
 
   var issuer: String? { descriptor.issuer.flatMap { try? $0.filled(value) } }
 
-  var clientAuthentication: ClientAuthentication { descriptor.client.authentication ?? .clientSecretBasic }
+  var clientAuthentication: ClientAuthentication {
+    descriptor.client.authentication ?? (hasClient ? .clientSecretBasic : .none)
+  }
 
   // MARK: Issuing
 

@@ -25,7 +25,9 @@ struct PromptTests {
   }
 
   static func credential(_ client: Client, _ texts: [String]) throws -> Credential? {
-    guard case .done(let credential, _)? = try prompt(client)?.read(texts, Fixture.now) else { return nil }
+    guard let prompt = try prompt(client),
+      case .done(let credential, _) = try prompt.read(prompt.values(of: texts), Fixture.now)
+    else { return nil }
     return credential
   }
 

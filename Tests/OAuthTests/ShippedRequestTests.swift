@@ -45,7 +45,7 @@ struct ShippedRequestTests {
   ]
 
   /// A key only for this test, for clients that sign (RFC 7518, 3.4: P-256).
-  private static let privateKey = Secret(
+  fileprivate static let privateKey = Secret(
     """
     -----BEGIN PRIVATE KEY-----
     MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgHvc5atP3XwFZxeZT
@@ -89,9 +89,11 @@ struct ShippedRequestTests {
     // The institution is optional and changes the address.
     if descriptor.variable("institution") != nil { given["institution"] = values["institution"] }
     let signs = descriptor.assertion != nil
+    let hasClient = descriptor.grants.contains { $0.traits.brought == nil }
     let client = try Client(
-      descriptor: descriptor, identifier: "client-id",
-      secret: signs ? privateKey : descriptor.client.hasSecret ? Secret("s:e c") : nil, variables: given)
+      descriptor: descriptor, identifier: hasClient ? "client-id" : "",
+      secret: !hasClient ? nil : signs ? privateKey : descriptor.client.hasSecret ? Secret("s:e c") : nil,
+      variables: given)
     var recorder = Recorder(client: client, redirectURI: try redirectURI(client))
     for grant in descriptor.grants { try recorder.record(grant) }
     try recorder.recordUse()
@@ -101,6 +103,39 @@ struct ShippedRequestTests {
 }
 
 private struct Recorder {
+  static let privateKey = ShippedRequestTests.privateKey.reveal()
+  /// A key only for this test.
+  static let rsaKey = """
+    -----BEGIN PRIVATE KEY-----
+    MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDOWKVbvT7FQW2C
+    ljLwxEbBxkCDWReo8lZYOfmRtv/cWoqxaYZAYtu3C3y3WoCWF2BJjFd7PocTX2G1
+    2kD95INhaBS1kFc03KYLZQ2K1kq+6UTu9bDfM0YSfwg+ime+VcfadK79y5hJ9BSD
+    T+Gd5rCoa6rQEXMXZ/kxQ3q42gRYIqSB7516b3jPEqWGkBffLKvEbxjGBI6LUqUO
+    3EsLqoO/E+dfZHBV5il0wUheISXzcFVac9/we9s2gmfanHTu1oJ18/PW6SpBgExy
+    C7rBrHpcGPDvhYYa00/L8V/WjmJfKv8NC7w77gQqkEAmNt99VR0DIaVyS5LZgO97
+    Xqt8ByHRAgMBAAECggEAALD9gthtj/8iCmHi8067tvVUAiynqTkApDneKx28GeVS
+    xCPon37FTNsfae+GG+/28mAjleXgfCaMaa3SHGz/f1wi1PXnbjr+sm3o/59Wr5uR
+    T89Sbk5aFytGSuFaAM0BnFWE6umboxnL13cfzXs4TyQnNccX2zWjDoYdmztzGsbS
+    EIBPgdoKXmhRO8XhuragruJ4fZhYDiJ/UClofvJ/A/dflFtR0yzK2tJS08Iu29S2
+    Njzxty2mT6V/8kn7gjNbm1vr3efim4hjc4n5b22b4/uSO4NVwQKvSTxd9t7JUEAb
+    YqFAh2A6cuB1GPlyJkKU4BqCzel+a3d709QI+dWkvQKBgQDmdy/sJ9Sou4Fyt94y
+    IbUnkJLrTR0tWjcDQTj08SXQwlFvi9p4TVIzE/jS+Csmjn00YDNTAX3Qr1GOdulW
+    Lz1KusPLKZIALWgxTypoAUBQu7Bf03CG8zT6CbS+8cAItce/o4agxzfCVlDUWuQa
+    r1+TRXnpBPiAP+kMn5tZ9mzqvQKBgQDlNVnEwi2+W6HwWJ2vzlgP5S45P5TqTO4H
+    0tIT6oig9eTneqnqPnVr5feZWLxxb7+vRODogPoq05RrqF+DL6zfdQKfNjpLTbX/
+    0tCkklHyuZ2nQnnrax1blV4bhDwEUVytZ84tFfqQ++YRz++f7/wuTDcMR6t79eeZ
+    C+rL/YuOpQKBgEqUV1W8rfzMcN+G0Mi4T7818dVjZwW+I/9Ro/Tf9LTRrTjDsTct
+    DmSpGeRrmssnYS0J1JIP8X8OvP21TV0ufE8qkSG1miGkkAsk6zws63s0wabA7bE+
+    Eu63JV6FLPekm7dQW8i7rzecZxvRLe/UwMEPwpu9mA0ooWoMXGGIdUahAoGBAKxT
+    rTdSasP47sreRUgdknX48ATYueRijH/TUGDq72hdF4m13rQf23aRAtQHND7xLqPe
+    3F3SQsQaKTe78nuWR5oFxj/frHpbZd9+J6Hj5LriNRbA0xtdgEgQCB4WEG2Komw5
+    ZHjfUnDZAsQXmuibrPU+FhEkfViIrGST4icWbGuFAoGABcRtFZJsJWiuM7qqk3CY
+    NviUgy5jPKfWcR+SFTKgJKMzupZ0nHzJuVFpkt59U2eCwi9EEy4oZKgLezNLCdIr
+    vqSdlipHjNZ7q+dlIix40TTFCo3dMN1EoKsErOiyI0CI38HqH3nr3W/sbhscosIn
+    W4jjdXYd8asZUomagmfgJWw=
+    -----END PRIVATE KEY-----
+    """
+
   let client: Client
   let redirectURI: String
   var text = ""
@@ -131,7 +166,11 @@ private struct Recorder {
     credential.requestedScope = scope
     credential.redirectURI = redirectURI
     for variable in client.descriptor.variables where variable.isAtLogin {
-      credential.variables[variable.name] = "the-" + variable.name
+      credential.variables[variable.name] = variable.choices.first ?? "the-" + variable.name
+      if variable.isSecret, client.descriptor.isInKeyFile(variable) {
+        let isElliptic = client.descriptor.assertion?.algorithm == .es256
+        credential.variables[variable.name] = isElliptic ? Self.privateKey : Self.rsaKey
+      }
     }
     for field in client.descriptor.endpoints.values.flatMap(\.response.keep) {
       // Only an address may become part of a URL unchanged.
@@ -165,8 +204,12 @@ private struct Recorder {
       case .choose(let choice): step = try choice.read(nil)
       case .prompt(let prompt):
         let labels = prompt.fields.map { $0.isSecret ? $0.label : $0.label + " (shown)" }.joined(separator: ", ")
-        return add("\(grant.rawValue): prompt for \(labels)")
-      case .done: return
+        add("\(grant.rawValue): prompt for \(labels)")
+        if grant.traits.brought == nil { return }
+        step = try prompt.read(credential.variables, Fixture.now)
+      case .done(let credential, _):
+        if grant.traits.brought != nil { add("\(grant.rawValue): \(credential.accessToken.reveal())") }
+        return
       }
     }
   }

@@ -27,18 +27,19 @@ struct Play {
 
   init(
     _ descriptor: Descriptor, _ settings: SimulationSettings = SimulationSettings(),
-    secret: Secret = Secret("s3cret"), variables: [String: String] = [:]
+    secret: Secret? = Secret("s3cret"), variables: [String: String] = [:]
   ) throws {
     let library = DescriptorLibrary(directories: []) { _ in nil }
     clock = TestClock()
     simulation = Shared(
       try Simulation(
-        descriptor, at: try URI(parsing: Self.origin), settings: settings, clientSecret: secret,
+        descriptor, at: try URI(parsing: Self.origin), settings: settings, clientSecret: secret ?? Secret(""),
         clock: { [clock] in clock.time }, random: TestRandom()))
     let written = try library.load(Array(simulation.value.descriptorText.utf8), name: "written")
     #expect(written.warnings == [])
     client = try Client(
-      descriptor: written.descriptor, identifier: Simulation.clientIdentifier, secret: secret, variables: variables)
+      descriptor: written.descriptor, identifier: secret == nil ? "" : Simulation.clientIdentifier, secret: secret,
+      variables: variables)
   }
 
   /// The simulation that all copies of a play share.

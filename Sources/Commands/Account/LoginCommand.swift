@@ -21,6 +21,7 @@ extension Command {
       Option("--no-browser", "print the address instead of opening a browser"),
       Option("--paste", "read the last address in the browser, or the code on the page, from standard input"),
       Option("--with-token", "read a key or an existing token from standard input"),
+      Option("--key-file", value: "FILE", "file with your private key, for a service account"),
       Option("--expires", value: "DATE", "day on which the key expires, or the time until then, such as 90d"),
       Option("--replace", "let the account belong to the user who signs in"),
       Option("--yes", "store a key even if the provider cannot verify it"),
@@ -43,6 +44,7 @@ extension Command {
       ("credmgr login github --grant device_code", "Enter a code on another device"),
       ("credmgr login github --with-token <token.txt", "Store an existing token"),
       ("credmgr login openai", "Store an API key, which credmgr prompts for"),
+      ("credmgr login google-service --key-file key.json", "Log in as a service account with its key file"),
       ("credmgr login github --dry-run", "Show the requests without sending them"),
     ], needsNetwork: true, offlineOption: "--dry-run"
   ) { invocation, context throws(CommandError) in
@@ -58,9 +60,8 @@ extension Command {
       wish.grant = fitting?.grant
       return try LoginDryRun.run(of: descriptor, options: wish, invocation, context)
     }
-    for option in ["--paste", "--no-browser"] where invocation.has("--with-token") && invocation.has(option) {
-      throw .exclusive(["--with-token", option])
-    }
+    for option in ["--paste", "--no-browser", "--key-file"]
+    where invocation.has("--with-token") && invocation.has(option) { throw .exclusive(["--with-token", option]) }
     let provider = try context.provider(invocation.operands[0])
     let descriptor = (try? context.home.library.load(provider))?.descriptor
     wish.scope = try context.scope(invocation, of: descriptor)
@@ -81,10 +82,18 @@ extension Command {
     if wish.timeout == .zero {
       throw .usage("the timeout must be longer than 0 s", hint: "omit \"--timeout\" to wait 5 min")
     }
-    let grant = fitting?.grant ?? offered.first
+    wish.hasKeyFile = invocation.has("--key-file")
+    if wish.hasKeyFile {
+      let signing = offered.first(where: \.traits.signsJWT)
+      guard descriptor?.key?.file.isEmpty == false, let signing else {
+        throw .usage("\(context.titled(provider)) has no key file: a login needs other values")
+      }
+      wish.grant = signing
+    }
+    let grant = wish.grant ?? offered.first
     wish.expiresAt = try expiry(invocation, context)
-    let isTyped = grant?.traits.typed != nil
-    if wish.expiresAt != nil, !isTyped, !invocation.has("--with-token") {
+    let isTyped = grant?.traits.asked != nil
+    if wish.expiresAt != nil, grant?.traits.typed == nil, !invocation.has("--with-token") {
       throw .usage("\"--expires\" requires a key or \"--with-token\": the provider says when its tokens expire")
     }
     let isAsked = isTyped || ["--no-browser", "--paste", "--with-token", "--grant"].contains(where: invocation.has)
@@ -104,7 +113,8 @@ extension Command {
     } else {
       let user = TerminalUser(
         provider: provider, offered: offered, fitting: fitting, context, patience: wish.timeout, needsReader: !isAsked,
-        typing: (invocation.has("--with-token"), invocation.has("--yes")))
+        typing: (invocation.has("--with-token"), invocation.has("--yes")),
+        keyFile: try invocation.value("--key-file").map { path throws(CommandError) in try context.keyFile(path) })
       defer { user.end() }
       do throws(CredentialError) { account = try context.source.login(provider, wish, user: user) } catch {
         if try Setup.askToSetUp(provider, after: error, context) {

@@ -58,7 +58,7 @@ extension Command {
   ) -> [(left: String, right: String)] {
     var rows: [(left: String, right: String)] = [credential.kind]
     let names = credential.variables.keys.sorted()
-    if credential.grant.traits.typed != nil, !names.isEmpty { rows.append(("fields", names.joined(separator: ", "))) }
+    if credential.grant.traits.asked != nil, !names.isEmpty { rows.append(("fields", names.joined(separator: ", "))) }
     if let identity = credential.identity { rows.append(("identity", identity)) }
     if let earlier = credential.earlierIdentity {
       rows.append(("identity", "not verified; it was \(quoted(earlier)) before"))
@@ -88,18 +88,18 @@ extension Command {
 extension Credential {
   /// The kind of credential: `oauth` for a token that a provider issued.
   var kindName: String {
-    guard grant.traits.typed != nil else { return isGiven ? "token" : "oauth" }
+    guard grant.traits.asked != nil else { return isGiven ? "token" : "oauth" }
     return isGiven ? "personal_access_token" : grant.rawValue
   }
 
   fileprivate var kind: (left: String, right: String) {
-    guard grant.traits.typed != nil else { return ("grant", isGiven ? "none (existing token)" : grant.rawValue) }
+    guard grant.traits.asked != nil else { return ("grant", isGiven ? "none (existing token)" : grant.rawValue) }
     return ("kind", isGiven ? "personal access token" : grant.traits.kind)
   }
 
   /// The kind of credential in words for a list.
   var kindWords: String {
-    if grant.traits.typed != nil { return kind.right }
+    if grant.traits.asked != nil { return kind.right }
     return isGiven ? "token" : grant.traits.kind
   }
 

@@ -30,13 +30,17 @@ final class TerminalUser: User {
   private(set) var isUnread = false
   /// Whether the values of a prompt come from standard input, and whether the user agreed to store an unverified key.
   private let typing: (readsInput: Bool, keepsUnverified: Bool)
+  /// The content of the key file that the user named.
+  private let keyFile: String?
 
   init(
     provider: String, offered: [Grant], fitting: Command.FittingGrant?, _ context: Context,
     terminal: ControllingTerminal? = nil, waiting: WaitingPrograms? = nil, patience: Duration? = nil,
-    needsReader: Bool = false, typing: (readsInput: Bool, keepsUnverified: Bool) = (false, false)
+    needsReader: Bool = false, typing: (readsInput: Bool, keepsUnverified: Bool) = (false, false),
+    keyFile: String? = nil
   ) {
     self.typing = typing
+    self.keyFile = keyFile
     self.provider = provider
     offersDevice = fitting == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
     reason = fitting?.reason
@@ -187,15 +191,27 @@ final class TerminalUser: User {
 
   func texts(for prompt: Step.Prompt) throws(CredentialError) -> [String]? {
     if typing.readsInput { return try lines(for: prompt.fields) }
-    guard ControllingTerminal() != nil, Terminal.isTerminal(2) else { return nil }
-    if let page = prompt.page {
-      say("create the \(prompt.fields.map(\.label).joined(separator: " and the ")) at \(page)")
+    let asked = prompt.fields.filter { $0.content != .keyFile || keyFile == nil }
+    let canAsk = ControllingTerminal() != nil && Terminal.isTerminal(2)
+    guard canAsk || keyFile != nil && asked.allSatisfy(\.isOptional) else { return nil }
+    if canAsk, !asked.isEmpty, let page = prompt.page {
+      say("create the \(asked.map(\.label).joined(separator: " and the ")) at \(page)")
     }
     var texts: [String] = []
     for field in prompt.fields {
+      if field.content == .keyFile, let keyFile {
+        texts.append(keyFile)
+        continue
+      }
       do throws(POSIXError) {
         let question = StandardError.prompt("\(field.label) of \(context.titled(provider)):")
-        texts.append(field.isSecret ? try typed(question) : try shown(question) ?? "")
+        if !canAsk {
+          texts.append("")
+        } else if field.content == .keyFile {
+          texts.append(try Context.keyFile(at: shown(question) ?? ""))
+        } else {
+          texts.append(field.isSecret ? try typed(question) : try shown(question) ?? "")
+        }
       } catch {
         throw error == .interrupted || error == .endOfInput ? .interrupted : .system(error)
       }

@@ -43,8 +43,8 @@ extension Command {
       case nil: nil
       }
     // Hide inherited endpoints that no grant uses.
-    let used = descriptor.grants.flatMap(\.traits.requiredEndpoints)
-    let unused = Grant.allCases.flatMap(\.traits.requiredEndpoints).filter { $0.base != nil && !used.contains($0) }
+    let used = descriptor.grants.flatMap(\.traits.endpoints)
+    let unused = Grant.allCases.flatMap(\.traits.endpoints).filter { $0.base != nil && !used.contains($0) }
     let endpoints = descriptor.endpoints.filter { !unused.contains($0.key) }
       .sorted { $0.key.rawValue < $1.key.rawValue }
     if context.isJSON {

@@ -160,7 +160,7 @@ struct Setup {
   /// The ways to the first token, beginning with those that require no registration.
   func ways(of addition: ProviderAddition, isForeign: Bool) -> [Way] {
     let descriptor = addition.descriptor
-    let typed = descriptor.grants.filter { $0.traits.typed != nil }
+    let typed = descriptor.grants.filter { $0.traits.asked != nil }
     var ways: [Way] = typed.map(Way.typed)
     guard typed.count < descriptor.grants.count else { return ways }
     let needsClient = ClientNeeds(descriptor).needsIdentifier
@@ -191,7 +191,7 @@ struct Setup {
     let page = descriptor.key?.page.map { " that you make at " + $0 } ?? " that you make at the provider"
     return switch way {
     case .registered: "your browser, without a registration"
-    case .typed(let grant): (grant.traits.typed ?? "a key") + (grant.traits.isKey ? page : "")
+    case .typed(let grant): (grant.traits.asked ?? "a key") + (grant.traits.isKey ? page : "")
     case .token: "a token" + page
     case .document: "the URL of a document that you publish, without a registration"
     case .client: "your own client" + (descriptor.client.register.map { " that you register at " + $0 } ?? "")

@@ -181,7 +181,7 @@ struct Login {
       for account in before where try !state(of: account).needsLogin { usable.append(account.name) }
       if !usable.isEmpty { user.tell(.alreadyLoggedIn(accounts: usable)) }
 
-      let session = LoginSession(
+      var session = LoginSession(
         source: source, loaded: loaded, permit: permit, grant: grant, options: options, user: user, others: others,
         person: PersonChoice(for: id, among: before, after: try accounts.failure(id)?.0), ending: ending,
         deadline: max(deadline, source.clock.monotonic() + .seconds(1)))

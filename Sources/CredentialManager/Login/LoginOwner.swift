@@ -154,14 +154,16 @@ extension Login {
     var name = client.accountName(in: credential)
     var kept: [String: String] = [:]
     // A key is verified even if the answer does not name the user.
-    let verifies = (user != nil && credential.isTyped || options.verifies) && credential.grant.traits.needsPerson
+    // No provider has seen a token that the client made.
+    let isUnknown = credential.isTyped || client.makesTokens(of: credential.grant)
+    let verifies = (user != nil && isUnknown || options.verifies) && credential.grant.traits.needsPerson
     if client.asksIdentity(after: credential.grant) || verifies && client.canValidate {
       do throws(CredentialError) {
         let (found, fields) = try answer(about: credential, user)
         (name, kept) = (found ?? name, fields)
       } catch {
-        if credential.isTyped, error.refusesToken { throw .tokenRefused(provider: provider, words: error.refusalWords) }
-        if credential.isTyped, let user, !error.concernsRights, error != .interrupted, !user.keepsUnverified(error) {
+        if isUnknown, error.refusesToken { throw .tokenRefused(provider: provider, words: error.refusalWords) }
+        if isUnknown, let user, !error.concernsRights, error != .interrupted, !user.keepsUnverified(error) {
           throw user.isCancelled ? .interrupted : .unverified(provider: provider, error)
         }
         // The token does not belong to the user that the provider names, so it may have been swapped.

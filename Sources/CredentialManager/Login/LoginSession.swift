@@ -9,7 +9,7 @@ import CredmgrText
 struct LoginSession {
   let source: CredentialSource
   let loaded: DescriptorLibrary.Loaded
-  let permit: Permit
+  var permit: Permit
   let grant: Grant
   let options: LoginOptions
   let user: any User
@@ -24,7 +24,7 @@ struct LoginSession {
   private var patience: Duration { .seconds(timeLeft.secondsRoundedUp) }
   var now: Moment { source.clock.now() }
 
-  func credential(_ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
+  mutating func credential(_ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
     let receiver = try CallbackReceiver(self)
     ending.receiver = receiver
     let login = LoginContext(
@@ -87,16 +87,33 @@ struct LoginSession {
     return user.isCancelled
   }
 
-  private func typed(_ prompt: Step.Prompt) throws(CredentialError) -> Step {
+  private mutating func typed(_ prompt: Step.Prompt) throws(CredentialError) -> Step {
     guard let texts = prompt.fields.isEmpty ? [] : try user.texts(for: prompt) else {
-      throw .promptNeeded(provider: provider, prompt.fields.map(\.label))
+      throw missing(prompt.fields)
     }
     for (field, text) in zip(prompt.fields, texts) where field.content == .key {
       try source.requireOwnKey(text, of: loaded)
     }
-    do throws(PasteFault) { return try prompt.read(texts, now) } catch {
+    let values: [String: String]
+    do throws(PasteFault) { values = try prompt.values(of: texts) } catch {
       throw .wrongPaste(provider: provider, error)
     }
+    // The values may be part of an address, and secrets, which no message may repeat.
+    if grant.traits.brought != nil {
+      let own = values.filter { client.descriptor.variable($0.key) != nil && !$0.value.isEmpty }
+      permit = try source.permitToLogIn(
+        loaded, needsClient: false, variables: options.variables.merging(own) { $1 }
+      ).permit
+    }
+    return try source.core(provider, prompt.read(values, now))
+  }
+
+  /// Returns the error for values that the user did not bring and cannot type.
+  private func missing(_ fields: [Step.Prompt.Field]) -> CredentialError {
+    let needed = fields.filter { !$0.isOptional && !($0.content == .keyFile && options.hasKeyFile) }
+    guard grant.traits.signsJWT else { return .promptNeeded(provider: provider, fields.map(\.label)) }
+    let variables = needed.filter { $0.content != .keyFile }.map(\.name)
+    return .keyFileNeeded(provider: provider, needed.map(\.label), variables: variables)
   }
 
   // MARK: The device

@@ -164,6 +164,11 @@ struct OtherProviders {
     {
       add(.issuer, issuer, at: "issuer")
     }
+    // The core compares an audience that is a server.
+    for text in client.descriptor.grants.contains(where: \.traits.signsJWT) ? Agreement(client).texts(.audience) : []
+    where agreed?.texts(.audience).contains(text) != true && !text.contains(where: { ".:/".contains($0) }) {
+      add(.audience, text == "*" ? "any server" : text, at: "assertion", "claims", "aud")
+    }
     let start = client.server(.deviceAuthorization)
     let known =
       shipped.filter { start.map($0.has) ?? false }.flatMap(\.deviceHosts) + (agreed?.texts(.deviceHosts) ?? [])

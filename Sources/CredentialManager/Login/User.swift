@@ -64,6 +64,7 @@ package struct LoginOptions: Sendable {
   /// Whether an existing token may replace another token of the same account.
   package var replaces = true
   package var givesAway = false  // Whether the account may belong to another user from now on.
+  package var hasKeyFile = false  // Whether the user named the key file.
   package var expiresAt: Moment?  // When a key that the user brings expires; `nil` if the user does not say.
 
   package init() {}
@@ -73,9 +74,11 @@ package struct LoginOptions: Sendable {
     let offered = descriptor.grants
     if variables.isEmpty {
       // The user types the parts of another key again.
+      let inFile = descriptor.key?.file.map(\.variable) ?? []
       variables = credential.variables.filter { name, _ in
         guard let variable = descriptor.variable(name), variable.isAtLogin else { return true }
-        return credential.grant.traits.typed == nil || !variable.isSecret && credential.grant != .secrets
+        let isOfKey = variable.isSecret || inFile.contains(name) || credential.grant == .secrets
+        return credential.grant.traits.asked == nil || !isOfKey
       }
     }
     if scope.isEmpty { scope = credential.requestedScope }

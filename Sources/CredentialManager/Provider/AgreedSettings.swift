@@ -209,10 +209,13 @@ extension Descriptor {
     let methods = [client.authentication] + endpoints.values.map(\.authentication)
     let templates = endpoints.values.flatMap { $0.parameters.compactMap(\.value) + $0.headers.map(\.value) }
     guard
-      methods.contains(.privateKeyJWT) || methods.contains(.clientSecretJWT)
-        || templates.contains(where: { $0.names.contains("assertion") })
+      grants.contains(where: \.traits.signsJWT) || methods.contains(.privateKeyJWT)
+        || methods.contains(.clientSecretJWT) || templates.contains(where: { $0.names.contains("assertion") })
     else { return nil }
-    guard let claim = assertion?.claims.last(where: { $0.name == "aud" }) else { return issuer }
+    let isToken = grants.contains(where: \.traits.signsJWT) && endpoints[.token] == nil
+    guard let claim = assertion?.claims.last(where: { $0.name == "aud" }) else {
+      return issuer ?? (isToken ? Template(literal: "*") : nil)
+    }
     // Every server accepts an assertion without an audience.
     return claim.value ?? Template(literal: "*")
   }

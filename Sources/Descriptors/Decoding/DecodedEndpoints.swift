@@ -23,7 +23,7 @@ extension DescriptorDecoder {
     // If no grant uses the endpoint `token` itself, `token` describes the exchange of the endpoint that inherits it,
     // including its parameters.
     let grants = Self.elements(of: root["grant"]).compactMap(\.text)
-    let tokenIsUsed = grants.contains { Grant(rawValue: $0)?.traits.requiredEndpoints.contains(.token) == true }
+    let tokenIsUsed = grants.contains { Grant(rawValue: $0)?.traits.endpoints.contains(.token) == true }
     let isTheExchange = !tokenIsUsed && kind != .refresh
     let taken = isTheExchange ? inherited : DescriptorTree.without("parameters", inherited)
     guard let own else { return node[kind.rawValue] == nil ? taken : nil }

@@ -25,7 +25,8 @@ struct DescriptorDecoder {
     "request_method", "request_host", "request_path", "request_query", "request_parameters", "request_body",
   ]
   /// Names that variables and kept fields must not have, because they would replace the engine's values.
-  static let takenNames = engineNames + endpointNames + requestNames
+  static let assertionNames = ["key_fingerprint"]  // The additional value for `assertion`: the hash of the public key.
+  static let takenNames = engineNames + endpointNames + requestNames + assertionNames
   static let ownedHeaders: Set<String> = [
     "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive",
     "proxy-authorization", "proxy-connection", "expect", "cookie",

@@ -33,12 +33,13 @@ extension DescriptorDecoder {
       checkParameters(of: endpoint, node)
     }
     if descriptor.endpoints[.identity] == nil {
-      let fields = kept.map(\.name)
+      let fields = kept.map(\.name) + variables.filter { $0.isAtLogin && !$0.isSecret }.map(\.name)
       for node in Self.elements(of: root["account"]) {
         if let name = node.text, !fields.contains(name) { warn(.accountWithoutSource(name), at: node.place) }
       }
     }
     if let entry = root.entries?.first(where: { $0.key == "assertion" }), !entry.value.isNull,
+      !descriptor.grants.contains(where: \.traits.signsJWT),
       !descriptor.endpoints.values.contains(where: { descriptor.sendsAssertion(to: $0) })
     {
       warn(.unusedAssertion, at: entry.keyPlace)
@@ -68,9 +69,9 @@ extension DescriptorDecoder {
       ]
     for (name, owners) in keys { check(name, in: root, of: owners, grants) }
     let bases = EndpointKind.allCases.compactMap(\.base)
-    let required = Grant.allCases.flatMap(\.traits.requiredEndpoints)
+    let required = Grant.allCases.flatMap(\.traits.endpoints)
     for kind in EndpointKind.allCases where required.contains(kind) && !bases.contains(kind) {
-      check(kind.rawValue, in: root["endpoints"], of: having { $0.requiredEndpoints.contains(kind) }, grants)
+      check(kind.rawValue, in: root["endpoints"], of: having { $0.endpoints.contains(kind) }, grants)
     }
   }
 
@@ -147,7 +148,7 @@ extension DescriptorDecoder {
     "code_challenge_method", "grant_type", "code", "code_verifier", "refresh_token", "device_code", "client_assertion",
     "client_assertion_type", "token", "token_type_hint", "subject_token", "subject_token_type", "oauth_token",
     "oauth_callback", "client_name", "application_type", "redirect_uris", "grant_types", "response_types",
-    "token_endpoint_auth_method",
+    "token_endpoint_auth_method", "assertion",
   ]
 }
 

@@ -55,6 +55,7 @@ package struct Finding: Sendable, Equatable {
     case foreignPage(String)  // A device's code is entered at an origin without an endpoint of the descriptor.
     case keptVariable(String)  // A response would choose a variable's host, or all hosts under one.
     case keptSubdomains(String)
+    case keyFileHost(String)  // A key file would choose a host.
     case unboundedHost(String)  // A response may choose any host.
     case newSetting(String, value: String, provider: String)  // The user did not agree to this value of a key.
     case newHost(String, provider: String)  // The user did not agree to this host when adding the provider.

@@ -139,6 +139,7 @@ extension Descriptor {
       decoder.check(path, isShownAt: node)
     }
     decoder.checkProtection(root, descriptor)
+    decoder.checkKeyFile(descriptor)
   }
 }
 
@@ -293,6 +294,11 @@ extension TypedKeyRules {
     Key(
       "lifetime", at: \.lifetime, as: .duration, default: "until the provider refuses the key", change: .harmless,
       means: "the time after which each key of the provider expires", for: "–")
+    Key(
+      "file", at: \.file, as: .keyFile, type: "variable, or mapping of variables to paths",
+      means: """
+        the variables in the file of `login --key-file`: one for the private key of a PEM file, or those in a JSON file
+        """, for: "`google-service`, `github-app`")
   }
 }
 

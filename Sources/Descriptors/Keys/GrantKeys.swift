@@ -9,10 +9,12 @@ extension AssertionRules {
       "key", at: \.key, as: .template(DescriptorDecoder.endpointNames),
       means: "the private key as PEM, or the secret of an HMAC", for: "a key that is not the client secret")
     Key(
-      "header", at: \.header, as: .parameters(), type: "mapping of templates",
+      "header", at: \.header, as: .parameters(names: DescriptorDecoder.assertionNames),
+      type: "mapping of templates",
       means: "members of the header in addition to `alg` and `typ` (RFC 7515, 4.1)", for: "Apple: `kid`")
     Key(
-      "claims", at: \.claims, as: .parameters(), type: "mapping of templates, or `null`",
+      "claims", at: \.claims, as: .parameters(names: DescriptorDecoder.assertionNames),
+      type: "mapping of templates, or `null`",
       default: "`iss` and `sub`: the client; `aud`: the `issuer`, else the URL of `token`; `jti`, `iat`, `exp`",
       means: "claims to add or replace; `null` drops one (RFC 7519, 4.1)", for: "Google: `sub: null`")
     Key(

@@ -43,21 +43,22 @@ package enum ProviderGroup: String, Sendable, CaseIterable {
 }
 
 extension Descriptor {
-  /// The kinds of credentials, the preferred one first: `OAuth`, `OAuth 1.0a`, `API key`, `password`, `secrets`.
+  /// The kinds of credentials, the preferred one first: `OAuth`, `OAuth 1.0a`, `API key`, `password`, `secrets`,
+  /// `key file`.
   package var kinds: [String] {
-    ordered(grants.map { $0.traits.typed ?? $0.traits.kind })
+    ordered(grants.map { $0.traits.asked ?? $0.traits.kind })
   }
 
-  /// The things that the user brings to the first login: one of `client`, `API key`, `password` and `secrets`, or
-  /// `nothing` if the provider publishes a client or registers one.
+  /// The things that the user brings to the first login: one of `client`, `API key`, `password`, `secrets` and
+  /// `key file`, or `nothing` if the provider publishes a client or registers one.
   package var needs: [String] {
     let client = client.identifier != nil || endpoints[.registration] != nil ? "nothing" : "client"
-    return ordered(grants.map { $0.traits.typed ?? client })
+    return ordered(grants.map { $0.traits.asked ?? client })
   }
 
   /// Adds the key that `login --with-token` takes.
   private func ordered(_ words: [String]) -> [String] {
-    let all = words + (key == nil || grants.allSatisfy { $0.traits.typed != nil } ? [] : ["API key"])
+    let all = words + (key == nil || grants.allSatisfy { $0.traits.asked != nil } ? [] : ["API key"])
     return all.indices.filter { !all[..<$0].contains(all[$0]) }.map { all[$0] }
   }
 }

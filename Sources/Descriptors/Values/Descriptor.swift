@@ -47,6 +47,8 @@ package struct Descriptor: Sendable, Equatable {
   /// The redirect of all providers in earlier versions.
   package static let sharedRedirect = "http://127.0.0.1/callback"
 
+  package func isInKeyFile(_ variable: Variable) -> Bool { key?.file.contains { $0.variable == variable.name } == true }
+
   package func variable(_ name: String) -> Variable? { variables.first { $0.name == name } }
 
   /// How requests present a credential of the grant.
@@ -150,6 +152,13 @@ package struct TypedKeyRules: Sendable, Equatable {
   package var page: String?  // Where to make one.
   package var pattern: String?  // Must match every key that the provider may issue.
   package var lifetime: Duration?  // `nil` if a key does not expire, or if its user chooses.
+  package var file: [KeyFileField] = []  // Empty if the key is not in a file.
+}
+
+/// A variable of the login whose value is in the file with the user's private key.
+package struct KeyFileField: Sendable, Equatable {
+  package var variable: String
+  package var path: FieldPath?  // The member of a JSON file; `nil` for the private key of a PEM file.
 }
 
 package struct ExpiryRules: Sendable, Equatable {

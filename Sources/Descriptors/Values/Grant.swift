@@ -8,9 +8,12 @@ package enum Grant: String, Sendable, CaseIterable {
   case apiKey = "api_key"  // A key that the user makes at the provider.
   case basic  // A user name and a password (RFC 7617).
   case secrets  // Values with names, which the descriptor lists.
+  case session  // Values that the user types, which the provider exchanges for a token.
+  case jwtBearer = "jwt_bearer"  // RFC 7523, 2.1: a JWT that the user's private key signs.
 
   package struct Traits: Sendable {
     package var requiredEndpoints: [EndpointKind]
+    package var optionalEndpoints: [EndpointKind] = []
     package var needsClient = true
     package var needsPerson = true
     /// The consent returns to a redirect URI, so it needs a browser that can reach this machine.
@@ -23,12 +26,19 @@ package enum Grant: String, Sendable, CaseIterable {
     package var rulesKey: String?  // The key of the rules that this grant alone reads; `nil` if it has none.
     /// The words for a credential that the user types; `nil` if the provider issues it during the login.
     package var typed: String?
+    /// The words for what the user brings to get tokens with; `nil` if it is the credential itself, or nothing.
+    package var brought: String?
+    package var signsJWT = false  // Whether the user's private key signs a JWT for the token, or as the token.
     package var kind = "OAuth"  // The words for the credential in lists.
     package var isKey = false  // One secret that the user makes at the provider, and that is used like a token.
     package var alwaysHasSecret = false  // Whether every client has a secret.
     package var hasOAuth2Defaults = true  // Whether the defaults of the descriptor language are those of the grant.
     package var tokenSecretField: ResponseField?  // The secret that belongs to the token; `nil` if it has none.
     package var variables: [Variable] = []  // The variables of each login in addition to the descriptor's.
+
+    package var endpoints: [EndpointKind] { requiredEndpoints + optionalEndpoints }
+    /// The words for what each login prompts for; `nil` if the provider asks the user.
+    package var asked: String? { typed ?? brought }
   }
 
   package enum Binding: Sendable, Equatable {
@@ -80,10 +90,16 @@ package enum Grant: String, Sendable, CaseIterable {
         kind: "user name and password",
         variables: [Variable(name: "username", pattern: "[^:]*", help: "user name", isAtLogin: true)])
     case .secrets: Traits(requiredEndpoints: [], needsClient: false, renewal: .none, typed: "secrets", kind: "secrets")
+    case .session:
+      Traits(requiredEndpoints: [.token], needsClient: false, renewal: .login, brought: "secrets", kind: "session")
+    case .jwtBearer:
+      Traits(
+        requiredEndpoints: [], optionalEndpoints: [.token], needsClient: false, renewal: .login, brought: "key file",
+        signsJWT: true, kind: "private key")
     }
   }
 
-  package var refreshEndpoint: EndpointKind { traits.renewal == .login ? traits.requiredEndpoints[0] : .refresh }
+  package var refreshEndpoint: EndpointKind { traits.renewal == .login ? traits.endpoints[0] : .refresh }
 }
 
 extension Descriptor {

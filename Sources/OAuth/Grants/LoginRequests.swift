@@ -189,13 +189,13 @@ extension LoginRequests {
     credential.refreshToken = Secret(Placeholder.text("refresh_token"))
     if client.asksIdentity(after: grant) {
       add(.identity, try client.identityRequest(credential, nonce: Client.placeholderNonce))
-    } else if grant.traits.typed != nil, client.canValidate {
+    } else if grant.traits.typed != nil || client.makesTokens(of: grant), client.canValidate {
       let question = try client.validationRequest(credential, nonce: Client.placeholderNonce)
       add(question.kind, question.request)
     }
     // The client credentials grant renews its token with the same request.
     guard !hasToken, client.descriptor.endpoints[.refresh] != nil, grant.traits.needsPerson,
-      grant.traits.renewal != .none
+      grant.traits.renewal != .none, grant.traits.renewal != .login
     else { return }
     add(.refresh, try client.refreshRequest(credential, nonce: Client.placeholderNonce), isLater: true)
     if client.exchangesToken(afterRefreshOf: credential) {
@@ -223,7 +223,7 @@ extension LoginRequests {
       case .showCode(_, let poll): step = .send(poll)
       case .prompt(let prompt):
         typed = (prompt.fields, prompt.page)
-        step = prompt.read(placeholders: client.placeholder)
+        step = try prompt.read(placeholders: client.placeholder)
       case .choose(let choice): step = try choice.read(nil)
       case .done(let credential, _): return credential
       }

@@ -7,18 +7,26 @@ extension Step {
   package struct Prompt {
     package let fields: [Field]
     package let page: String?  // Where to make a key.
-    let read: (_ values: [String: String], _ now: Moment) -> Step
+    /// Returns the next step.
+    package let read: (_ values: [String: String], _ now: Moment) throws(OAuthError) -> Step
 
-    /// Returns the next step. Throws the first fault of a value; `texts` has one text for each field.
-    package func read(_ texts: [String], _ now: Moment) throws(PasteFault) -> Step {
+    /// Returns the values by name. Throws the first fault of a value; `texts` has one text for each field.
+    package func values(of texts: [String]) throws(PasteFault) -> [String: String] {
       var values: [String: String] = [:]
-      for (field, text) in zip(fields, texts) { values[field.name] = try field.value(of: text) }
-      return read(values, now)
+      for (field, text) in zip(fields, texts) {
+        if field.content == .keyFile {
+          values.merge(try KeyFile.values(in: text, field.file)) { $1 }
+        } else {
+          values[field.name] = try field.value(of: text)
+        }
+      }
+      return values
     }
 
     /// Returns the next step of a dry run.
-    func read(placeholders value: (String) -> String) -> Step {
-      read(Dictionary(uniqueKeysWithValues: fields.map { ($0.name, value($0.name)) }), 0)
+    func read(placeholders value: (String) -> String) throws(OAuthError) -> Step {
+      let names = fields.flatMap { $0.content == .keyFile ? $0.file.map(\.variable.name) : [$0.name] }
+      return try read(Dictionary(uniqueKeysWithValues: names.map { ($0, value($0)) }), 0)
     }
   }
 }
@@ -26,7 +34,7 @@ extension Step {
 extension Step.Prompt {
   /// One line that the user types.
   package struct Field: Sendable, Equatable {
-    package enum Content: Sendable { case text, key, password }
+    package enum Content: Sendable { case text, key, password, keyFile }
 
     package let name: String
     package let label: String
@@ -35,6 +43,7 @@ extension Step.Prompt {
     package var isOptional = false
     var pattern: String?
     var choices: [String] = []
+    package var file: [KeyFile.Member] = []  // The content of a key file.
 
     package init(
       name: String, label: String, content: Content, isSecret: Bool = true, isOptional: Bool = false,
@@ -95,6 +104,7 @@ package enum PasteFault: Error, Sendable, Equatable {
   case tooLong(String, bytes: Int)
   case pattern(String)
   case count(expected: [String])  // The number of lines differs from the number of fields.
+  case keyFile(KeyFile.Fault)
 }
 
 extension Client {
@@ -105,27 +115,71 @@ extension Client {
 
   /// The fields for the variables that each login needs and that have no value yet.
   fileprivate var fieldsOfLogin: [Step.Prompt.Field] {
-    descriptor.variables.filter { $0.isAtLogin && variables[$0.name] == nil }.map { variable in
+    let missing = descriptor.variables.filter { $0.isAtLogin && variables[$0.name] == nil }
+    let file = (descriptor.key?.file ?? []).compactMap { field in
+      missing.first { $0.name == field.variable }.map { KeyFile.Member(variable: $0, path: field.path) }
+    }
+    var fields = missing.filter { variable in !file.contains { $0.variable == variable } }.map { variable in
       Step.Prompt.Field(
         name: variable.name, label: variable.help ?? variable.name, content: .text, isSecret: variable.isSecret,
         isOptional: variable.isOptional, pattern: variable.pattern, choices: variable.choices)
     }
+    if !file.isEmpty {
+      var field = Step.Prompt.Field(name: KeyFile.name, label: "key file", content: .keyFile)
+      field.file = file
+      fields.insert(field, at: 0)
+    }
+    return fields
   }
 }
 
 extension LoginContext {
   /// Prompts for the variables of the login and then for `typed`; `nil` if a secret variable is the credential.
   func prompt(for typed: Step.Prompt.Field?) -> Step {
-    let fields = client.fieldsOfLogin + (typed.map { [$0] } ?? [])
     let secret = client.descriptor.variables.first { $0.isAtLogin && $0.isSecret }?.name
-    func done(_ values: [String: String], _ now: Moment) -> Step {
+    return prompt(typed.map { [$0] } ?? []) { values, now in
       let token = values[typed?.name ?? secret ?? ""] ?? secret.flatMap { client.variables[$0] } ?? ""
-      var credential = Credential(
-        grant: grant, accessToken: Secret(token), obtainedAt: now, margin: client.descriptor.expiry.margin)
-      credential.variables = values.filter { $0.key != typed?.name && !$0.value.isEmpty }
+      var credential = credential(with: values, now)
+      credential.accessToken = Secret(token)
+      credential.variables[typed?.name ?? ""] = nil
       credential.expiresAt = client.descriptor.key?.lifetime.map { now + $0 }
       return .done(credential, unreadable: [])
     }
-    return .prompt(Step.Prompt(fields: fields, page: client.descriptor.key?.page, read: done))
+  }
+
+  /// Prompts for the variables of the login, which `next` uses to get a token.
+  func promptToGetToken(_ next: @escaping (_ typed: Credential) throws(OAuthError) -> Step) -> Step {
+    prompt([]) { values, now throws(OAuthError) in
+      var credential = credential(with: values, now)
+      credential.requestedScope = scope
+      return try next(credential)
+    }
+  }
+
+  private func prompt(
+    _ more: [Step.Prompt.Field], read: @escaping (_ values: [String: String], _ now: Moment) throws(OAuthError) -> Step
+  ) -> Step {
+    .prompt(Step.Prompt(fields: client.fieldsOfLogin + more, page: client.descriptor.key?.page, read: read))
+  }
+
+  /// Returns a credential that has the typed values and no token.
+  private func credential(with values: [String: String], _ now: Moment) -> Credential {
+    var credential = Credential(
+      grant: grant, accessToken: Secret(""), obtainedAt: now, margin: client.descriptor.expiry.margin)
+    credential.variables = values.filter { !$0.value.isEmpty }
+    return credential
+  }
+
+  /// Exchanges the typed values for a token. A refresh sends the same request.
+  func exchange(_ typed: Credential) -> Step {
+    .send(
+      Step.Exchange(kind: .token) { nonce throws(OAuthError) in
+        try client.refreshRequest(typed, nonce: nonce)
+      } read: { answer, now throws(OAuthError) in
+        let outcome = client.outcome(answer, .token, grant: grant, scope: scope, now: now) { credential, _ in
+          credential.variables = typed.variables
+        }
+        return try client.end(outcome)
+      })
   }
 }

@@ -103,9 +103,15 @@ protocol GrantFlow {
   static func refreshRequest(
     _ credential: Credential, _ client: Client, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest
+  /// Returns the credential with a new token if the client makes its tokens itself; otherwise `nil`.
+  static func renewed(_ credential: Credential, _ client: Client, nonce: RequestNonce) throws(OAuthError) -> Credential?
 }
 
 extension GrantFlow {
+  static func renewed(
+    _ credential: Credential, _ client: Client, nonce: RequestNonce
+  ) throws(OAuthError) -> Credential? { nil }
+
   static func callback(_ client: Client) -> CallbackPart? { nil }
 
   /// Builds the refresh request (RFC 6749, 6).
@@ -130,6 +136,8 @@ extension Grant {
     case .apiKey: APIKeyGrant.self
     case .basic: BasicGrant.self
     case .secrets: SecretsGrant.self
+    case .session: SessionGrant.self
+    case .jwtBearer: JWTBearerGrant.self
     }
   }
 

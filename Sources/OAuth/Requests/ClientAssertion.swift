@@ -7,14 +7,15 @@ import CredmgrText
 extension Client {
   /// Returns the signed assertion (RFC 7523, 3); `nil` if the endpoint requires none.
   func assertion(
-    at kind: EndpointKind, authenticates: Bool, _ credential: Credential?, exchange: [String: String],
+    at kind: EndpointKind, isNeeded: Bool, authenticates: Bool, _ credential: Credential?, exchange: [String: String],
     nonce: RequestNonce
   ) throws(OAuthError) -> String? {
     let endpoint = try endpoint(kind)
     let method = authentication(for: endpoint)
     let isAuthentication = authenticates && (method == .privateKeyJWT || method == .clientSecretJWT)
     let templates = endpoint.parameters.compactMap(\.value) + endpoint.headers.map(\.value)
-    guard isAuthentication || templates.contains(where: { $0.names.contains("assertion") }) else { return nil }
+    let isNamed = templates.contains { $0.names.contains("assertion") }
+    guard isNeeded || isAuthentication || isNamed else { return nil }
     let values = values(for: credential, exchange)
     let calculate = calculator(nonce)
     // The assertion itself may be part of the path; its destination is known without it.
@@ -23,10 +24,10 @@ extension Client {
     }
     guard let destination = uri(endpoint) else { return nil }
     guard let token = tokenEndpoint.flatMap(uri) else { throw .foreignAssertion(kind, origin: destination.origin) }
-    let claim = (descriptor.assertion?.claims.last { $0.name == "aud" }).map { rule in
+    let claim = audienceRule.map { rule in
       rule.value.flatMap { try? $0.filled(values, calculate: calculate) } ?? ""
     }
-    let audience = try audience(claim, token)
+    let audience = hasNoAudience ? (text: "", server: token) : try audience(claim, token)
     // A server that receives an assertion meant for another server could use it there.
     guard [token, audience.server].contains(where: { $0.origin == destination.origin }) else {
       throw .foreignAssertion(kind, origin: destination.origin)
@@ -35,6 +36,32 @@ extension Client {
       try assertion(
         algorithm: method == .clientSecretJWT ? .hs256 : .rs256, audience: audience.text, values: values,
         key: signingValues(for: credential, exchange), nonce: nonce)
+    }
+  }
+
+  private var audienceRule: ParameterRule? { descriptor.assertion?.claims.last { $0.name == "aud" } }
+
+  /// Whether the descriptor drops the audience, which only the assertions of the grant may lack (GitHub).
+  private var hasNoAudience: Bool {
+    audienceRule.map { $0.value == nil } == true && descriptor.grants.contains(where: \.traits.signsJWT)
+  }
+
+  package var assertionLifetime: Duration { (descriptor.assertion ?? AssertionRules()).lifetime }
+
+  /// Returns the JWT that requests to the API present as the token (RFC 7519). Its audience is a host that receives the
+  /// token, or a name that is not a server's.
+  func ownToken(for credential: Credential, nonce: RequestNonce) throws(OAuthError) -> String {
+    let (values, calculate) = (values(for: credential), calculator(nonce))
+    let template = audienceRule.map(\.value) ?? descriptor.issuer
+    let audience = template.flatMap { try? $0.filled(values, calculate: calculate) } ?? ""
+    let isName = audience.utf8.allSatisfy { $0.isLetterOrDigit || "-_".utf8.contains($0) }
+    if !isName, !computing.isOnlyShown {
+      let uri = try? URI(parsing: audience.firstPlace(of: "://") == nil ? "https://" + audience : audience)
+      guard let uri, presents(credential, to: uri) else { throw .foreignAudience(audience) }
+    }
+    return try computing.signature("access_token") { () throws(OAuthError) in
+      try assertion(
+        algorithm: .rs256, audience: audience, values: values, key: signingValues(for: credential, [:]), nonce: nonce)
     }
   }
 
@@ -59,13 +86,16 @@ extension Client {
   }
 
   private func assertion(
-    algorithm standard: AssertionAlgorithm, audience: String, values: (String) -> String?,
+    algorithm standard: AssertionAlgorithm, audience: String, values: @escaping (String) -> String?,
     key keyValues: (String) -> String?, nonce: RequestNonce
   ) throws(OAuthError) -> String {
     let calculate = calculator(nonce)
     let rules = descriptor.assertion ?? AssertionRules()
     let algorithm = rules.algorithm ?? standard
     guard let key = try? rules.key.filled(keyValues, calculate: calculate) else { throw .clientSecretMissing }
+    let names = (rules.header + rules.claims).flatMap { $0.value?.names ?? [] }
+    let fingerprint = names.contains("key_fingerprint") ? try Self.fingerprint(algorithm, key: key) : nil
+    let values = { (name: String) in name == "key_fingerprint" ? fingerprint : values(name) }
     func members(_ standard: [JSONValue.Member], _ changes: [ParameterRule]) -> JSONValue {
       var members = standard
       for change in changes {
@@ -83,14 +113,29 @@ extension Client {
       return .object(members)
     }
     let header = members([.init("alg", .string(algorithm.rawValue)), .init("typ", "JWT")], rules.header)
+    // A service account has no client.
+    let client: [JSONValue.Member] =
+      identifier.isEmpty ? [] : [.init("iss", .string(identifier)), .init("sub", .string(identifier))]
+    let server: [JSONValue.Member] = audience.isEmpty ? [] : [.init("aud", .string(audience))]
     let claims = members(
-      [
-        .init("iss", .string(identifier)), .init("sub", .string(identifier)),
-        .init("aud", .string(audience)), .init("jti", .string(nonce.text)),
-        .init("iat", .moment(nonce.timestamp)), .init("exp", .moment(nonce.timestamp + rules.lifetime)),
+      client + server + [
+        .init("jti", .string(nonce.text)), .init("iat", .moment(nonce.timestamp)),
+        .init("exp", .moment(nonce.timestamp + rules.lifetime)),
       ], rules.claims)
     let text = [header, claims].map { Base64.encodeURL(Array($0.encoded.utf8)) }.joined(separator: ".")
     return text + "." + Base64.encodeURL(try Self.sign(Array(text.utf8), algorithm, key: key))
+  }
+
+  /// Returns the SHA-256 of the public key (RFC 5280, 4.1) in Base64, by which Snowflake knows a key.
+  private static func fingerprint(_ algorithm: AssertionAlgorithm, key: String) throws(OAuthError) -> String {
+    do {
+      let secret = Secret(key)
+      let isElliptic = algorithm == .es256
+      let bytes = try isElliptic ? ECPrivateKey(pem: secret).publicBytes : RSAPrivateKey(pem: secret).publicBytes
+      return Base64.encode(HashAlgorithm.sha256.digest(bytes))
+    } catch {
+      throw error == .noSignatures ? .noSignatures : .clientKeyMalformed
+    }
   }
 
   private static func sign(

@@ -28,7 +28,10 @@ extension Client {
     let takesToken = endpoint.authentication == .accessToken || (kind == .identity && endpoint.authentication == nil)
     let presentsToken = proof == .token || (proof == .asDescribed && takesToken)
     let authenticates = proof == .asDescribed && !takesToken && kind != .authorization && kind != .registration
-    let assertion = try assertion(at: kind, authenticates: authenticates, credential, exchange: exchange, nonce: nonce)
+    // The grant itself may send the assertion (RFC 7523, 2.1).
+    let isGrant = parameters.contains("assertion")
+    let assertion = try assertion(
+      at: kind, isNeeded: isGrant, authenticates: authenticates, credential, exchange: exchange, nonce: nonce)
     if let assertion { exchange["assertion"] = assertion }
     let values = values(for: credential, exchange)
     let authentication =
@@ -36,6 +39,7 @@ extension Client {
       ? try authentication(at: endpoint, parameters, exchange["assertion"]) : (parameters: [], header: nil)
 
     var all = parameters
+    if isGrant { all.replace("assertion", with: assertion) }
     all.append(contentsOf: authentication.parameters)
     var bytes = 0
     for rule in endpoint.parameters + (person == nil ? [] : endpoint.choosing) {
@@ -129,7 +133,8 @@ extension Client {
       guard let assertion else { throw .clientSecretMissing }
       let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
       return ([("client_assertion_type", type), ("client_assertion", assertion)], nil)
-    case .none: return (parameters.contains("client_id") ? [] : [("client_id", identifier)], nil)
+    case .none:
+      return (parameters.contains("client_id") || identifier.isEmpty ? [] : [("client_id", identifier)], nil)
     case .accessToken: return ([], nil)
     }
   }

@@ -27,9 +27,11 @@ struct RequestComputation: RequestComputing {
     case .hmacSHA1: return Self.authenticationCode(.sha1, arguments)
     case .hmacSHA256: return Self.authenticationCode(.sha256, arguments)
     case .now:
-      let wait = arguments.isEmpty ? Duration.zero : Duration(String(decoding: joined, as: UTF8.self))
+      let text = String(decoding: joined, as: UTF8.self)
+      let isPast = text.hasPrefix("-")
+      let wait = text.isEmpty ? Duration.zero : Duration(isPast ? String(text.dropFirst()) : text)
       guard let wait, wait.wholeSeconds < Moment.farthest else { return nil }
-      return Array(String((nonce.timestamp + wait).secondsSince1970).utf8)
+      return Array(String((nonce.timestamp + (isPast ? .zero - wait : wait)).secondsSince1970).utf8)
     case .date: return moment(joined).map { Array($0.text.prefix(10).utf8) }
     case .datetime: return moment(joined).map { Array($0.text.utf8) }
     case .httpDate: return moment(joined).map { Array($0.httpDate.utf8) }

@@ -21,6 +21,16 @@ extension Client {
     try credential.grant.flow.refreshRequest(credential, self, nonce: nonce)
   }
 
+  /// Returns the credential with a new token if it needs no request; otherwise `nil`.
+  package func renewed(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> Credential? {
+    try credential.grant.flow.renewed(credential, self, nonce: nonce)
+  }
+
+  /// Whether the client makes the tokens of a grant itself.
+  package func makesTokens(of grant: Grant) -> Bool {
+    grant.traits.signsJWT && descriptor.endpoints[.token] == nil
+  }
+
   /// Returns the step after a login's token: done, or an exchange for another token.
   func end(_ outcome: TokenOutcome) throws(OAuthError) -> Step {
     let (credential, unreadable) = try outcome.issued()

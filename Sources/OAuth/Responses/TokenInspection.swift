@@ -131,7 +131,10 @@ extension Client {
   package func accountName(in credential: Credential) -> String? {
     let typed = credential.grant.traits.variables.lazy.compactMap { credential.variables[$0.name] }.first
     guard descriptor.endpoints[.identity] == nil else { return typed }
-    return descriptor.account.lazy.compactMap { credential.kept[$0.text] }.first { !credential.holds($0) } ?? typed
+    let secret = descriptor.variables.filter(\.isSecret).map(\.name)
+    let names = descriptor.account.map(\.text).filter { !secret.contains($0) }
+    let values = names.lazy.compactMap { credential.kept[$0] ?? credential.variables[$0] }
+    return values.first { !credential.holds($0) } ?? typed
   }
 
   private func request(

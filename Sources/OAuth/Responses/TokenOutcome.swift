@@ -23,7 +23,9 @@ extension TokenOutcome {
   }
 
   init(_ error: OAuthError, _ grant: Grant, isRefresh: Bool) {
-    guard case .refused(let kind, let refusal) = error, grant.traits.renewal != .login,
+    // The client credentials stay as they are; what the user brought may have changed.
+    let isOfClient = grant.traits.renewal == .login && grant.traits.brought == nil
+    guard case .refused(let kind, let refusal) = error, !isOfClient,
       Self.overCodes.contains(refusal.code) || (grant.traits.renewal == .sessionHandle && refusal.status == 401)
         || (isRefresh && refusal.isOfUnknownKind)
     else {

@@ -88,6 +88,15 @@ package enum PrivateFile {
     if status.permissions & 0o077 != 0 { throw .readableByOthers(path: path, mode: status.permissions) }
   }
 
+  /// Checks that no other user may read a file or the target of a link. Its owner may be another user, as that of a
+  /// file that a service manager provides is.
+  package static func checkUnreadable(_ path: String) throws(POSIXError) {
+    let status = try Descriptor(opening: path, O_RDONLY | O_NONBLOCK).status(path)
+    if status.isRegularFile, status.permissions & 0o077 != 0 {
+      throw .readableByOthers(path: path, mode: status.permissions)
+    }
+  }
+
   /// Creates a new file with mode 0600. A power cut leaves the whole file or none.
   package static func create(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
     try DurableFile.create(path, bytes, mode: 0o600)

@@ -29,7 +29,7 @@ extension Simulation {
       let other = parameters.isSet("client_id") ? nil : try parameters.optional("client_id")
       guard other.map(isClient) ?? true else { throw .unknownClient }
     case .clientSecretPost, .none:
-      if !parameters.isSet("client_id"), !parameters.isDropped("client_id") {
+      if hasClient, !parameters.isSet("client_id"), !parameters.isDropped("client_id") {
         guard isClient(try parameters.needed("client_id")) else { throw .unknownClient }
       }
       if expected == .none || parameters.isSet("client_secret") || parameters.isDropped("client_secret") { return }
@@ -45,11 +45,7 @@ extension Simulation {
 
   /// Checks signature and times (RFC 7523, 3). Claims that the descriptor sets may have any value.
   private func isAssertion(_ text: String, _ method: ClientAuthentication) -> Bool {
-    let pieces = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
-    let decoded = pieces.map { Base64.decodeURL($0) ?? [] }
-    guard pieces.count == 3, let header = try? JSONValue.parse(decoded[0]),
-      let claims = try? JSONValue.parse(decoded[1])
-    else { return false }
+    guard let (header, claims, signature) = Self.parts(ofJWT: text) else { return false }
     let rules = descriptor.assertion ?? AssertionRules()
     let algorithm = rules.algorithm ?? (method == .clientSecretJWT ? .hs256 : .rs256)
     guard header["alg"]?.text == algorithm.rawValue,
@@ -58,7 +54,19 @@ extension Simulation {
     else { return false }
     // The simulator knows no key except the client's secret.
     guard rules.key.names == ["client_secret"] else { return true }
-    return isSignature(decoded[2], of: pieces[0] + "." + pieces[1], algorithm.scheme, key: clientSecret)
+    return isSignature(signature.bytes, of: signature.text, algorithm.scheme, key: clientSecret)
+  }
+
+  /// Returns the header and the claims of a JWT, and its signature with the signed text.
+  static func parts(
+    ofJWT text: String
+  ) -> (header: JSONValue, claims: JSONValue, signature: (bytes: [UInt8], text: String))? {
+    let pieces = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+    let decoded = pieces.map { Base64.decodeURL($0) ?? [] }
+    guard pieces.count == 3, let header = try? JSONValue.parse(decoded[0]),
+      let claims = try? JSONValue.parse(decoded[1])
+    else { return nil }
+    return (header, claims, (decoded[2], pieces[0] + "." + pieces[1]))
   }
 
   /// A signature algorithm, independent of any standard's name for it.
@@ -110,7 +118,7 @@ extension Simulation {
 }
 
 extension AssertionAlgorithm {
-  fileprivate var scheme: Simulation.SignatureScheme {
+  var scheme: Simulation.SignatureScheme {
     switch self {
     case .rs256: .rsa(.sha256)
     case .rs384: .rsa(.sha384)

@@ -5,18 +5,24 @@ import CredmgrHTTP
 extension Simulation {
   /// Makes a key for the start page, if the provider takes keys that users make. It does not expire.
   mutating func makeKey() {
-    guard let grant = descriptor.grants.first(where: { $0.traits.typed != nil }) else { return }
+    guard let grant = descriptor.grants.first(where: { $0.traits.asked != nil }) else { return }
     var key = IssuedKey(token: randomText("key-"), variables: [:], lines: [])
     let asked = descriptor.variables.filter(\.isAtLogin)
     let secret = grant == .secrets ? asked.first(where: \.isSecret)?.name : nil
+    let inFile = descriptor.key?.file.map(\.variable) ?? []
     for variable in asked {
-      let sample = variable.choices.first ?? (variable.isSecret ? randomText("secret-") : "ada")
-      let value = variable.name == secret ? key.token : settings.variables[variable.name] ?? sample
+      let text = variable.format == .integer ? "1" : variable.isSecret ? randomText("secret-") : "ada"
+      let sample = inFile.contains(variable.name) && variable.isSecret ? practiceKey.reveal() + "\n" : text
+      let given = settings.variables[variable.name] ?? variable.choices.first
+      let value = variable.name == secret ? key.token : given ?? sample
       key.variables[variable.name] = value
-      key.lines.append((variable.help ?? variable.name, value))
+      if !inFile.contains(variable.name) { key.lines.append((variable.help ?? variable.name, value)) }
     }
-    if grant != .secrets { key.lines.append((grant.traits.typed ?? "", key.token)) }
-    state.tokens[key.token] = IssuedToken(consent: addConsent(account: "ada", scope: []), expiresAt: nil)
+    if !inFile.isEmpty { key.lines.insert((grant.traits.asked ?? "", keyFile(key.variables)), at: 0) }
+    if let typed = grant.traits.typed, grant != .secrets { key.lines.append((typed, key.token)) }
+    if grant.traits.typed != nil {
+      state.tokens[key.token] = IssuedToken(consent: addConsent(account: "ada", scope: []), expiresAt: nil)
+    }
     state.key = key
   }
 

@@ -5,6 +5,7 @@ import CredmgrJSON
 extension Simulation {
   mutating func answer(_ request: HTTPRequest) -> LoopbackServer.Answer {
     let request = withoutTokenOfPath(request)
+    learnOwnToken(request)
     // Refuse other hosts, because a web page could point its own host name at this server.
     guard request.uri.origin == origin else { return refused("simulator", .foreignHost, status: 421) }
     if request.uri.path.hasPrefix(Self.controlPrefix) { return LoopbackServer.Answer(control(request)) }
@@ -54,8 +55,9 @@ extension Simulation {
 
   /// Whether the offered grants, or later requests with a credential, use an endpoint.
   private func isOffered(_ kind: EndpointKind) -> Bool {
-    ![.token, .clientCredentials, .deviceAuthorization, .deviceToken].contains(kind)
-      || descriptor.grants.contains { $0.traits.requiredEndpoints.contains(kind) }
+    if kind == .refresh, broughtGrant != nil { return false }
+    return ![.token, .clientCredentials, .deviceAuthorization, .deviceToken].contains(kind)
+      || descriptor.grants.contains { $0.traits.endpoints.contains(kind) }
   }
 
   /// Returns the percent-encoded values of the open places in an endpoint's URL; `nil` if the URL does not match.

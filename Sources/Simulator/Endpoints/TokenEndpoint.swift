@@ -7,6 +7,9 @@ import CredmgrText
 extension Simulation {
   /// Answers a token request: RFC 6749 (4.1.3, 4.4.2, 6), RFC 8628 (3.4) and RFC 8693 (2.1).
   mutating func token(_ parameters: EndpointParameters, _ answer: inout AnswerContent) throws(Refusal) {
+    if parameters.kind == .token, let grant = broughtGrant {
+      return try exchangeBrought(by: grant, parameters, &answer)
+    }
     let code = try? code(of: parameters)
     let refreshToken = try? refreshToken(of: parameters)
     // The account of the code or refresh token in the request.

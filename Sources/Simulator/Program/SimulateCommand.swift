@@ -29,16 +29,23 @@ package enum SimulateCommand {
     let file = Path.joining(folder, descriptor.identifier + ".yaml")
     let secretFile = Path.joining(folder, "client-secret")
     let keyFile = Path.joining(folder, "key")
-    let isTyped = descriptor.grants.first?.traits.typed != nil
+    let isTyped = descriptor.grants.first?.traits.asked != nil
+    let hasFile = isTyped && descriptor.key?.file.isEmpty == false
     let client = ["--client-id", Simulation.clientIdentifier, "--client-secret-file", secretFile]
     settings.commands = [
       ["credmgr", "add-provider", file, "--as", identifier] + (isTyped ? [] : client),
       ["credmgr", "login", identifier],
     ].map { $0.map(argument).joined(separator: " ") }
-    if isTyped { settings.commands[1] += " --with-token <" + argument(keyFile) }
+    if isTyped { settings.commands[1] += (hasFile ? " --key-file " : " --with-token <") + argument(keyFile) }
     var simulation = try Simulation(
       descriptor, at: origin, settings: settings, clientSecret: secret, clock: clock(), random: random)
     let key = simulation.state.key
+    // Everything else that a login with a key file prompts for.
+    let others = hasFile ? descriptor.variables.filter { $0.isAtLogin && !descriptor.isInKeyFile($0) } : []
+    for variable in others {
+      let setting = variable.name + "=" + (key?.variables[variable.name] ?? "")
+      simulation.settings.commands[1] += " --set " + argument(setting)
+    }
     defer {
       for file in [file, secretFile] + (key == nil ? [] : [keyFile]) { _ = try? File.remove(file) }
       File.removeDirectory(folder)
@@ -47,7 +54,10 @@ package enum SimulateCommand {
       try PrivateFile.createDirectory(folder)
       try PrivateFile.create(file, Array(simulation.descriptorText.utf8))
       try PrivateFile.create(secretFile, secret.revealBytes())
-      if let key { try PrivateFile.create(keyFile, Array(key.lines.map { $0.value + "\n" }.joined().utf8)) }
+      if let key {
+        let lines = key.lines.prefix(hasFile ? 1 : .max).map { $0.value + "\n" }
+        try PrivateFile.create(keyFile, Array(lines.joined().utf8))
+      }
       try Terminal.writeOutput(
         """
         listening on \(address)
@@ -60,7 +70,7 @@ package enum SimulateCommand {
     } catch { throw CommandError(error) }
     if Terminal.isTerminal(2) {
       StandardError.tell("to log in, run these commands in another terminal:")
-      for command in settings.commands { Terminal.writeError("  " + command + "\n") }
+      for command in simulation.settings.commands { Terminal.writeError("  " + command + "\n") }
       StandardError.tell("open \(address)/ to see the requests; press Ctrl-C to stop")
     }
     let clock = SystemClock()
