@@ -125,30 +125,6 @@ extension Command {
   package var usage: String {
     ["credmgr", name, operands, options.isEmpty ? "" : "[OPTION]…"].filter { !$0.isEmpty }.joined(separator: " ")
   }
-
-  var help: String { help(width: Layout.helpWidth) }
-
-  func help(width: Int) -> String {
-    let indent = String(repeating: " ", count: "usage: credmgr ".count)
-    var text = Layout.wrapped("usage: " + usage, width: width, indent: indent) + "\n\n"
-    text += Layout.wrapped(summary, width: width) + "\n"
-    if !operations.isEmpty {
-      let rows = operations.map { (left: $0.name + ($0.operand.map { " " + $0 } ?? ""), right: $0.help) }
-      text += "\n" + Layout.table(rows, width: width)
-    }
-    let shown = (passesOptions ? options : options + Self.common).map { (left: $0.form, right: $0.explanation) }
-    if !shown.isEmpty { text += "\n" + Layout.table(shown, width: width) }
-    for note in notes { text += "\n" + Layout.wrapped(note, width: width) + "\n" }
-    if !examples.isEmpty {
-      text += "\nexamples:\n"
-      for example in examples {
-        text += "  " + Layout.wrapped(example.help, width: width, first: 2, indent: "  ") + ":\n"
-        text += "    " + example.line + "\n"
-      }
-    }
-    if Command.all.contains(where: { $0.name == name }) { text += "\nmanual: \"man \(page)\"\n" }
-    return text
-  }
 }
 
 extension Command.Option {

@@ -46,11 +46,24 @@ package enum CommandError: Error {
     let isOption = word.hasPrefix("-")
     let known = isOption ? ["--help", "--version"] : Command.all.map(\.name)
     let name = SecretOption.shown(word, among: known)
-    let near = nearMiss(name, among: known) ?? (["ls", "accounts", "whoami"].contains(name) ? "list" : nil)
+    if let meant = SimilarWords.command(for: name) {
+      let words = ["credmgr"] + meant + arguments.dropFirst()
+      let isWhole = !arguments.isEmpty && CommandLine(words).shown(words) != nil
+      return .usage(
+        "unknown command \"\(name)\"\(didYouMean(meant.joined(separator: " ")))",
+        hint: isWhole ? "\(run: words)" : "\(credmgr: "help", meant[0])")
+    }
+    let near = nearMiss(name, among: known)
     let ordered = isOption ? ordered(arguments) : nil
     return .usage(
       (isOption ? "a command must come before the option" : "unknown command") + " \"\(name)\"\(didYouMean(near))",
       hints: .correcting(name, to: near) + [ordered.map { "\(run: $0)" } ?? "\(credmgr: "help") to see all commands"])
+  }
+
+  /// Suggests a login if the first word is a provider instead of a command.
+  static func missingCommand(before provider: String) -> CommandError {
+    .usage(
+      "the command is missing before the provider \(quoted(provider))", hint: "\(credmgr: "login", provider) to log in")
   }
 
   /// Returns the command line with the command first; `nil` if no command follows an option and its value.

@@ -30,13 +30,13 @@ package struct Context {
 
   func output(_ text: String) throws(CommandError) { try system(Terminal.writeOutput(text)) }
 
-  func output(_ value: JSONValue) throws(CommandError) { try output(value.versioned.formatted + "\n") }
+  package func output(_ value: JSONValue) throws(CommandError) { try output(value.versioned.formatted + "\n") }
 
   func output(_ text: @autoclosure () -> String, orJSON value: @autoclosure () -> JSONValue) throws(CommandError) {
     try isJSON ? output(value()) : output(text())
   }
 
-  var isJSON: Bool { line.invocation?.has("--json") == true }
+  package var isJSON: Bool { line.invocation?.has("--json") == true }
 
   func tell(_ text: String) { StandardError.tell(text) }
 

@@ -1,5 +1,6 @@
 import CredmgrCredentialManager
 import CredmgrCryptography
+import CredmgrDescriptors
 import CredmgrHTTP
 import CredmgrMessages
 import CredmgrOAuth
@@ -60,10 +61,16 @@ package enum Program {
       throw .ended(.usage)
     }
     if let text = try help(name, arguments.dropFirst()) { return try system(Terminal.writeOutput(text)) }
-    guard let command = Command.named(name) else { throw .unknownCommand(name, arguments) }
+    guard let command = Command.named(name) else {
+      let library = (try? Home(environment: Environment.value, executable: system(Path.executable())))?.library
+      if let library, DescriptorLibrary.isIdentifier(name), library.path(of: name) != nil {
+        throw .missingCommand(before: name)
+      }
+      throw .unknownCommand(name, arguments)
+    }
     try requireText(words, command)
     let invocation = try Invocation(command, arguments.dropFirst())
-    if invocation.asksForHelp { return try system(Terminal.writeOutput(command.help)) }
+    if invocation.asksForHelp { return try system(Terminal.writeOutput(command.help(on: invocation.operands.first))) }
     let executable = try system(Path.executable())
     let isOffline = command.offlineOption.map(invocation.has) ?? false
     func handOver(_ input: [UInt8]?) throws(CommandError) -> Never {
@@ -148,7 +155,10 @@ package enum Program {
     guard ["help", "--help", "-h"].contains(name) else { return nil }
     guard let topic = rest.first, topic != "help" else { return Help.overview }
     guard let command = Command.all.first(where: { $0.name == topic }) else { throw .unknownCommand(topic) }
-    return command.help
+    if let name = rest.dropFirst().first, !command.operations.isEmpty, command.operation(name) == nil {
+      throw command.unknownOperation(name)
+    }
+    return command.help(on: rest.dropFirst().first)
   }
 
   /// Replaces this program with the one with networking, and passes the standard input already read.
@@ -188,19 +198,22 @@ enum Help {
   static var overview: String { overview(width: Layout.helpWidth) }
 
   static func overview(width columns: Int) -> String {
-    var text = "usage: credmgr COMMAND [ARGUMENT]…\n"
-    let width = Command.all.map(\.name.count).max() ?? 0
-    let indent = String(repeating: " ", count: width + 4)
+    var text = Layout.wrapped("usage: credmgr COMMAND [ARGUMENT]…", width: columns) + "\n"
+    let longest = min(Layout.longestQuotation, columns - 4)
+    // A narrow terminal shows the summary below the name.
+    let isNarrow = columns < 60
+    let left = isNarrow ? 4 : 4 + (Command.all.map(\.name.count).max() ?? 0)
+    let indent = String(repeating: " ", count: left)
     for group in Command.groups {
       text += "\n\(group.title):\n"
       for command in group.commands {
-        text += "  " + command.name + indent.dropFirst(command.name.count + 2)
-        text += Layout.wrapped(command.summary, width: columns, first: width + 4, indent: indent) + "\n"
+        text += "  " + command.name + (isNarrow ? "\n" + indent : String(indent.dropFirst(command.name.count + 2)))
+        text += Layout.wrapped(command.summary, width: columns, first: left, indent: indent) + "\n"
       }
     }
     let end =
       "\"credmgr help COMMAND\" explains a command, with examples. \"man credmgr\" shows the manual, and \"credmgr\" "
       + "alone shows the first steps."
-    return text + "\n" + Layout.wrapped(end, width: columns) + "\n"
+    return text + "\n" + Layout.wrapped(end, width: columns, longestQuotation: longest) + "\n"
   }
 }

@@ -39,13 +39,54 @@ import Testing
     }
   }
 
-  /// An example stays on one line, so that it can be copied.
-  @Test func helpFitsANarrowTerminal() {
-    for text in Command.all.map({ $0.help(width: 60) }) + [Help.overview(width: 60)] {
-      let examples = Command.all.flatMap { $0.examples.map { "    " + $0.line } }
-      for line in text.split(separator: "\n").map(String.init) where !examples.contains(line) {
-        #expect(line.count <= 60, "\(line)")
+  /// An example, and a word that is longer than a line, stay whole, so that they can be copied.
+  @Test(arguments: [24, 40, 60]) func helpFitsANarrowTerminal(_ width: Int) {
+    let operations = Command.vault.operations.map { Command.vault.help(on: $0.name, width: width) }
+    var whole: Set<String> = []
+    for command in Command.all {
+      for example in command.examples { whole.insert("    " + example.line) }
+      for option in command.options + Command.common { whole.insert("  " + option.form) }
+      for operation in command.operations { whole.insert("  " + operation.name + " " + (operation.operand ?? "")) }
+    }
+    let texts = Command.all.map { $0.help(width: width) } + operations + [Help.overview(width: width)]
+    for text in texts {
+      for line in text.split(separator: "\n").map(String.init)
+      where !whole.contains(line) && line.split(separator: " ").count > 1 {
+        #expect(line.count <= width, "\(line)")
       }
+    }
+  }
+
+  @Test func theHelpOfAnOperationIsAboutThatOperation() {
+    for operation in Command.vault.operations {
+      let text = Command.vault.help(on: operation.name)
+      #expect(text.hasPrefix("usage: credmgr vault \(operation.name)"))
+      for other in Command.vault.operations where other.name != operation.name {
+        #expect(!text.contains("credmgr vault \(other.name)") && !text.contains("\(other.name): "), "\(text)")
+      }
+      for option in Command.vault.options {
+        #expect(text.contains("  " + option.name) == operation.options.contains(option.name), "\(option.name)")
+      }
+    }
+  }
+
+  /// The examples come before the options.
+  @Test func examplesComeFirst() throws {
+    for command in Command.all {
+      let example = try #require(command.help.firstRange(of: "examples:"))
+      if let option = command.help.firstRange(of: "\n  --") { #expect(example.lowerBound < option.lowerBound) }
+    }
+  }
+
+  /// The words of other programs lead to commands that exist.
+  @Test func similarWordsMeanCommands() throws {
+    for word in ["ls", "whoami", "auth", "signout", "get", "show", "run", "curl", "switch", "rm", "unlock", "docker"] {
+      let meant = try #require(SimilarWords.command(for: word), "\(word)")
+      #expect(Command.named(meant[0]) != nil && Command.named(word) == nil)
+    }
+    for word in ["check", "open", "close", "info", "rekey", "copy", "dump", "load", "passphrase"] {
+      let meant = try #require(SimilarWords.vaultOperation(for: word), "\(word)")
+      #expect(Command.vault.operation(meant) != nil && Command.vault.operation(word) == nil)
     }
   }
 

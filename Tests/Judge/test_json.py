@@ -21,8 +21,9 @@ class Output(ProgramTest):
     def valid(self, *arguments, status=(DONE,), **options):
         outcome = self.run_program(*arguments, "--json", **options)
         self.assertIn(outcome.status, status, outcome.err)
-        shown = json.loads(outcome.out)
-        command = arguments[0]
+        return self.shown(arguments[0], json.loads(outcome.out), arguments)
+
+    def shown(self, command, shown, arguments=()):
         schema = {**SCHEMA, "$ref": "#/$defs/" + command}
         error = best_match(Draft202012Validator(schema).iter_errors(shown))
         self.assertIsNone(error, f"{' '.join(arguments)}: {error and (error.json_path, error.message[:300])}")
@@ -65,16 +66,45 @@ class Output(ProgramTest):
         self.valid("vault", "status")
         self.valid("vault", "verify")
         self.valid("vault", "backup", os.path.join(self.folder, "copy"))
+        self.vault_operations()
+        self.valid("git-setup")
+        self.valid("git-setup", "--remove")
+        self.assertFalse(self.valid("git-setup", "--remove")["changed"])
+        self.valid("docker-credential", "setup", "ghcr.io")
+        self.simulator()
         self.valid("log")
         self.valid("doctor", status=tuple(range(7)))
         self.valid("logout", provider)
         self.valid("login", provider)
         self.valid("logout", provider, "--all")
+        self.valid("remove-provider", provider)
         # Each command with this option has been tried, and has its part of the schema.
         commands = re.findall(r"(?m)^  ([a-z-]+)  +\S", self.credmgr("help").out)
         able = {name for name in commands if "--json" in self.credmgr("help", name).out}
         self.assertEqual(self.seen, able)
         self.assertEqual(set(SCHEMA["$defs"]), able | {"moment"})
+
+    def vault_operations(self):
+        path = os.path.join(self.folder, "export")
+        self.valid("vault", "export", path, "--plain", "--plain")
+        self.valid("vault", "import", path, "--plain")
+        self.assertIn("--json", self.run_program("vault", "export", "-", "--plain", "--plain", "--json").err)
+        self.valid("vault", "restore", os.path.join(self.folder, "copy"))
+        self.valid("vault", "protect", "passphrase", "--passphrase-file", self.file("passphrase", "correct horse battery\n"))
+        self.valid("vault", "unlock")
+        self.assertFalse(self.valid("vault", "lock")["locked"])
+        self.valid("vault", "protect", "passphrase", "--remove")
+        self.valid("vault", "rotate")
+
+    def simulator(self):
+        running = self.start("simulate", "github", "--json", stdin=False)
+        # The object is complete at its last brace.
+        text = ""
+        while not text.endswith("\n}\n"):
+            text += running.process.stdout.readline()
+        running.process.terminate()
+        running.process.stdout.close()
+        self.shown("simulate", json.loads(text))
 
     def test_the_reference_names_the_schema(self):
         self.assertIn("(output.schema.json)", text_of("docs/commands.md"))

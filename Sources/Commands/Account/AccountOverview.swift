@@ -42,8 +42,24 @@ struct AccountOverview {
   func tellIfEmpty(_ context: Context) {
     guard rows.isEmpty else { return }
     context.tell("not logged in to " + (provider.map(context.titled) ?? "any provider"))
-    guard let provider else { return context.tell(hint: "\(credmgr: "setup") to log in to a provider") }
+    // An interrupted login has its own hint.
+    if !own.isEmpty { return }
+    guard let provider else {
+      let added = (try? context.source.accountsIfAny()?.addedProviders()) ?? []
+      return context.tell(
+        hint: added.count == 1
+          ? "\(credmgr: "login", added[0])" : "\(credmgr: "setup") to log in to a provider")
+    }
     context.noCredential(provider, nil).hints.first.map { context.tell(hint: $0) }
+  }
+
+  /// The interrupted exchanges of this provider, or of all.
+  private var own: [Interruption] { interrupted.filter { provider == nil || provider == $0.provider } }
+
+  func tellInterrupted(_ context: Context) {
+    for exchange in own {
+      StandardError.tell(notice: Notice.interrupted(exchange).message(now: now, titled: context.titled))
+    }
   }
 
   func reportDamagedRecords(_ context: Context) throws(CommandError) {

@@ -34,6 +34,7 @@ extension Command {
       return try overview.reportDamagedRecords(context)
     }
     overview.tellIfEmpty(context)
+    if overview.rows.isEmpty { overview.tellInterrupted(context) }
     var lines = overview.rows.map { row in
       [
         titles[row.account.provider] ?? "", row.account.name + (row.isDefault ? " (default)" : ""), row.state.words,

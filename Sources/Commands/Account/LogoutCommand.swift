@@ -3,22 +3,49 @@ import CredmgrJSON
 import CredmgrMessages
 import CredmgrText
 
+/// The accounts that were logged out, and the first refusal to revoke a token.
+private struct LogoutOutcome {
+  var rows: [JSONValue] = []
+  var refusal: Message?
+}
+
 extension Command {
   static let logout = Command(
-    name: "logout", operands: "ID", operandCount: 1...1, summary: "Revoke and delete the tokens of an account",
+    name: "logout", operands: "ID|--all", operandCount: 0...1, summary: "Revoke and delete the tokens of an account",
     options: [
-      account, Option("--all", "log out all accounts of the provider"),
+      account, Option("--all", "log out all accounts of the provider, or of all providers"),
       Option("--keep-remote", "delete the tokens here without revoking them at the provider"), json,
     ],
     examples: [
       ("credmgr logout github", "Log out the current account"),
       ("credmgr logout github --account work --keep-remote", "Delete an account here but keep its token valid"),
+      ("credmgr logout --all", "Log out all accounts of all providers"),
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
-    let provider = try context.provider(invocation.operands[0])
+    if invocation.has("--all"), invocation.has("--account") { throw .exclusive(["--all", "--account"]) }
+    var outcome = LogoutOutcome()
+    if let text = invocation.operands.first {
+      try logOut(of: context.provider(text), invocation, context, noting: &outcome)
+    } else {
+      guard invocation.has("--all") else {
+        throw .usage("name a provider or use \"--all\"", hint: "usage: \(invocation.command.usage)")
+      }
+      let providers = Set(try manager(context.source.accountsIfAny()?.accounts(of: nil) ?? []).map(\.provider))
+      if providers.isEmpty { context.tell("no accounts to log out") }
+      for provider in providers.sorted() { try logOut(of: provider, invocation, context, noting: &outcome) }
+    }
+    if context.isJSON { try context.output(invocation.has("--all") ? .array(outcome.rows) : outcome.rows[0]) }
+    if invocation.has("--all") { try context.reportDamagedRecords(invocation.operands.first) }
+    guard let refusal = outcome.refusal else { return }
+    let text = "deleted the tokens here, but not at the provider: \(refusal.text)"
+    throw .failed(text, hint: "revoke the access in your account settings at the provider", status: .refused)
+  }
+
+  private static func logOut(
+    of provider: String, _ invocation: Invocation, _ context: Context, noting outcome: inout LogoutOutcome
+  ) throws(CommandError) {
     var names: [String?] = [try context.account(invocation, of: provider)]
     if invocation.has("--all") {
-      if invocation.has("--account") { throw .exclusive(["--all", "--account"]) }
       names = try manager(context.source.accountsIfAny()?.accounts(of: provider).map(\.name) ?? [])
       if names.isEmpty {
         try context.reportDamagedRecords(provider)
@@ -26,8 +53,6 @@ extension Command {
       }
     }
     let selected = try manager(context.source.accountsIfAny()?.selected(for: provider))
-    var refusal: Message?
-    var rows: [JSONValue] = []
     for name in names {
       let result: (account: String, revocation: CredentialSource.Revocation)
       do throws(CredentialError) {
@@ -56,20 +81,14 @@ extension Command {
         ? "; the provider cannot revoke the token and accepts it until it expires"
         : isRevoked ? " and revoked the token" : "; the token was not revoked"
       context.tell("logged out \"\(result.account)\" at \(context.titled(provider))\(remote)")
-      rows.append([
+      outcome.rows.append([
         "provider": .string(provider), "account": .string(result.account), "revoked": .boolean(isRevoked),
       ])
-      if case .refused(let error) = result.revocation { refusal = refusal ?? error.message(titled: context.titled) }
+      if case .refused(let error) = result.revocation {
+        outcome.refusal = outcome.refusal ?? error.message(titled: context.titled)
+      }
     }
-    if context.isJSON { try context.output(invocation.has("--all") ? .array(rows) : rows[0]) }
-    if invocation.has("--all") {
-      try context.reportDamagedRecords(provider)
-    } else if selected != nil {
-      try tellDefault(provider, context)
-    }
-    guard let refusal else { return }
-    let text = "deleted the tokens here, but not at the provider: \(refusal.text)"
-    throw .failed(text, hint: "revoke the access in your account settings at the provider", status: .refused)
+    if !invocation.has("--all"), selected != nil { try tellDefault(provider, context) }
   }
 
   /// Returns the error for a missing account. A login or another provider would not help to log out.

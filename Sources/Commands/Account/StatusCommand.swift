@@ -47,9 +47,7 @@ extension Command {
       text += Layout.table(details(account.credential, row.state, at: now, style: style), width: columns)
     }
     try context.output(text)
-    for exchange in overview.interrupted where provider == nil || provider == exchange.provider {
-      StandardError.tell(notice: Notice.interrupted(exchange).message(now: now, titled: context.titled))
-    }
+    overview.tellInterrupted(context)
     try overview.reportDamagedRecords(context)
   }
 

@@ -122,6 +122,12 @@ extension Command {
       // Write to the target of a symbolic link, for example in a dotfiles repository.
       try system(PrivateFile.replace(Path.resolved(path) ?? path, Array(configuration.text.utf8)))
     }
+    if context.isJSON {
+      try context.output([
+        "file": .string(path), "changed": .boolean(configuration.text != before),
+        "registries": .array(registries.map(JSONValue.string)),
+      ])
+    }
     context.tell(what)
     if !invocation.has("--remove") {
       var doctor = Doctor(context)

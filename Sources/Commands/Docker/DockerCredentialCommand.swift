@@ -9,6 +9,7 @@ extension Command {
     options: [
       Option("--all", "setup: use credmgr for every registry without another helper"),
       Option("--remove", "setup: remove the entries of credmgr"),
+      Option("--json", "setup: print JSON with stable field names"),
     ],
     notes: [
       "\"setup [REGISTRY]…\" adds credmgr to ~/.docker/config.json as the helper of these registries (default: the "
@@ -22,7 +23,7 @@ extension Command {
     ]
   ) { invocation, context throws(CommandError) in
     if invocation.operands.first == "setup" { return try setUpDocker(invocation, context) }
-    for option in ["--all", "--remove"] where invocation.has(option) {
+    for option in ["--all", "--remove", "--json"] where invocation.has(option) {
       throw .usage(
         "\"\(option)\" requires \"docker-credential setup\"", hint: "\(credmgr: "help", "docker-credential")")
     }

@@ -1,3 +1,4 @@
+import CredmgrJSON
 import CredmgrPlatform
 import CredmgrText
 
@@ -9,7 +10,7 @@ extension Command {
       Option("--global", "change your own git configuration (default)"),
       Option("--local", "change the configuration of the current repository"),
       Option("--system", "change the configuration of this machine"),
-      Option("--remove", "remove the entries of credmgr"),
+      Option("--remove", "remove the entries of credmgr"), json,
     ],
     notes: [
       "For each host of an added provider, credmgr writes an empty helper entry before its own entry. The empty entry "
@@ -50,13 +51,17 @@ extension Command {
     let sections = try sections(scope)
     if invocation.has("--remove") {
       let ours = sections.filter { $0.values.contains { isOwn($0, context) } }
-      guard !own.isEmpty || !ours.isEmpty else { return context.tell("credmgr is not in git's configuration") }
+      guard !own.isEmpty || !ours.isEmpty else {
+        try report(scope, changed: false, hosts: [], context)
+        return context.tell("credmgr is not in git's configuration")
+      }
       for value in Set(own).sorted() {
         // Use an expression, because "--fixed-value" requires git 2.30.
         let pattern = "^" + value.map { #"\.[]{}()*+?^$|"#.contains($0) ? "\\\($0)" : String($0) }.joined() + "$"
         try change(["config", scope, "--unset-all", "credential.helper", pattern], context)
       }
       for section in ours { try removeOwn(from: section, scope: scope, context) }
+      try report(scope, changed: true, hosts: [], context)
       return context.tell("removed credmgr from git's configuration")
     }
     if existing != nil {
@@ -83,10 +88,21 @@ extension Command {
       }
     }
     if !ordered.isEmpty { context.tell("git asks only credmgr for \(some(ordered))") }
+    try report(scope, changed: existing == nil || !ordered.isEmpty, hosts: Set(claims.map(\.host)).sorted(), context)
     // Only report other helpers, because those entries are not ours to change.
     var doctor = Doctor(context)
     doctor.checkGit(claims)
     doctor.tellAll()
+  }
+
+  private static func report(
+    _ scope: String, changed: Bool, hosts: [String], _ context: Context
+  ) throws(CommandError) {
+    guard context.isJSON else { return }
+    try context.output([
+      "configuration": .string(String(scope.dropFirst(2))), "changed": .boolean(changed),
+      "hosts": .array(hosts.map(JSONValue.string)),
+    ])
   }
 
   /// The key for the helpers of a URL, with its values in one file.

@@ -6,7 +6,7 @@ extension Command {
   static let removeProvider = Command(
     name: "remove-provider", operands: "ID", operandCount: 1...1,
     summary: "Remove a provider and its client",
-    options: [Option("--keep-remote", "do not delete an automatically registered client at the provider")],
+    options: [Option("--keep-remote", "do not delete an automatically registered client at the provider"), json],
     notes: [
       "Log out all accounts of the provider first.",
       "credmgr removes the client ID, the secret and the variables from the vault and deletes your own descriptor. "
@@ -37,6 +37,17 @@ extension Command {
     case .deleted(let place)?: context.tell("deleted the client at \(place)")
     case .kept?: context.tell("the client is still registered at the provider")
     case nil: break
+    }
+    if context.isJSON {
+      let client: String? =
+        switch removal.client {
+        case .deleted?: "deleted"
+        case .kept?: "kept"
+        case nil: nil
+        }
+      try context.output([
+        "provider": .string(provider), "client": .optional(client), "successor": .optional(removal.successor),
+      ])
     }
     context.tell("removed \(quoted(provider))" + (removal.successor.map { "; the name now refers to \"\($0)\"" } ?? ""))
   }

@@ -12,7 +12,7 @@ extension Command {
       Option("--keep-redirect", "allow redirect URIs outside this machine"),
       Option(
         "--client-secret-file", value: "FILE", "file with the client secret or RSA key (default: random)"),
-      descriptorFolders,
+      descriptorFolders, json,
     ],
     notes: [
       "The simulator prints its address, a descriptor to add, and the client ID and secret. It runs until you stop it "

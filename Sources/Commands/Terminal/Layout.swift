@@ -5,9 +5,11 @@ package enum Layout {
   package static let width = 80
 
   /// The width of the help, which is not wider on a wide terminal.
-  static var helpWidth: Int { min(max(Terminal.outputColumns ?? width, 40), width) }
+  static var helpWidth: Int { min(max(Terminal.outputColumns ?? width, narrowest), width) }
 
-  private static let longestQuotation = 48
+  private static let narrowest = 24
+
+  static let longestQuotation = 48
 
   /// Wraps a text between words and keeps quoted text together.
   ///
@@ -72,7 +74,7 @@ package enum Layout {
   /// Formats a table. Wraps the right column at `width`; `nil` keeps each row on one line for other programs.
   package static func table(_ rows: [(left: String, right: String)], width: Int? = Terminal.outputColumns) -> String {
     let counts = rows.map { columns($0.left) }
-    let left = min(counts.max() ?? 0, width == nil ? 36 : 26)
+    let left = min(counts.max() ?? 0, width.map { min(26, $0 / 3) } ?? 36)
     let indent = blanks(left + 4)
     // Uses bytes, because there may be ten thousand tables, and joining strings takes ten times as long.
     var table: [UInt8] = []

@@ -10,30 +10,30 @@ extension Command {
     Operation(name: "verify", help: "check the vault for damage and manipulation", options: ["--json"], run: verify),
     Operation(
       name: "protect", operand: "passphrase|secret-service|key-file",
-      help: "add a way to open the vault, or remove it with \"--remove\"", options: ["--remove", "--passphrase-file"],
-      run: VaultKeyOperations.protect),
+      help: "add a way to open the vault, or remove it with \"--remove\"",
+      options: ["--remove", "--passphrase-file", "--json"], run: VaultKeyOperations.protect),
     Operation(
-      name: "unlock", help: "keep the vault unlocked for some time, with the key in the kernel", options: ["--for"],
-      run: VaultKeyOperations.unlock),
-    Operation(name: "lock", help: "lock the vault again", run: VaultKeyOperations.lock),
+      name: "unlock", help: "keep the vault unlocked for some time, with the key in the kernel",
+      options: ["--for", "--json"], run: VaultKeyOperations.unlock),
+    Operation(name: "lock", help: "lock the vault again", options: ["--json"], run: VaultKeyOperations.lock),
     Operation(
-      name: "rotate", help: "create a new key and encrypt everything again", options: ["--yes"],
+      name: "rotate", help: "create a new key and encrypt everything again", options: ["--yes", "--json"],
       run: VaultKeyOperations.rotate),
     Operation(
       name: "backup", operand: "FILE", help: "copy the encrypted vault to a file", options: ["--json"],
       run: VaultKeyOperations.backup),
     Operation(
-      name: "restore", operand: "FILE", help: "replace the vault with a backup", options: ["--key-file"],
+      name: "restore", operand: "FILE", help: "replace the vault with a backup", options: ["--key-file", "--json"],
       run: VaultKeyOperations.restore),
     Operation(
       name: "export", operand: "FILE",
       help:
         "write the vault, your descriptors and rules for another machine, encrypted with a passphrase; \"-\" writes "
         + "to standard output",
-      options: ["--plain", "--passphrase-file"], run: VaultKeyOperations.export),
+      options: ["--plain", "--passphrase-file", "--json"], run: VaultKeyOperations.export),
     Operation(
       name: "import", operand: "FILE", help: "read a file from \"export\"",
-      options: ["--plain", "--replace", "--yes", "--passphrase-file"],
+      options: ["--plain", "--replace", "--yes", "--passphrase-file", "--json"],
       run: VaultKeyOperations.import),
   ]
 
@@ -55,7 +55,9 @@ extension Command {
       json,
     ],
     notes: [
-      "Without a terminal, set CREDMGR_PASSPHRASE_FILE or CREDMGR_PASSPHRASE_COMMAND to provide the passphrase."
+      "Without a terminal, set CREDMGR_PASSPHRASE_FILE or CREDMGR_PASSPHRASE_COMMAND to provide the passphrase.",
+      "If you forgot the passphrase while the vault is unlocked, \"protect passphrase\" sets a new one. Otherwise "
+        + "nothing can open the vault: move its directory away, and log in again.",
     ], operations: vaultOperations,
     examples: [
       ("credmgr vault protect passphrase", "Open the vault with a passphrase"),
@@ -63,22 +65,18 @@ extension Command {
       ("credmgr vault unlock --for 8h", "Enter the passphrase once for a day's work"),
       ("credmgr vault backup credmgr.backup", "Make a backup that opens like the vault"),
       ("credmgr vault export credmgr.json", "Copy everything to another machine"),
+      ("credmgr vault import credmgr.json", "Use that copy on the other machine"),
+      ("credmgr vault rotate", "Create a new key after a copy of the old key was lost"),
     ]
   ) { invocation, context throws(CommandError) in
     let name = invocation.operands[0]
-    guard let operation = vaultOperations.first(where: { $0.name == name }) else {
-      let known = vaultOperations.map(\.name)
-      let near = nearMiss(name, among: known)
-      throw .usage(
-        "unknown operation \"vault \(SecretOption.shown(name, among: known))\"\(didYouMean(near))",
-        hints: .correcting(name, to: near) + ["\(credmgr: "help", "vault")"])
-    }
+    guard let operation = invocation.command.operation(name) else { throw invocation.command.unknownOperation(name) }
     if operation.operand == nil, invocation.operands.count > 1 {
-      throw .usage("too many arguments for \"credmgr vault \(name)\"", hint: "\(credmgr: "help", "vault")")
+      throw .usage("too many arguments for \"credmgr vault \(name)\"", hint: "\(credmgr: "help", "vault", name)")
     }
     for option in invocation.command.options
     where invocation.has(option.name) && !operation.options.contains(option.name) {
-      throw .usage("\"vault \(name)\" does not take \"\(option.name)\"", hint: "\(credmgr: "help", "vault")")
+      throw .usage("\"vault \(name)\" does not take \"\(option.name)\"", hint: "\(credmgr: "help", "vault", name)")
     }
     try operation.run(invocation, context)
   }

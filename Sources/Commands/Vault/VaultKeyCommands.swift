@@ -26,6 +26,7 @@ enum VaultKeyOperations {
     if invocation.has("--remove") {
       if invocation.has("--passphrase-file") { throw .exclusive(["--remove", "--passphrase-file"]) }
       try manager(context.source.unprotect(kind))
+      try reportSlots(context)
       context.tell("the \(kind.words) no longer opens the vault")
       context.tell("older copies of the vault still open with it; run \"credmgr vault rotate\" to change the key")
       return
@@ -35,11 +36,18 @@ enum VaultKeyOperations {
       throw .usage("\"--passphrase-file\" requires \"vault protect passphrase\"")
     }
     let others = try manager(context.source.protect(with: kind, passphrase: passphrase))
+    try reportSlots(context)
     context.tell("the \(kind.words) now opens the vault")
     if kind != .keyFile, others.contains(.keyFile) {
       context.tell(
         "the key file still opens it without a prompt; run \"credmgr vault protect key-file --remove\" to remove it")
     }
+  }
+
+  private static func reportSlots(_ context: Context) throws(CommandError) {
+    guard context.isJSON else { return }
+    let kinds = try manager(context.source.vaultStatus()).status.slots.compactMap(\.kind)
+    try context.output(["opens_with": .array(kinds.map { .string($0.words) })])
   }
 
   /// Reads the passphrase. `isNew` says whether the passphrase will protect something.
@@ -67,7 +75,12 @@ enum VaultKeyOperations {
         "cannot unlock the vault for longer than \(longestUnlocking.wholeSeconds / 86_400) days",
         hint: "\(credmgr: "vault", "protect", "key-file") to open it without a prompt permanently")
     }
-    switch try manager(context.source.unlock(for: time)) {
+    let outcome = try manager(context.source.unlock(for: time))
+    if context.isJSON {
+      let until = try manager(context.source.vaultStatus()).unlockedUntil
+      try context.output(["unlocked_until": .optional(until?.text)])
+    }
+    switch outcome {
     case .kept: context.tell("the vault is unlocked for \(exactDuration(time))")
     case .opensByItself: context.tell("the vault needs no unlocking, because its key file opens it")
     }
@@ -75,6 +88,7 @@ enum VaultKeyOperations {
 
   static func lock(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let (wasUnlocked, opensByItself) = try manager(context.source.lock())
+    if context.isJSON { try context.output(["locked": .boolean(!opensByItself)]) }
     if opensByItself {
       context.tell("the key file still opens the vault; run \"credmgr vault protect key-file --remove\" to remove it")
     } else {
@@ -89,6 +103,7 @@ enum VaultKeyOperations {
       throw .usage("the key was not changed")
     }
     let kept = try manager(context.source.rotateVault())
+    if context.isJSON { try context.output(["older_key_file": .optional(kept.keyFile)]) }
     context.tell("encrypted the vault with a new key")
     if let keyFile = kept.keyFile {
       context.tell("older backups open with \"\(keyFile)\"; delete that file together with the last of them")
@@ -139,6 +154,9 @@ enum VaultKeyOperations {
     } catch .vault(.truncated(let file)) where file == path {
       throw .failed("the backup \"\(path)\" is truncated", hint: "restore another backup", status: .vault)
     } catch { throw CommandError(error) }
+    if context.isJSON {
+      try context.output(["file": .string(path), "kept": .array(kept.map(JSONValue.string))])
+    }
     context.tell("restored the vault from \"\(path)\"")
     if !kept.isEmpty {
       context.tell("the old vault is now in " + kept.map { "\"\($0)\"" }.joined(separator: " and "))
@@ -153,6 +171,7 @@ enum VaultKeyOperations {
         "an unencrypted export lets anyone with the file use your tokens",
         hint: "pass \"--plain\" twice to confirm")
     }
+    if path == "-", context.isJSON { throw .exclusive(["export -", "--json"]) }
     let passphrase = try passphrase(invocation, context)
     if isPlain, passphrase != nil { throw .exclusive(["--plain", "--passphrase-file"]) }
     let (json, parts) = try manager(context.source.exportVault(isPlain: isPlain, passphrase: passphrase))
@@ -161,6 +180,7 @@ enum VaultKeyOperations {
       try context.output(text)
     } else {
       try system(PrivateFile.create(path, Array(text.utf8)))
+      if context.isJSON { try context.output(.object([.init("file", .string(path))] + members(parts))) }
       context.tell("exported \(words(parts)) to \"\(path)\"")
     }
   }
@@ -187,30 +207,46 @@ enum VaultKeyOperations {
       context.tell("warning: the file's descriptor \(quoted(provider)) replaces the built-in one")
     }
     context.tell(parts.isEmpty ? "nothing to import: everything already exists" : "imported \(words(parts))")
-    if !parts.isEmpty { try tellMissing(context) }
+    let missing = parts.isEmpty && !context.isJSON ? [] : try tellMissing(context)
+    if context.isJSON {
+      let commands = missing.map { JSONValue.string($0.map(argument).joined(separator: " ")) }
+      try context.output(.object(members(parts) + [.init("next", .array(commands))]))
+    }
   }
 
-  /// Says what does not work on this machine yet.
-  private static func tellMissing(_ context: Context) throws(CommandError) {
-    guard let vault = try manager(context.source.accountsIfAny()) else { return }
+  private static func members(_ parts: TransferredParts) -> [JSONValue.Member] {
+    [
+      .init("records", .integer(parts.records)), .init("descriptors", .integer(parts.descriptors)),
+      .init("rules", .boolean(parts.hasRules)),
+    ]
+  }
+
+  /// Says what does not work on this machine yet. Returns the commands to run.
+  private static func tellMissing(_ context: Context) throws(CommandError) -> [[String]] {
+    guard let vault = try manager(context.source.accountsIfAny()) else { return [] }
+    var commands: [[String]] = []
+    func tell(_ sentence: String, _ command: [String]) {
+      context.tell(sentence)
+      context.tell(hint: "\(credmgr: command)")
+      commands.append(["credmgr"] + command)
+    }
     for provider in try manager(vault.addedProviders()) where context.home.library.path(of: provider) == nil {
       context.tell("the descriptor of \(quoted(provider)) is missing, so credmgr cannot refresh its tokens")
     }
     let accounts = try manager(vault.accounts(of: nil))
     for (account, state) in try zip(accounts, manager(vault.states(of: accounts, at: context.clock.now())))
     where state.needsLogin {
-      context.tell("\(context.titled(account.provider)) requires a new login as \(quoted(account.name))")
-      context.tell(hint: "\(credmgr: "login", account.provider, "--account", account.name)")
+      tell(
+        "\(context.titled(account.provider)) requires a new login as \(quoted(account.name))",
+        ["login", account.provider, "--account", account.name])
     }
     let unset = try UnsetHelpers(of: nil, context)
-    if !unset.git.isEmpty {
-      context.tell("git does not ask credmgr for \(some(unset.git)) yet")
-      context.tell(hint: "\(credmgr: "git-setup")")
-    }
+    if !unset.git.isEmpty { tell("git does not ask credmgr for \(some(unset.git)) yet", ["git-setup"]) }
     if !unset.docker.isEmpty {
-      context.tell("docker does not ask credmgr for \(some(unset.docker)) yet")
-      context.tell(hint: "\(credmgr: ["docker-credential", "setup"] + unset.docker)")
+      tell(
+        "docker does not ask credmgr for \(some(unset.docker)) yet", ["docker-credential", "setup"] + unset.docker)
     }
+    return commands
   }
 
   private static func words(_ parts: TransferredParts) -> String {

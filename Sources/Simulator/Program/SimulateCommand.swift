@@ -3,6 +3,7 @@ import CredmgrCredentialManager
 import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrHTTP
+import CredmgrJSON
 import CredmgrMessages
 import CredmgrPlatform
 import CredmgrText
@@ -58,16 +59,25 @@ package enum SimulateCommand {
         let lines = key.lines.prefix(hasFile ? 1 : .max).map { $0.value + "\n" }
         try PrivateFile.create(keyFile, Array(lines.joined().utf8))
       }
-      try Terminal.writeOutput(
-        """
-        listening on \(address)
-        descriptor \(file)
-        client-id \(Simulation.clientIdentifier)
-        client-secret-file \(secretFile)
-        \(key == nil ? "" : "key-file \(keyFile)\n")ready
+      if !context.isJSON {
+        try Terminal.writeOutput(
+          """
+          listening on \(address)
+          descriptor \(file)
+          client-id \(Simulation.clientIdentifier)
+          client-secret-file \(secretFile)
+          \(key == nil ? "" : "key-file \(keyFile)\n")ready
 
-        """)
+          """)
+      }
     } catch { throw CommandError(error) }
+    if context.isJSON {
+      try context.output([
+        "url": .string(address), "descriptor": .string(file), "client_id": .string(Simulation.clientIdentifier),
+        "client_secret_file": .string(secretFile), "key_file": .optional(key == nil ? nil : keyFile),
+        "commands": .array(simulation.settings.commands.map(JSONValue.string)),
+      ])
+    }
     if Terminal.isTerminal(2) {
       StandardError.tell("to log in, run these commands in another terminal:")
       for command in simulation.settings.commands { Terminal.writeError("  " + command + "\n") }

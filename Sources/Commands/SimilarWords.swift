@@ -1,0 +1,46 @@
+/// The words that users of other programs type, and what they mean here.
+enum SimilarWords {
+  /// Returns the words of the command that a word means; `nil` if it means none.
+  static func command(for word: String) -> [String]? {
+    switch word {
+    case "ls", "accounts", "whoami", "who": ["list"]
+    case "init", "new", "add", "configure", "config": ["setup"]
+    case "signin", "sign-in", "auth", "authenticate", "connect": ["login"]
+    case "signout", "sign-out", "revoke", "disconnect": ["logout"]
+    case "get", "print", "access-token", "password": ["token"]
+    case "show", "info", "st": ["status"]
+    case "run", "env": ["exec"]
+    case "curl", "api", "fetch": ["request"]
+    case "switch", "select", "default": ["use"]
+    case "rm", "remove", "delete": ["remove-provider"]
+    case "renew": ["refresh"]
+    case "test", "verify-token": ["validate"]
+    case "logs", "history", "audit": ["log"]
+    case "search", "find": ["providers", "--search"]
+    case "migrate", "move": ["import"]
+    case "diagnose", "troubleshoot": ["doctor"]
+    case "lint": ["check"]
+    case "mock": ["simulate"]
+    case "docker", "docker-setup": ["docker-credential", "setup"]
+    case "git": ["git-setup"]
+    case "lock", "unlock", "backup", "restore", "export", "protect", "rotate", "verify": ["vault", word]
+    default: nil
+    }
+  }
+
+  /// Returns the operation of the vault that a word means; `nil` if it means none.
+  static func vaultOperation(for word: String) -> String? {
+    switch word {
+    case "check", "test", "fsck": "verify"
+    case "open", "unseal": "unlock"
+    case "close", "seal": "lock"
+    case "show", "info", "ls", "list": "status"
+    case "rekey", "rotate-key": "rotate"
+    case "copy", "save": "backup"
+    case "dump", "move": "export"
+    case "load", "read": "import"
+    case "passwd", "password", "passphrase": "protect"
+    default: nil
+    }
+  }
+}
