@@ -111,8 +111,8 @@ package final class CredentialSource {
     }
   }
 
-  /// Removes secrets from the parts of a credential that credmgr shows.
-  func presentable(_ credential: Credential) -> Credential {
+  /// Learns a credential's secrets, and removes them from the parts that credmgr shows.
+  func learn(_ credential: Credential) -> Credential {
     secrets.learn(credential)
     var credential = credential
     credential.kept = credential.kept.filter { !secrets.reveals($0.value) }

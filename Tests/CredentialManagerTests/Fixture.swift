@@ -113,7 +113,7 @@ final class ScriptedUser: User {
     return chosen
   }
 
-  func keepsUnverified(_ error: CredentialError) -> Bool {
+  func confirmStoring(unverified error: CredentialError) -> Bool {
     questions.append(error)
     return keepsUnverified
   }

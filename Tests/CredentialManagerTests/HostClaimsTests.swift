@@ -138,22 +138,26 @@ struct HostClaimsTests {
   // MARK: Vaults of earlier versions
 
   /// Earlier records contain only the first provider of each host.
-  @Test func aRecordOfOneClaimIsCompletedAtTheFirstQuestion() throws {
+  @Test func aRecordOfOneClaimIsCompletedAtTheNextRegistration() throws {
     for name in ["a", "b"] { try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }", name) }
     let first = try #require(try fixture.another().claims(of: "git.example", for: .git).first)
     let identifier = RecordIdentifier(kind: .host, provider: "git.example", account: "git")
     try fixture.another().vault(.readWrite).apply([.store(Secret(first.value.encoded), as: identifier)])
     #expect(try found("git.example") == ["a", "oauth2", "b", "oauth2"])
-    try fixture.ship("nothing: right")
+    #expect(try fixture.another().accounts().record(identifier)?.payload == Secret(first.value.encoded))
+    try fixture.add(Fixture.endpoints, "c")
+    #expect(try fixture.another().accounts().record(identifier)?.payload != Secret(first.value.encoded))
     #expect(try found("git.example") == ["a", "oauth2", "b", "oauth2"])
   }
 
   @Test(arguments: [nil, ["git.example", "provider.example"]])
-  func anOldVaultIsCompletedAtTheFirstQuestion(_ destinations: [String]?) throws {
+  func anOldVaultIsCompletedWhenItIsOpenedForWriting(_ destinations: [String]?) throws {
     try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example], username: x }")
     try makeOld(destinations: destinations)
     #expect(try found("other.example") == [])
+    #expect(try fixture.another().accounts().store.records(.host, provider: nil).isEmpty)
     // From now on the agreement is stored, so the descriptor is not needed.
+    _ = try fixture.another().accounts(.readWrite)
     try fixture.ship("nothing: right")
     #expect(try found("git.example") == ["example", "x"])
     #expect(try found("other.example") == [])

@@ -267,7 +267,7 @@ final class TerminalUser: User {
     }
   }
 
-  func keepsUnverified(_ error: CredentialError) -> Bool {
+  func confirmStoring(unverified error: CredentialError) -> Bool {
     if typing.keepsUnverified { return true }
     guard !typing.readsInput, Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
     say("cannot verify the key: " + error.message(titled: context.titled).text)

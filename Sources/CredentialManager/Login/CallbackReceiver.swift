@@ -149,7 +149,7 @@ final class CallbackReceiver {
     do throws(POSIXError) {
       // Without a terminal, a line may come from standard input, as on a machine without a desktop.
       switch try handler?.line(
-        within: session.timeLeft, alsoReading: user.pasteDescriptor ?? 0, isCancelled: session.isCancelled)
+        within: session.timeLeft, alsoReading: user.pasteDescriptor ?? 0, isCancelled: session.pollForCancellation)
       {
       case .handed(let line): return .handed(line)
       case .typed(let line): return .typed(line)
@@ -171,7 +171,7 @@ final class CallbackReceiver {
   ) throws(CredentialError) -> LoopbackReceiver.Received? {
     do throws(HTTPError) {
       return try loopback?.receive(
-        within: session.timeLeft, alsoReading: session.user.pasteDescriptor, isCancelled: session.isCancelled)
+        within: session.timeLeft, alsoReading: session.user.pasteDescriptor, isCancelled: session.pollForCancellation)
     } catch {
       if error == .receiverTimedOut { throw late }
       throw error == .interrupted ? .interrupted : .http(error, provider: session.provider)

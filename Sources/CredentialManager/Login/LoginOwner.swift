@@ -13,7 +13,7 @@ extension Login {
   ) throws(CredentialError) -> (name: String, credential: Credential, changes: [Change]) {
     var credential = credential
     credential.add(options)
-    credential = source.presentable(credential)
+    credential = source.learn(credential)
     let (found, fields, fault) = try identity(credential, user)
     if credential.isTyped, found == nil { try requireName() }
     let unsure = found == nil && !credential.isGiven ? try likelyAccount() : nil
@@ -163,7 +163,7 @@ extension Login {
         (name, kept) = (found ?? name, fields)
       } catch {
         if isUnknown, error.refusesToken { throw .tokenRefused(provider: provider, words: error.refusalWords) }
-        if isUnknown, let user, !error.concernsRights, error != .interrupted, !user.keepsUnverified(error) {
+        if isUnknown, let user, !error.concernsRights, error != .interrupted, !user.confirmStoring(unverified: error) {
           throw user.isCancelled ? .interrupted : .unverified(provider: provider, error)
         }
         // The token does not belong to the user that the provider names, so it may have been swapped.

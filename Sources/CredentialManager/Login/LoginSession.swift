@@ -34,7 +34,7 @@ struct LoginSession {
     while true {
       switch step {
       case .send(let exchange): step = try answer(to: exchange, pending)
-      case .browse(let page): step = try kept(receiver.answer(to: page, self), pending)
+      case .browse(let page): step = try save(receiver.answer(to: page, self), pending)
       case .showCode(let device, let poll):
         try show(device)
         step = .send(poll)
@@ -69,12 +69,14 @@ struct LoginSession {
       return step()
     }
     if exchange.kind.issuesToken { FaultPoint.reach("login.answered") }
-    return try kept(source.core(provider, exchange.read(response, now)), pending)
+    return try save(source.core(provider, exchange.read(response, now)), pending)
   }
 
-  private func kept(_ step: Step, _ pending: borrowing PendingExchange) -> Step {
+  /// Saves the credential of the last step in a file until the login ends. Returns the step without secrets in the
+  /// parts that credmgr shows.
+  private func save(_ step: Step, _ pending: borrowing PendingExchange) -> Step {
     guard case .done(var credential, let unreadable) = step else { return step }
-    credential = source.presentable(credential)
+    credential = source.learn(credential)
     credential.add(options)
     Signals.deferring { pending.keep(credential, after: nil) }
     return .done(credential, unreadable: unreadable)
@@ -82,7 +84,8 @@ struct LoginSession {
 
   // MARK: The user
 
-  func isCancelled() -> Bool {
+  /// Checks on the programs opened for the user. Returns whether the login was cancelled.
+  func pollForCancellation() -> Bool {
     user.poll()
     return user.isCancelled
   }
@@ -145,7 +148,7 @@ struct LoginSession {
     for _ in 0..<max(pause.wholeSeconds, 0) {
       user.tell(.awaitingConsent(left: min(polling.timeLeft(now: now), self.patience)))
       do { try source.clock.sleep(for: .seconds(1)) } catch { throw .interrupted }
-      if isCancelled() { throw .interrupted }
+      if pollForCancellation() { throw .interrupted }
     }
   }
 }

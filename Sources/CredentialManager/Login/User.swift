@@ -33,8 +33,8 @@ package protocol User: AnyObject {
   func texts(for prompt: Step.Prompt) throws(CredentialError) -> [String]?
   /// Returns the index of the entry that the user chooses; `nil` if credmgr cannot prompt.
   func choice(among labels: [String], of provider: String) throws(CredentialError) -> Int?
-  /// Whether the user wants to store a key that the provider neither accepted nor refused.
-  func keepsUnverified(_ error: CredentialError) -> Bool
+  /// Asks whether to store a key that the provider neither accepted nor refused.
+  func confirmStoring(unverified error: CredentialError) -> Bool
   /// Whether the program can ask the user a question now.
   var canAnswer: Bool { get }
   /// Whether an account that no longer works shall belong to the user who signed in instead; `found` is `nil` if the

@@ -92,10 +92,8 @@ extension CredentialSource {
     var found: [HostClaim] = []
     for name in names {
       guard let claims = try recordedClaims(accounts, of: name, for: helper) else {
-        let (claims, changes) = try claims(accounts)
-        // Upgrade an earlier version's vault. If it is read-only, the next lookup computes this again.
-        if let accounts = try? self.accounts(.readWrite) { _ = try? accounts.store.apply(changes) }
-        found = claims.filter { names.contains($0.host) && $0.helper == helper }
+        // An earlier version's vault, until it is opened for writing.
+        found = try self.claims(accounts).claims.filter { names.contains($0.host) && $0.helper == helper }
         break
       }
       found += claims
@@ -103,6 +101,14 @@ extension CredentialSource {
     if names.count == 1 { return found }
     // A provider may claim several names.
     return Dictionary(grouping: found, by: \.provider).values.compactMap(\.first).sorted { $0.provider < $1.provider }
+  }
+
+  /// Records the hosts in a vault of an earlier version, which has just been opened for writing.
+  func recordClaims(_ accounts: Accounts) {
+    guard let isRecorded = try? accounts.record(Self.allClaimed) != nil, !isRecorded,
+      let added = try? accounts.addedProviders(), !added.isEmpty, let changes = try? claims(accounts).changes
+    else { return }
+    _ = try? accounts.store.apply(changes)
   }
 
   /// Returns the claims in a host's record; `nil` if an earlier version's vault has no such records.

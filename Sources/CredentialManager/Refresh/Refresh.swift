@@ -203,7 +203,7 @@ extension CredentialSource {
       _ = try? pending.finish(.ended(noting: nil))
       throw .oauth(error.masked(by: secrets), provider: account.provider)
     }
-    credential = presentable(credential)
+    credential = learn(credential)
     pending.keep(credential, after: old.accessToken)
     FaultPoint.reach("refresh.kept")
     if failure == nil, client.asksIdentity(afterRefreshOf: old.grant) {

@@ -10,6 +10,8 @@ struct OpenVault {
   /// The keys for the program that replaces this one, so the user is not prompted again.
   private(set) var keysToLeave: OpenedKeys?
 
+  var isWritable: Bool { open?.access == .readWrite }
+
   mutating func vault(_ access: StoreAccess, for source: CredentialSource) throws(StoreError) -> Vault {
     if let open, open.access == .readWrite || access == .readOnly { return open.vault }
     if let vault = open?.vault { known = OpenedKeys(of: vault) }
@@ -46,7 +48,10 @@ extension CredentialSource {
 
   /// Opens the store at the first use. Throws `.absent` if the vault does not exist and this process only reads.
   package func accounts(_ access: StoreAccess = .readOnly) throws(CredentialError) -> Accounts {
-    Accounts(store: try vault(access))
+    let isOpened = access == .readWrite && !openVault.isWritable
+    let accounts = Accounts(store: try vault(access))
+    if isOpened { recordClaims(accounts) }
+    return accounts
   }
 
   /// Returns the status without needing a key. `keyFileFault` is the problem with the key file.
