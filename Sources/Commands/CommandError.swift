@@ -9,6 +9,7 @@ package enum CommandError: Error {
   case failed(Message)
   /// The hints may depend on files and the environment (`Context.message`).
   case credential(CredentialError)
+  case docker(DockerError)
   /// The program with networking must continue, with the standard input already read.
   case handOver(input: [UInt8]?)
   /// The output is complete, or its reader has gone.
@@ -23,6 +24,7 @@ package enum CommandError: Error {
     switch self {
     case .failed(let message): message
     case .credential(let error): error.message
+    case .docker(let error): Message(error.rawValue)
     case .handOver:
       CredentialError.networkNeeded.message.with(hints: [.reinstalling((try? Path.executable()) ?? "/usr/bin/credmgr")])
     case .ended: nil

@@ -40,6 +40,9 @@ package struct Context {
 
   func tell(_ text: String) { StandardError.tell(text) }
 
+  /// Tells something that is not an error, and what to do about it.
+  func tell(note: Remedy) { note.sentence(after: line).map { tell($0) } }
+
   func tell(hint: Remedy) { hint.sentence(after: line).map { tell("hint: " + $0) } }
 
   /// Returns the account from the option, the environment or a rule; `nil` for the default account.

@@ -39,7 +39,7 @@ struct Simulation {
     if isOAuth1, signature.method.isRSA, (try? RSAPrivateKey(pem: clientSecret)) == nil {
       throw .usage(
         "\(signature.method.rawValue) requires an RSA key for the client",
-        hint: "run \"openssl genrsa -out key.pem 2048\", then \(add: "--client-secret-file", "key.pem")")
+        hint: "\(run: "openssl", "genrsa", "-out", "key.pem", "2048"), then \(add: "--client-secret-file", "key.pem")")
     }
     makeKey()
   }

@@ -26,7 +26,7 @@ extension Command {
     try context.output(lines(events).joined(), orJSON: .array(events.map(json)))
     if context.isJSON || lost == 0 { return }
     let missing = lost == 1 ? "1 log entry is" : "\(lost) log entries are"
-    context.tell("\(missing) missing or unreadable; run \"credmgr vault verify\"")
+    context.tell(note: "\(missing) missing or unreadable; \(credmgr: "vault", "verify")")
   }
 
   private static func json(_ event: LogEvent) -> JSONValue {

@@ -32,10 +32,14 @@ extension Command {
       throw .handOver(input: input)
     } catch {
       guard let message = context.message(error) else { throw error }
-      let isNotFound = if case .credential(.loginNeeded(_, _, .noCredential)) = error { true } else { false }
-      try context.output((isNotFound ? DockerError.notFound : message.text) + "\n")
-      // docker passes standard error on to the user.
-      if !DockerError.all.contains(message.text) { StandardError.show(message) }
+      let words =
+        if case .credential(.loginNeeded(_, _, .noCredential)) = error { DockerError.notFound.rawValue } else {
+          message.text
+        }
+      try context.output(words + "\n")
+      // docker passes standard error on to the user, and has words of its own for the errors that it recognizes.
+      if case .docker = error { throw .ended(.unexpected) }
+      StandardError.show(message)
       throw .ended(.unexpected)
     }
   }
@@ -62,9 +66,8 @@ extension Command {
     try session.erase(nil)
     guard let claim = docker.claim, try context.username(of: claim) != nil else { return }
     let title = context.titled(claim.provider)
-    context.tell(
-      "docker still gets the \(title) token for \"\(claim.host)\"; run \"credmgr logout \(claim.provider)\" to stop it"
-    )
+    let stopping: Remedy = "\(credmgr: "logout", claim.provider) to stop it"
+    context.tell(note: "docker still gets the \(title) token for \"\(claim.host)\"; \(stopping)")
   }
 
   /// Prints every registry with its user name. During a build, docker requests each listed registry, and a registry

@@ -34,8 +34,8 @@ struct DockerHelper: HelperProtocol {
     // docker's own helpers ignore the case of names.
     func text(_ name: String) -> String { members.last { $0.name.lowercased() == name }?.value.text ?? "" }
     let (server, username) = (text("serverurl"), text("username"))
-    if server.isEmpty { throw .usage(DockerError.noServer) }
-    if username.isEmpty { throw .usage(DockerError.noUsername) }
+    if server.isEmpty { throw .docker(.noServer) }
+    if username.isEmpty { throw .docker(.noUsername) }
     let address = try RegistryAddress(server)
     var login = HostLogin(username: username, password: Secret(text("secret")))
     // `list` prints the address as docker wrote it.
@@ -63,16 +63,15 @@ struct DockerHelper: HelperProtocol {
   func refuse(
     _ error: CredentialError?, _ choice: AccountChoice?, in session: HelperSession<Self>
   ) throws(CommandError) {
-    throw error.map { CommandError($0) } ?? .usage(DockerError.notFound)
+    throw error.map { CommandError($0) } ?? .docker(.notFound)
   }
 }
 
 /// Error messages that docker recognizes, word for word (docker/docker-credential-helpers, credentials/error.go).
-enum DockerError {
-  static let notFound = "credentials not found in native keychain"
-  static let noServer = "no credentials server URL"
-  static let noUsername = "no credentials username"
-  static let all = [notFound, noServer, noUsername]
+package enum DockerError: String, Sendable {
+  case notFound = "credentials not found in native keychain"
+  case noServer = "no credentials server URL"
+  case noUsername = "no credentials username"
 }
 
 /// A registry's address as docker writes it: `ghcr.io`, `registry.example:5000`, `https://index.docker.io/v1/`.
@@ -124,7 +123,7 @@ struct RegistryAddress: Equatable {
     }
     let blank: (Character) -> Bool = { $0 == " " || $0 == "\t" || $0.isNewline }
     let trimmed = String(text.drop(while: blank).reversed().drop(while: blank).reversed())
-    if trimmed.isEmpty { throw .usage(DockerError.noServer) }
+    if trimmed.isEmpty { throw .docker(.noServer) }
     try self.init(trimmed)
   }
 }

@@ -146,7 +146,7 @@ struct GitHelper: HelperProtocol {
   static func ending(_ error: CommandError, _ context: Context) throws(CommandError) -> CommandError {
     switch error {
     case .handOver, .ended: break
-    case .failed, .credential: try context.output("quit=1\n")
+    case .failed, .credential, .docker: try context.output("quit=1\n")
     }
     return error
   }

@@ -107,7 +107,7 @@ extension Command {
     try adding.checkClient(context)
     _ = try adding.run(context)
     let title = context.titled(addition.identifier)
-    context.tell("added \(title); run \"credmgr login \(addition.identifier)\" to log in")
+    context.tell(note: "added \(title); \(credmgr: "login", addition.identifier) to log in")
     context.tellOtherGitHelpers(of: addition.identifier)
   }
 

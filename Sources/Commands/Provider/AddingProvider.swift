@@ -130,8 +130,8 @@ struct AddingProvider {
     if let registered = registration?.registered, let registration {
       context.tell("registered the client \"\(registration.clientIdentifier)\" at \(registered.place)")
       if let expiresAt = registered.secretExpiresAt {
-        let another = "run \"credmgr add-provider \(addition.identifier) --replace\" to register another client"
-        context.tell("its secret expires in \(duration(expiresAt - context.clock.now())); then \(another)")
+        let another: Remedy = "\(credmgr: "add-provider", addition.identifier, "--replace") to register another client"
+        context.tell(note: "its secret expires in \(duration(expiresAt - context.clock.now())); then \(another)")
       }
     }
     let added = try manager(context.source.accountsIfAny()?.registration(of: addition.identifier))

@@ -48,7 +48,8 @@ struct ProviderEntry {
     self.identifier = identifier
     self.isAdded = isAdded
     descriptor = loaded?.descriptor
-    title = loaded?.descriptor.title ?? "(has errors: run \"credmgr providers \(identifier)\")"
+    let faulty: Remedy = "(has errors: \(credmgr: "providers", identifier))"
+    title = loaded?.descriptor.title ?? faulty.sentence() ?? ""
     unverifiedCount = loaded?.unverifiedCount ?? 0
   }
 

@@ -58,7 +58,7 @@ extension Command {
   private static func notFetched(_ provider: String, _ context: Context) -> CommandError {
     .usage(
       "the descriptor of \(context.titled(provider)) was not fetched from an address",
-      hint: "run \"credmgr add-provider\" with its address and \"--replace\"")
+      hint: "\(credmgr: "add-provider", "URL", "--replace") with its address")
   }
 
   private static func show(_ lines: [String], as title: String) {

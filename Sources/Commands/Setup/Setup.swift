@@ -238,7 +238,9 @@ struct Setup {
     if !unset.docker.isEmpty, try Question.confirm("Let docker use credmgr for \(some(unset.docker))?") {
       try run(.dockerCredential, ["credmgr", "docker-credential", "setup"] + unset.docker)
     }
-    context.tell("\"credmgr token \(provider)\" prints the token, and \"credmgr list\" shows your accounts")
+    context.tell(
+      note: "\(command: "credmgr", "token", provider) prints the token, and \(command: "credmgr", "list") shows your "
+        + "accounts")
   }
 
   // MARK: Without a terminal

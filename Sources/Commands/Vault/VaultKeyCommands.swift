@@ -28,7 +28,8 @@ enum VaultKeyOperations {
       try manager(context.source.unprotect(kind))
       try reportSlots(context)
       context.tell("the \(kind.words) no longer opens the vault")
-      context.tell("older copies of the vault still open with it; run \"credmgr vault rotate\" to change the key")
+      context.tell(
+        note: "older copies of the vault still open with it; \(credmgr: "vault", "rotate") to change the key")
       return
     }
     let passphrase = try passphrase(invocation, context)
@@ -39,8 +40,7 @@ enum VaultKeyOperations {
     try reportSlots(context)
     context.tell("the \(kind.words) now opens the vault")
     if kind != .keyFile, others.contains(.keyFile) {
-      context.tell(
-        "the key file still opens it without a prompt; run \"credmgr vault protect key-file --remove\" to remove it")
+      context.tell(note: "the key file still opens it without a prompt; \(keyFileRemoval) to remove it")
     }
   }
 
@@ -57,7 +57,7 @@ enum VaultKeyOperations {
     guard let path = invocation.value("--passphrase-file") else { return nil }
     if let mode = PrivateFile.modeForOthers(path) {
       context.tell(
-        "other users can read \"\(path)\" (mode \(String(mode, radix: 8))); run \"chmod go= \(argument(path))\"")
+        note: "other users can read \"\(path)\" (mode \(String(mode, radix: 8))); \(run: "chmod", "go=", path)")
     }
     let passphrase = try context.secret(path, called: "passphrase")
     if isNew { TerminalPassphrase.warn(of: passphrase) }
@@ -86,11 +86,13 @@ enum VaultKeyOperations {
     }
   }
 
+  private static var keyFileRemoval: Remedy { "\(credmgr: "vault", "protect", "key-file", "--remove")" }
+
   static func lock(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let (wasUnlocked, opensByItself) = try manager(context.source.lock())
     if context.isJSON { try context.output(["locked": .boolean(!opensByItself)]) }
     if opensByItself {
-      context.tell("the key file still opens the vault; run \"credmgr vault protect key-file --remove\" to remove it")
+      context.tell(note: "the key file still opens the vault; \(keyFileRemoval) to remove it")
     } else {
       context.tell(wasUnlocked ? "the vault is locked" : "the vault was already locked")
     }
@@ -109,11 +111,12 @@ enum VaultKeyOperations {
       context.tell("older backups open with \"\(keyFile)\"; delete that file together with the last of them")
     }
     if let item = kept.item {
-      let removal = SecretServiceClient.removal(of: item).map(argument).joined(separator: " ")
-      context.tell("older backups open with an older item of the Secret Service; run \"\(removal)\" to delete it")
+      let removal = SecretServiceClient.removal(of: item)
+      context.tell(note: "older backups open with an older item of the Secret Service; \(run: removal) to delete it")
     }
     if kept.keyFile == nil, kept.item == nil {
-      context.tell("older backups still open with the old key; run \"credmgr vault backup FILE\" to make a new one")
+      context.tell(
+        note: "older backups still open with the old key; \(credmgr: "vault", "backup", "FILE") to make a new one")
     }
   }
 
