@@ -9,9 +9,9 @@ import CredmgrCSQLite
 
   let database: OpaquePointer
 
-  /// Opens a file without reading it: only the first statement fails if the file is not a database. `busyTimeout` is in
-  /// milliseconds.
-  package init(path: String, _ access: Access, busyTimeout: Int32) throws(SQLiteError) {
+  /// Opens a file without reading it: only the first statement fails if the file is not a database. SQLite waits for
+  /// `busyTimeout` in whole milliseconds.
+  package init(path: String, _ access: Access, busyTimeout: Duration) throws(SQLiteError) {
     let flags = SQLITE_OPEN_READWRITE | (access == .memory ? SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY : 0)
     var pointer: OpaquePointer?
     // Some builds of SQLite interpret a name that begins with `file:` as a URI with parameters.
@@ -23,12 +23,13 @@ import CredmgrCSQLite
       throw .failed(code: status)
     }
     unsafe database = unsafe opened
-    unsafe sqlite3_busy_timeout(opened, busyTimeout)
+    let (seconds, attoseconds) = busyTimeout.components
+    unsafe sqlite3_busy_timeout(opened, Int32(clamping: seconds * 1000 + attoseconds / 1_000_000_000_000_000))
     for (option, value) in Self.configuration { unsafe csqlite_configure(opened, option, value) }
   }
 
   package convenience init(image: [UInt8]) throws(SQLiteError) {
-    try self.init(path: "", .memory, busyTimeout: 0)
+    try self.init(path: "", .memory, busyTimeout: .zero)
     guard let copy = unsafe sqlite3_malloc64(UInt64(image.count)) else { throw .failed(code: SQLITE_NOMEM) }
     unsafe copy.copyMemory(from: image, byteCount: image.count)
     // sqlite3_deserialize: with SQLITE_DESERIALIZE_FREEONCLOSE SQLite owns the memory, even after a failure.

@@ -28,11 +28,11 @@ package final class Vault {
   ///
   /// - Parameters:
   ///   - now: the creation date of a new key slot.
-  ///   - busyTimeout: milliseconds to wait for other processes; a change takes about ten, and a hundred may queue.
+  ///   - busyTimeout: time to wait for other processes; a change takes about 10 ms, and a hundred may queue.
   ///   - holders: the sources of a key in their order, also used after another process has changed the vault key.
   package static func open(
     _ location: VaultLocation, _ access: StoreAccess, random: some RandomSource, now: Moment = 0,
-    busyTimeout: Int32 = 20_000, holders: [KeyHolder] = [.keyFile]
+    busyTimeout: Duration = .seconds(20), holders: [KeyHolder] = [.keyFile]
   ) throws(VaultError) -> Vault {
     let file: VaultFile
     do throws(VaultError) {

@@ -45,7 +45,7 @@ extension Vault {
     try slot.wrap(keys, with: keyFile.key, random: random)
     let header = try VaultHeader(slots: keys.digest([slot])).sealed(key: try keys.index(), random: random)
     return try converting(path: location.file) { () throws(SQLiteError) in
-      let connection = try Connection(path: "", .memory, busyTimeout: 0)
+      let connection = try Connection(path: "", .memory, busyTimeout: .zero)
       try connection.execute(
         """
         PRAGMA page_size=\(Format.pageSize);PRAGMA auto_vacuum=INCREMENTAL;PRAGMA encoding='UTF-8';

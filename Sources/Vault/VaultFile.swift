@@ -8,7 +8,7 @@ struct VaultFile {
   let connection: Connection
 
   /// - Throws: `.absent` if the file does not exist.
-  init(_ location: VaultLocation, busyTimeout: Int32 = 20_000) throws(VaultError) {
+  init(_ location: VaultLocation, busyTimeout: Duration = .seconds(20)) throws(VaultError) {
     do throws(POSIXError) {
       try PrivateFile.check(location.file)
     } catch .notFound {

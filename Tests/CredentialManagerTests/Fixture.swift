@@ -474,7 +474,7 @@ final class Fixture {
 
   /// Changes the vault's file as an attacker without a key.
   func execute(_ statement: String) throws {
-    try Connection(path: home.vaultLocation.file, .readWrite, busyTimeout: 0).execute(statement)
+    try Connection(path: home.vaultLocation.file, .readWrite, busyTimeout: .zero).execute(statement)
   }
 
   var page: FormParameters { get throws { try URI(parsing: #require(user.opened.last)).queryParameters } }

@@ -193,7 +193,9 @@ struct SharedLoginTests {
     let fixture = try Fixture.added()
     let lock = try fixture.lock("ana")
     let path = fixture.home.vaultLocation.file
-    fixture.clock.onSleep { _ = try? Connection(path: path, .readWrite, busyTimeout: 0).execute("DROP TABLE record") }
+    fixture.clock.onSleep {
+      _ = try? Connection(path: path, .readWrite, busyTimeout: .zero).execute("DROP TABLE record")
+    }
     do {
       _ = try fixture.login { ($0.account, $0.unlessAlive) = ("ana", true) }
       Issue.record("no error")

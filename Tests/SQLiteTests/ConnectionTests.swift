@@ -5,7 +5,7 @@ import Testing
   private let connection: Connection
 
   init() throws {
-    connection = try Connection(path: "", .memory, busyTimeout: 0)
+    connection = try Connection(path: "", .memory, busyTimeout: .zero)
     try connection.execute("CREATE TABLE t(i INTEGER, t TEXT, b BLOB)STRICT")
   }
 
@@ -58,7 +58,7 @@ import Testing
 
   @Test("does not create a missing file") func absent() {
     do throws(SQLiteError) {
-      _ = try Connection(path: "/nonexistent/file.db", .readWrite, busyTimeout: 0)
+      _ = try Connection(path: "/nonexistent/file.db", .readWrite, busyTimeout: .zero)
       Issue.record("opened")
     } catch {
       #expect(error.condition == .cannotOpen)

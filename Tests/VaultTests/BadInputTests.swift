@@ -183,8 +183,8 @@ import Testing
   }
 
   @Test("a vault locked by another process") func busy() throws {
-    let vault = try temporary.open(busyTimeout: 1)
-    let other = try Connection(path: location.file, .readWrite, busyTimeout: 0)
+    let vault = try temporary.open(busyTimeout: .milliseconds(1))
+    let other = try Connection(path: location.file, .readWrite, busyTimeout: .zero)
     try other.execute("BEGIN IMMEDIATE")
     #expect(throws: VaultError.busy(path: location.file)) { try vault.store(Secret("x"), as: ana) }
     #expect(throws: VaultError.busy(path: location.file)) { try vault.check([ana]) }

@@ -84,7 +84,7 @@ import Testing
   func hotJournal(_ access: StoreAccess) throws {
     let vault = try temporary.open()
     for number in 0..<30 { try vault.store(Secret("old"), as: .credential("p", "a\(number)")) }
-    let connection = try Connection(path: location.file, .readWrite, busyTimeout: 0)
+    let connection = try Connection(path: location.file, .readWrite, busyTimeout: .zero)
     // With a cache of one page, SQLite writes the file long before the commit.
     try connection.execute(
       "PRAGMA cache_size=1;BEGIN IMMEDIATE;UPDATE record SET sealed=randomblob(3000);DELETE FROM bucket")
@@ -110,7 +110,7 @@ import Testing
       String(decoding: TemporaryVault.read("/proc/locks"), as: UTF8.self).split(separator: "\n")
         .count { $0.contains(place) && $0.contains(" \(getpid()) ") }
     }
-    let writer = try Connection(path: location.file, .readWrite, busyTimeout: 0)
+    let writer = try Connection(path: location.file, .readWrite, busyTimeout: .zero)
     try writer.execute("BEGIN IMMEDIATE")
     let before = held()
     #expect(before > 0)

@@ -27,13 +27,13 @@ final class TemporaryVault {
   }
 
   func open(
-    _ access: StoreAccess = .readWrite, busyTimeout: Int32 = 20_000, holders: [KeyHolder] = [.keyFile]
+    _ access: StoreAccess = .readWrite, busyTimeout: Duration = .seconds(20), holders: [KeyHolder] = [.keyFile]
   ) throws(VaultError) -> Vault {
     try location.open(access, busyTimeout: busyTimeout, holders: holders)
   }
 
   /// Runs SQL on the file, like an attacker without a key.
-  func tamper(_ sql: String) throws { try Connection(path: location.file, .readWrite, busyTimeout: 0).execute(sql) }
+  func tamper(_ sql: String) throws { try Connection(path: location.file, .readWrite, busyTimeout: .zero).execute(sql) }
 
   /// Extends the file without closing it, which would drop this process's locks on it.
   func append(_ bytes: [UInt8]) throws {
@@ -54,7 +54,7 @@ final class TemporaryVault {
 
 extension VaultLocation {
   func open(
-    _ access: StoreAccess = .readWrite, busyTimeout: Int32 = 20_000, holders: [KeyHolder] = [.keyFile]
+    _ access: StoreAccess = .readWrite, busyTimeout: Duration = .seconds(20), holders: [KeyHolder] = [.keyFile]
   ) throws(VaultError) -> Vault {
     try Vault.open(
       self, access, random: SystemRandomSource(), now: 1_700_000_000, busyTimeout: busyTimeout, holders: holders)

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The end of the file") struct FileEndTests {
   private static func integer(_ vault: TemporaryVault, _ sql: String) throws -> Int64 {
-    try Connection(path: vault.location.file, .readWrite, busyTimeout: 0).integer(sql)
+    try Connection(path: vault.location.file, .readWrite, busyTimeout: .zero).integer(sql)
   }
 
   /// A process that dies between the commit and truncating the file leaves unused pages.
@@ -111,7 +111,7 @@ import Testing
 
   /// Reduces the count of a leaf's entries, which hides the last one (sqlite.org/fileformat.html, 1.6).
   private func hideLastEntry(ofIndex name: String) throws {
-    let root = try Connection(path: temporary.location.file, .readWrite, busyTimeout: 0)
+    let root = try Connection(path: temporary.location.file, .readWrite, busyTimeout: .zero)
       .integer("SELECT rootpage FROM sqlite_schema WHERE name='\(name)'")
     var bytes = TemporaryVault.read(temporary.location.file)
     let page = (Int(root) - 1) * 4096
