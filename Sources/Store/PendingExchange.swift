@@ -54,6 +54,10 @@ package struct PendingExchange: ~Copyable {
   fileprivate let clock: any WallClock
   fileprivate let room: (any AnswerRoom)?
   fileprivate let isResumed: Bool
+  fileprivate var isFinished = false
+
+  // `discard` needs properties that need no clean-up, so `finish` sets a flag.
+  deinit { assert(isFinished, "an exchange was dropped without an outcome") }
 
   /// Stores the response until the commit. If this fails, only the commit can save the response.
   package borrowing func keep(_ answer: Secret, isForced: Bool) { try? room?.fill(answer, isForced: isForced) }
@@ -80,6 +84,7 @@ extension PendingExchange {
   /// Ends the exchange, even with a conflict, which discards the response. Returns the stored revision, or `nil` if
   /// another process has stored a newer credential.
   @discardableResult package consuming func finish(_ outcome: ExchangeOutcome) throws(CommitError) -> Int64? {
+    isFinished = true
     switch outcome {
     case .renewed(let answer, let replaces, let changes): return try renew(answer, replacing: replaces, changes)
     case .committed(let changes):

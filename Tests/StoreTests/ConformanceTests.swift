@@ -374,7 +374,7 @@ final class WaitingClock: WallClock {
       let store = try place.open()
       try store.makeRoom(for: Self.ana).fill(Secret("waits"), isForced: false)
       let locked = try lock(store)
-      _ = try locked.begin(noting: Secret("under way"))
+      try locked.begin(noting: Secret("under way")).finish(.unfinished)
       #expect(store.answer(for: Self.ana) == nil)
       #expect(store.answer(for: AccountID("example")) == nil)
     }

@@ -167,16 +167,23 @@ extension CredentialSource {
       var changes: [Change] = [
         .remove(RecordIdentifier(.credential, of: account.id)), .remove(RecordIdentifier(.failure, of: account.id)),
       ]
-      if try accounts.selected(for: provider) == account.name { changes.append(.remove(Accounts.selection(provider))) }
-      if try accounts.accounts(of: provider).count == 1 {
-        // With the last account, also remove the note of an unnamed login.
-        let anybody = AccountID(provider)
-        let note = try accounts.note(anybody)
-        tellInterruption(note, of: anybody, accounts)
-        if let kept = note.flatMap({ accounts.unfinishedLogin($0, anybody) }) { unused.append(kept) }
-        changes += [
-          .remove(RecordIdentifier(.pending, of: anybody)), .remove(RecordIdentifier(.failure, of: anybody)),
-        ]
+      do throws(CredentialError) {
+        if try accounts.selected(for: provider) == account.name {
+          changes.append(.remove(Accounts.selection(provider)))
+        }
+        if try accounts.accounts(of: provider).count == 1 {
+          // With the last account, also remove the note of an unnamed login.
+          let anybody = AccountID(provider)
+          let note = try accounts.note(anybody)
+          tellInterruption(note, of: anybody, accounts)
+          if let staged = note.flatMap({ accounts.unfinishedLogin($0, anybody) }) { unused.append(staged) }
+          changes += [
+            .remove(RecordIdentifier(.pending, of: anybody)), .remove(RecordIdentifier(.failure, of: anybody)),
+          ]
+        }
+      } catch {
+        _ = try? pending.finish(.unfinished)
+        throw error
       }
       changes.append(
         noting(.logout, of: provider, account: account.name, detail: result == .done ? "revoked" : "forgotten"))
