@@ -54,9 +54,9 @@ package final class CurlClient: HTTPExchange {
     _ request: HTTPRequest, _ exchange: () throws(HTTPError) -> HTTPResponse
   ) throws(HTTPError) -> HTTPResponse {
     guard let trace else { return try exchange() }
-    let start = Duration.sinceBoot()
+    let start = MonotonicMoment.now()
     let outcome = Result { () throws(HTTPError) -> HTTPResponse in try exchange() }
-    trace(request, outcome, Duration.sinceBoot() - start)
+    trace(request, outcome, MonotonicMoment.now() - start)
     return try outcome.get()
   }
 

@@ -3,8 +3,8 @@ import CredmgrText
 
 package protocol WallClock: Sendable {
   func now() -> Moment
-  /// The time since boot: never goes back, and continues while the machine is suspended.
-  func monotonic() -> Duration
+  /// Never goes back, and continues while the machine is suspended.
+  func monotonic() -> MonotonicMoment
   /// Sleeps, or throws `interrupted` after a signal that asks the program to end.
   func sleep(for time: Duration) throws(POSIXError)
 }
@@ -18,7 +18,7 @@ package struct SystemClock: WallClock {
     return Moment(secondsSince1970: Int64(time.tv_sec) + FaultPoint.clockOffset)
   }
 
-  package func monotonic() -> Duration { .sinceBoot() }
+  package func monotonic() -> MonotonicMoment { .now() }
 
   package func sleep(for time: Duration) throws(POSIXError) {
     let end = monotonic() + time

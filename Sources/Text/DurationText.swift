@@ -1,14 +1,4 @@
-import Glibc
-
 extension Duration {
-  /// The time since boot, including time suspended. `ContinuousClock` would pull in the library of Swift's concurrency,
-  /// which adds 0.6 MB to each program.
-  package static func sinceBoot() -> Duration {
-    var time = timespec()
-    unsafe clock_gettime(CLOCK_BOOTTIME, &time)
-    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
-  }
-
   package static func minutes(_ count: Int64) -> Duration { .seconds(count * 60) }
   package static func hours(_ count: Int64) -> Duration { .minutes(count * 60) }
   package static func days(_ count: Int64) -> Duration { .hours(count * 24) }

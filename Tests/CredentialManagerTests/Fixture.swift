@@ -18,8 +18,9 @@ final class ManualClock: WallClock {
   private let elapsed = Mutex(Duration.zero)
   private let onSleep: Mutex<(@Sendable () -> Void)?> = Mutex(nil)
 
-  func now() -> Moment { Fixture.now + monotonic() }
-  func monotonic() -> Duration { elapsed.withLock { $0 } }
+  func now() -> Moment { Fixture.now + passed() }
+  func monotonic() -> MonotonicMoment { MonotonicMoment(sinceBoot: passed()) }
+  func passed() -> Duration { elapsed.withLock { $0 } }
   func advance(_ time: Duration) { elapsed.withLock { $0 += time } }
 
   func onSleep(_ body: @escaping @Sendable () -> Void) { onSleep.withLock { $0 = body } }

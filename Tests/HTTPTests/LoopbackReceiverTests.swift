@@ -1,4 +1,5 @@
 import Glibc
+import CredmgrText
 import Testing
 
 @testable import CredmgrHTTP
@@ -127,17 +128,19 @@ struct LoopbackReceiverTests {
     #expect(client.status == 200)
   }
 
+  private static func moment(_ seconds: Double) -> MonotonicMoment { MonotonicMoment(sinceBoot: .seconds(seconds)) }
+
   @Test func slowClientsAreDisconnected() throws {
     var sockets: [Int32] = [-1, -1]
     try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &sockets) == 0)
     defer { for socket in sockets { close(socket) } }
-    var connection = LoopbackConnection(socket: sockets[0], now: .seconds(100))
+    var connection = LoopbackConnection(socket: sockets[0], now: Self.moment(100))
     // Browsers may open a connection in advance and send nothing at first.
-    let isExpired = [104.9, 105].map { connection.isExpired(.seconds($0)) }
+    let isExpired = [104.9, 105].map { connection.isExpired(Self.moment($0)) }
     #expect(isExpired == [false, true])
     _ = unsafe send(sockets[1], "GET", 3, 0)
     let reading = connection.advance()
-    let isExpiredNow = connection.isExpired(.seconds(105))
+    let isExpiredNow = connection.isExpired(Self.moment(105))
     #expect(reading == .goOn)
     #expect(!isExpiredNow)
     #expect(connection.state == .answering)

@@ -1,3 +1,4 @@
+import CredmgrText
 import Glibc
 import Testing
 

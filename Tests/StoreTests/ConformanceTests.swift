@@ -21,7 +21,7 @@ final class WaitingClock: WallClock {
   init(onSleep: @escaping @Sendable () -> Void = {}) { self.onSleep = onSleep }
 
   func now() -> Moment { 1_700_000_000 }
-  func monotonic() -> Duration { elapsed.withLock { $0 } }
+  func monotonic() -> MonotonicMoment { MonotonicMoment(sinceBoot: elapsed.withLock { $0 }) }
   func sleep(for time: Duration) {
     elapsed.withLock { $0 += time }
     onSleep()

@@ -1,6 +1,7 @@
 import CredmgrCryptography
 import CredmgrPlatform
 import CredmgrStore
+import CredmgrText
 import Synchronization
 
 /// Accounts in memory; several stores share the same records like processes share a file.

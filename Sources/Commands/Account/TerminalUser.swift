@@ -17,7 +17,7 @@ final class TerminalUser: User {
   /// Whether the countdown is in the cursor's line, which its next update overwrites.
   private var isCounting = false
   /// The started browser. If it exits after `end`, a time of the monotonic clock, it has not failed.
-  private var browser: (command: String, program: Launcher.Launched, end: Duration)?
+  private var browser: (command: String, program: Launcher.Launched, end: MonotonicMoment)?
   private var silence: Terminal.Silence?
   /// The terminal, if the user does not type on standard input.
   private let terminal: ControllingTerminal?

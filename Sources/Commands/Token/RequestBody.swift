@@ -1,5 +1,6 @@
 import CredmgrHTTP
 import CredmgrPlatform
+import CredmgrText
 
 final class RequestBody: HTTPBodySource {
   private let file: FileBody
@@ -34,15 +35,15 @@ final class RequestBody: HTTPBodySource {
 final class TransferProgress {
   private let clock: any WallClock
   private let isShown: Bool
-  private let started: Duration
-  private var lastShown: Duration?
+  private let started: MonotonicMoment
+  private var lastShown: MonotonicMoment?
   private var count: Int64 = 0
   private var length: Int64?
 
   init(_ clock: any WallClock) {
     self.clock = clock
     isShown = Terminal.isTerminal(2) && !Terminal.isTerminal(1)
-    started = isShown ? clock.monotonic() : .zero
+    started = clock.monotonic()
   }
 
   func begin(of length: Int64?) {

@@ -145,7 +145,7 @@ struct Login {
 
   /// Logs in as soon as no other process does so for the same name. Returns `nil` if this login must wait for others.
   private func logIn(
-    _ user: any User, besides others: OtherProviders, until deadline: Duration, after awaited: AwaitedLogins,
+    _ user: any User, besides others: OtherProviders, until deadline: MonotonicMoment, after awaited: AwaitedLogins,
     or done: () throws(CredentialError) -> Account?
   ) throws(CredentialError) -> Account? {
     func result() throws(CredentialError) -> Account? {

@@ -145,7 +145,7 @@ struct AwaitedLogins {
   /// Waits until no such login is under way. Returns the account that `done` finds meanwhile, and throws the error of
   /// a login that failed.
   mutating func account(
-    _ source: CredentialSource, until deadline: Duration, for user: any User,
+    _ source: CredentialSource, until deadline: MonotonicMoment, for user: any User,
     or done: () throws(CredentialError) -> Account?
   ) throws(CredentialError) -> Account? {
     while let found = try next() {

@@ -16,7 +16,7 @@ struct LoginSession {
   let others: OtherProviders
   let person: PersonChoice?
   let ending: LoginEnding
-  let deadline: Duration  // On the monotonic clock.
+  let deadline: MonotonicMoment
 
   var client: Client { permit.client }
   var provider: String { client.descriptor.identifier }

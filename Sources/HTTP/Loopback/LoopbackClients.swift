@@ -29,7 +29,7 @@ struct LoopbackClients: ~Copyable {
   mutating func wait(
     atMost time: Duration, alsoFor input: Int32? = nil, reply: (LoopbackRequest, LoopbackPeer) -> Reply?
   ) throws(HTTPError) -> Bool {
-    let now = Duration.sinceBoot()
+    let now = MonotonicMoment.now()
     for index in connections.indices.reversed() where connections[index].isExpired(now) {
       connections.remove(at: index).close()
     }
@@ -58,7 +58,7 @@ struct LoopbackClients: ~Copyable {
   private mutating func accept(_ listener: Int32) {
     guard let socket = LoopbackSocket.accept(listener) else { return }
     if connections.count == limit { connections.removeFirst().close() }
-    connections.append(LoopbackConnection(socket: socket, now: Duration.sinceBoot(), requestLimit: requestLimit))
+    connections.append(LoopbackConnection(socket: socket, now: MonotonicMoment.now(), requestLimit: requestLimit))
   }
 
   /// Serves one connection. Returns whether its request will be answered later, so that no other client is served now.

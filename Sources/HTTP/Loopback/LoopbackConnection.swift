@@ -4,7 +4,7 @@ import CredmgrText
 struct LoopbackConnection {
   enum State: Equatable {
     case reading
-    case waiting(until: Duration)
+    case waiting(until: MonotonicMoment)
     case answering
     case ending  // The answer is sent. Closing now, with unread bytes, would discard the answer.
   }
@@ -17,7 +17,7 @@ struct LoopbackConnection {
 
   let socket: Int32
   private(set) var state = State.reading
-  private var deadline: Duration
+  private var deadline: MonotonicMoment
   private var input: [UInt8] = []
   private var output: ArraySlice<UInt8> = []
   private let requestLimit: Int
@@ -26,14 +26,14 @@ struct LoopbackConnection {
   static let requestTime = Duration.seconds(5)
   private static let sendingTime = Duration.seconds(2)
 
-  init(socket: Int32, now: Duration, requestLimit: Int = LoopbackRequest.limit) {
+  init(socket: Int32, now: MonotonicMoment, requestLimit: Int = LoopbackRequest.limit) {
     self.socket = socket
     self.requestLimit = requestLimit
     deadline = now + Self.requestTime
   }
 
   /// Whether the client took too long. A client that sent a part of a request gets an answer that says so.
-  mutating func isExpired(_ now: Duration) -> Bool {
+  mutating func isExpired(_ now: MonotonicMoment) -> Bool {
     if now < deadline { return false }
     guard state == .reading, !input.isEmpty else { return true }
     answer(PageDocument.refusal(status: 408))
@@ -41,20 +41,20 @@ struct LoopbackConnection {
   }
 
   mutating func answer(_ bytes: [UInt8], after delay: Duration = .zero) {
-    let time = Duration.sinceBoot() + delay
+    let time = MonotonicMoment.now() + delay
     state = delay > .zero ? .waiting(until: time) : .answering
     output = bytes[...]
     input = []
     deadline = time + Self.sendingTime
   }
 
-  var answerTime: Duration? { if case .waiting(let time) = state { time } else { nil } }
+  var answerTime: MonotonicMoment? { if case .waiting(let time) = state { time } else { nil } }
 
   mutating func advance() -> Step {
     switch state {
     case .reading: return read()
     case .waiting(let time):
-      if Duration.sinceBoot() < time { return LoopbackSocket.read(socket) == .end ? .closed : .goOn }
+      if MonotonicMoment.now() < time { return LoopbackSocket.read(socket) == .end ? .closed : .goOn }
       state = .answering
       return .goOn
     case .answering:
@@ -88,7 +88,7 @@ struct LoopbackConnection {
   /// Sends the rest of the answer within the time limit, and closes. The request must have been read completely.
   consuming func finish() {
     while state == .answering {
-      let rest = deadline - Duration.sinceBoot()
+      let rest = deadline - MonotonicMoment.now()
       let watch = LoopbackSocket.Watch(descriptor: socket, forWriting: true)
       if rest <= .zero || (try? LoopbackSocket.wait([watch], atMost: rest)) == nil || advance() == .closed {
         break

@@ -89,7 +89,7 @@ package struct LoopbackReceiver: ~Copyable {
   package mutating func receive(
     within time: Duration, alsoReading descriptor: Int32? = nil, isCancelled: () -> Bool = { false }
   ) throws(HTTPError) -> Received {
-    let end = Duration.sinceBoot() + time
+    let end = MonotonicMoment.now() + time
     let (endpoint, lead) = (endpoint, lead)
     var opener = lead?.opener
     defer { self.lead?.opener = opener }
@@ -97,7 +97,7 @@ package struct LoopbackReceiver: ~Copyable {
     while true {
       if isCancelled() { throw .interrupted }
       if let line = nextLine() { return .line(line) }
-      let now = Duration.sinceBoot()
+      let now = MonotonicMoment.now()
       if now >= end { throw .receiverTimedOut }
       var found: Received?
       let isInputReady = try clients.wait(atMost: min(end - now, .milliseconds(200)), alsoFor: input) { request, peer in

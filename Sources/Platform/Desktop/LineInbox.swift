@@ -57,13 +57,13 @@ package struct LineInbox: ~Copyable {
   package mutating func line(
     within time: Duration, alsoReading descriptor: Int32?, isCancelled: () -> Bool
   ) throws(POSIXError) -> Line {
-    let end = Duration.sinceBoot() + time
+    let end = MonotonicMoment.now() + time
     var input = descriptor
     while true {
       if isCancelled() { throw .interrupted }
       if let line = Self.nextLine(&handed) { return .handed(line) }
       if let line = Self.nextLine(&typed) { return .typed(line) }
-      if .sinceBoot() >= end { throw .timedOut }
+      if .now() >= end { throw .timedOut }
       // poll(2) ignores negative descriptors.
       var watched = [
         pollfd(fd: pipe.number, events: Int16(POLLIN), revents: 0),

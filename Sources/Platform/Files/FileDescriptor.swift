@@ -1,4 +1,5 @@
 import CredmgrCPOSIX
+import CredmgrText
 import Glibc
 
 /// The owner of an open file, which it closes.

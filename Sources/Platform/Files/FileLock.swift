@@ -1,4 +1,5 @@
 import CredmgrCPOSIX
+import CredmgrText
 import Glibc
 import Synchronization
 

@@ -1,4 +1,5 @@
 import Glibc
+import CredmgrText
 
 /// A private file and the older one that precedes it. Processes append one at a time; a power cut can take the last
 /// entries.
@@ -65,7 +66,7 @@ package struct LogFile: ~Copyable {
   }
 
   private static func lock(_ file: borrowing Descriptor, _ path: String) throws(POSIXError) {
-    var end: Duration?
+    var end: MonotonicMoment?
     let clock = SystemClock()
     while flock(file.number, LOCK_EX | LOCK_NB) != 0 {
       guard errno == EWOULDBLOCK || errno == EINTR else { throw Descriptor.failure("flock", path) }

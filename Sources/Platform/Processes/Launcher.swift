@@ -125,7 +125,8 @@ package enum Launcher {
     return child
   }
 
-  private static func read(_ pipe: borrowing Descriptor, until end: Duration, limit: Int) throws(POSIXError) -> [UInt8]
+  private static func read(_ pipe: borrowing Descriptor, until end: MonotonicMoment, limit: Int) throws(POSIXError)
+    -> [UInt8]
   {
     var output: [UInt8] = []
     while true {
@@ -158,7 +159,7 @@ package enum Launcher {
     return found
   }
 
-  private static func status(of child: pid_t, until end: Duration) throws(POSIXError) -> Int32 {
+  private static func status(of child: pid_t, until end: MonotonicMoment) throws(POSIXError) -> Int32 {
     while true {
       if Signals.isInterrupted { throw .interrupted }
       let rest = end - SystemClock().monotonic()

@@ -38,7 +38,7 @@ package enum Terminal {
   /// - Parameter end: the moment of a monotonic clock at which to stop waiting; `nil` to wait without limit.
   /// - Returns: the line without its end (LF or CR LF), or `nil` at the end of the input.
   package static func readLine(
-    _ descriptor: Int32, limit: Int = 64 * 1024, until end: (moment: Duration, clock: any WallClock)? = nil
+    _ descriptor: Int32, limit: Int = 64 * 1024, until end: (moment: MonotonicMoment, clock: any WallClock)? = nil
   ) throws(POSIXError) -> String? {
     var line: [UInt8] = []
     while true {
@@ -60,7 +60,7 @@ package enum Terminal {
   }
 
   private static func wait(
-    _ descriptor: Int32, until end: (moment: Duration, clock: any WallClock)?
+    _ descriptor: Int32, until end: (moment: MonotonicMoment, clock: any WallClock)?
   ) throws(POSIXError) {
     while true {
       // A signal before the call interrupts nothing, so this checks for signals several times a second.

@@ -173,8 +173,8 @@ package enum SimulateCommand {
   /// Returns the time since 1970; it never decreases.
   private static func clock() -> @Sendable () -> Duration {
     let clock = SystemClock()
-    let start = .seconds(clock.now().secondsSince1970) - clock.monotonic()
-    return { start + clock.monotonic() }
+    let (date, start) = (clock.now(), clock.monotonic())
+    return { .seconds(date.secondsSince1970) + (clock.monotonic() - start) }
   }
 
   // MARK: The descriptor
