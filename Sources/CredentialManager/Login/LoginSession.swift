@@ -41,7 +41,7 @@ struct LoginSession {
       case .prompt(let prompt): step = try typed(prompt)
       case .choose(let choice):
         let index = try source.choice(among: choice.labels, of: client.descriptor, user)
-        step = try kept(source.core(provider, choice.read(index)), pending)
+        step = try save(source.core(provider, choice.read(index)), pending)
       case .done(let credential, let unreadable):
         if !unreadable.isEmpty { source.notice(.unreadable(provider: provider, fields: unreadable)) }
         return credential
