@@ -178,8 +178,10 @@ import CredmgrText
   /// Returns a client whose `secret-tool` is a script.
   private func secretService(_ script: String) throws -> SecretServiceClient {
     let program = fixture.root + "/secret-tool"
-    try File.replace(program, Array("#!/bin/sh\n\(script)\n".utf8))
-    _ = try Launcher.run("/bin/chmod", ["755", program])
+    // Another process writes it: a program that a test beside this one starts could inherit our open file, and the
+    // system runs no file that is open for writing.
+    let write = "printf '#!/bin/sh\\n%s\\n' \"$0\" > \"$1\" && chmod 755 \"$1\""
+    _ = try Launcher.run("/bin/sh", ["-c", write, script, program])
     let variables = ["PATH": fixture.root, "DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"]
     return SecretServiceClient(environment: { variables[$0] })
   }

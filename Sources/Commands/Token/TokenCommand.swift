@@ -34,7 +34,10 @@ extension Command {
       let (actual, wish) = (duration(max(lifetime, .zero)), exactDuration(wanted))
       context.tell("warning: \(context.titled(provider)) tokens are valid for only \(actual), not \(wish)")
     }
-    let isBearer = credential.tokenType?.lowercased() == "bearer"
+    // A token alone that the user supplied needs no look at the agreement either.
+    let isBearer =
+      credential.tokenType?.lowercased() == "bearer"
+      || credential.isGiven && credential.tokenSecret == nil && credential.grant.traits.typed == nil
     if !invocation.has("--field"), !isBearer, try !manager(context.source.isUsableAlone(account)) {
       context.tell("warning: requests to \(context.titled(provider)) need a signature in addition to the token")
     }

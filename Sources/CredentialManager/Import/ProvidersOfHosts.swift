@@ -106,6 +106,9 @@ package final class ProvidersOfHosts {
 
   private func candidate(_ provider: String, in library: DescriptorLibrary? = nil) -> Candidate? {
     guard let loaded = try? (library ?? source.home.library).load(provider) else { return nil }
+    // Logins with a key file or a password get their tokens themselves.
+    let grants = loaded.descriptor.grants
+    guard grants.isEmpty || grants.contains(where: { $0.traits.brought == nil }) else { return nil }
     return Candidate(
       provider: provider, isAdded: false, isShipped: source.ownFiles(of: loaded).isEmpty,
       agreement: Agreement(Client(unregistered: loaded.descriptor)))
