@@ -62,6 +62,9 @@ extension Refusal {
 
   static let redirectMismatch = Refusal(
     "the redirect URI differs from the registration or the authorization request")
+  static let notPushed = Refusal("the page accepts only requests that were pushed before (RFC 9126)")
+  static let pushedRequestUnknown = Refusal("the pushed request is unknown or was already used", "invalid_request_uri")
+  static let pushedRequestExpired = Refusal("the pushed request has expired", "invalid_request_uri")
   static let malformedChallenge = Refusal("the code challenge does not fit its method")
   static func unwantedChallenge(_ name: String) -> Refusal {
     Refusal("\(quoted(name)) is not allowed: the descriptor disables PKCE")

@@ -58,6 +58,12 @@ struct IssuedDeviceCode: Sendable {
   var decision = Decision.pending
 }
 
+/// A pushed authorization request (RFC 9126).
+struct PushedRequest: Sendable {
+  let terms: AuthorizationTerms
+  let expiresAt: Duration
+}
+
 /// Temporary credentials (RFC 5849, 2.1).
 struct IssuedTemporaryCredentials: Sendable {
   var secret: String
@@ -78,6 +84,7 @@ struct SimulationState: Sendable {
   var tokenOfPath: String?  // The token before the path of the current request.
   var consents: [Consent] = []
   var pages: [String: ConsentSubject] = [:]
+  var pushedRequests: [String: PushedRequest] = [:]
   var codes: [String: IssuedCode] = [:]
   var tokens: [String: IssuedToken] = [:]
   var refreshTokens: [String: IssuedToken] = [:]

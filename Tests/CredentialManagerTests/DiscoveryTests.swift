@@ -29,6 +29,26 @@ struct DiscoveryTests {
     return discovery
   }
 
+  /// A server may offer the endpoint and refuse it to public clients, so only a requirement turns it on.
+  @Test(arguments: [("true", true), ("false", false)])
+  func pushedRequests(_ requires: String, _ isUsed: Bool) throws {
+    let discovery = try Self.discover(
+      """
+      "pushed_authorization_request_endpoint": "https://login.example/par",
+      "require_pushed_authorization_requests": \(requires)
+      """)
+    let line = "pushed_authorization_request: https://login.example/par  # pushed_authorization_request_endpoint"
+    #expect(discovery.text.contains("\n  \(line)\n") == isUsed)
+    #expect(discovery.text.contains("\n  # \(line); optional (RFC 9126)\n") == !isUsed)
+  }
+
+  @Test func requiredPushedRequestsNeedTheirEndpoint() throws {
+    let missing = MetadataError.missing("pushed_authorization_request_endpoint")
+    #expect(throws: CredentialError.discovery(missing, issuer: Self.issuer)) {
+      try Self.discover(#""require_pushed_authorization_requests": true"#)
+    }
+  }
+
   @Test func theFileSaysWhereEachValueIsFrom() throws {
     let discovery = try Self.discover(
       """

@@ -218,5 +218,25 @@ enum Descriptors {
       git: { hosts: [git.rare.example], username: "{account}" }
       """)
 
-  static let all = [linkedIn, gitHub, oclc, l2p, oauth1, odd, rare]
+  /// A provider that takes only pushed requests.
+  static let pushed = Sample(
+    text: """
+      provider: pushed
+      grant: authorization_code
+      endpoints:
+        pushed_authorization_request: https://pushed.example/par
+        authorization:
+          url: https://pushed.example/authorize?tenant=1
+          rename: { client_id: app }
+          parameters: { access_type: offline }
+        token: https://pushed.example/token
+        identity: https://pushed.example/me
+      issuer: https://pushed.example
+      client: { authentication: client_secret_post }
+      scope: [read]
+      account: sub
+      hosts: [pushed.example]
+      """)
+
+  static let all = [linkedIn, gitHub, oclc, l2p, oauth1, odd, rare, pushed]
 }

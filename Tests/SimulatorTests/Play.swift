@@ -83,16 +83,22 @@ struct Play {
     try client.authorizationRequest(grant, redirectURI: redirectURI, scope: scope, random: TestRandom(), nonce: nonce())
   }
 
+  /// Returns the address of the page. Pushes the request first if the descriptor says so.
+  func page(of request: AuthorizationRequest) throws -> URI {
+    guard client.descriptor.endpoints[.pushedAuthorizationRequest] != nil else { return request.uri }
+    return try client.page(of: request, pushed: send(client.pushedRequest(request, nonce: nonce()))).uri
+  }
+
   /// Returns the token request after a login in the browser.
   func tokenRequest(scope: [String] = []) throws -> HTTPRequest {
     let request = try authorization(.authorizationCode, scope: scope)
-    let response = try client.authorizationResponse(decide(request.uri).queryParameters, to: request)
+    let response = try client.authorizationResponse(decide(page(of: request)).queryParameters, to: request)
     return try client.tokenRequest(response, nonce: nonce())
   }
 
   func login(scope: [String] = ["read", "write"], account: String = "ada") throws -> Credential {
     let request = try authorization(.authorizationCode, scope: scope)
-    let target = try decide(request.uri, account: account)
+    let target = try decide(page(of: request), account: account)
     let response = try client.authorizationResponse(target.queryParameters, to: request)
     return try client.outcome(send(client.tokenRequest(response, nonce: nonce())), after: response, now: clock.now)
       .issued().credential

@@ -64,6 +64,7 @@ final class TerminalUser: User {
     case .visit(let url):
       say("open this address in a browser:")
       show(url)
+    case .pageExpires(let time): say("the address is valid for \(exactDuration(time))")
     case .awaiting(let redirect, canPaste: true, opensBrowser: false):
       say("if the browser is on another machine, it will fail to load \(redirect)")
       say("in that case, copy its whole address, paste it here and press Enter; Ctrl-C stops")

@@ -75,6 +75,7 @@ final class CallbackReceiver {
     if session.options.opensBrowser, !user.open(session.options.hasLocalBrowser ? lead ?? url : url) {
       user.tell(.visit(url: url))
     }
+    if let time = page.validFor, !session.options.opensBrowser { user.tell(.pageExpires(after: time)) }
     if page.bringsToken, user.pasteDescriptor != nil { user.tell(.tokenPaste) }
     if loopback == nil, handler == nil {
       user.tell(.paste(redirect: redirectURI))

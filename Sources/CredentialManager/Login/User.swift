@@ -7,6 +7,7 @@ package enum LoginStep: Sendable, Equatable {
   case alreadyLoggedIn(accounts: [String])
   case open(url: String)
   case visit(url: String)
+  case pageExpires(after: Duration)  // The user must open the address before that.
   /// The user may also paste the redirect. A browser on another machine cannot load it.
   case awaiting(redirect: String, canPaste: Bool, opensBrowser: Bool)
   case awaitingConsent(left: Duration)

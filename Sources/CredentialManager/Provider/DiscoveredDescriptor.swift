@@ -100,6 +100,11 @@ struct DiscoveredDescriptor {
       guard let uri = metadata.endpoints[kind], let name = kind.metadataName else { continue }
       let value = Scalar.written(template(uri.text))
       let foreign = uri.host == metadata.issuer.uri.host ? "" : ", on a different host than the issuer"
+      // Some servers refuse public clients here, so a line of the user's turns on what the server leaves optional.
+      if kind == .pushedAuthorizationRequest, !metadata.requiresPushedRequests {
+        lines.append("  # \(kind.rawValue): \(value)  # \(name)\(foreign); optional (RFC 9126)")
+        continue
+      }
       var own: String?
       if kind == .revocation { own = other(metadata.revocationMethods, than: authentication) }
       if kind == .introspection { own = other(metadata.introspectionMethods, than: authentication) }

@@ -1,6 +1,7 @@
 /// One HTTP exchange of a grant. The raw values are the keys under `endpoints`.
 package enum EndpointKind: String, Sendable, CaseIterable {
   case authorization  // RFC 6749, 3.1; the page of RFC 5849, 2.2
+  case pushedAuthorizationRequest = "pushed_authorization_request"  // RFC 9126, 2
   case token  // RFC 6749, 3.2; RFC 5849, 2.3
   case refresh  // RFC 6749, 6; OAuth Session 1.0
   case clientCredentials = "client_credentials"  // RFC 6749, 4.4
@@ -13,10 +14,11 @@ package enum EndpointKind: String, Sendable, CaseIterable {
   case identity  // OpenID Connect Core 1.0, 5.3, or the provider's own
   case registration  // RFC 7591, 3, or the provider's own
 
-  /// The endpoint's name in metadata (RFC 8414, 2; RFC 8628, 4; OpenID Connect Discovery 1.0, 3), or `nil`.
+  /// The name in metadata (RFC 8414, 2; RFC 8628, 4; RFC 9126, 5; OpenID Connect Discovery 1.0, 3), or `nil`.
   package var metadataName: String? {
     switch self {
-    case .authorization, .token, .deviceAuthorization, .introspection, .revocation, .registration:
+    case .authorization, .pushedAuthorizationRequest, .token, .deviceAuthorization, .introspection, .revocation,
+      .registration:
       rawValue + "_endpoint"
     case .identity: "userinfo_endpoint"
     case .refresh, .clientCredentials, .deviceToken, .temporaryCredentials, .tokenExchange: nil
@@ -24,7 +26,7 @@ package enum EndpointKind: String, Sendable, CaseIterable {
   }
 
   /// Whether its parameters direct the response of a consent, so that no descriptor may set them.
-  package var asksForConsent: Bool { self == .authorization }
+  package var asksForConsent: Bool { self == .authorization || self == .pushedAuthorizationRequest }
 
   /// Whether the response may contain a token, which would be lost if it were not stored.
   package var issuesToken: Bool {
@@ -49,7 +51,9 @@ package enum EndpointKind: String, Sendable, CaseIterable {
   /// Whether a login with consent uses it, so that its server must not be another provider's (RFC 9700, 4.4).
   package var takesPartInConsent: Bool {
     switch self {
-    case .authorization, .token, .refresh, .deviceAuthorization, .deviceToken, .temporaryCredentials: true
+    case .authorization, .pushedAuthorizationRequest, .token, .refresh, .deviceAuthorization, .deviceToken,
+      .temporaryCredentials:
+      true
     default: false
     }
   }
@@ -63,7 +67,8 @@ package enum EndpointKind: String, Sendable, CaseIterable {
   }
 
   /// Whether leaving it out makes a login or its token less secure. Without an exchange, the token has more rights.
-  package var protects: Bool { self == .tokenExchange }
+  /// Without a pushed request, the browser can read and change the request.
+  package var protects: Bool { self == .tokenExchange || self == .pushedAuthorizationRequest }
 
   /// The endpoint whose description this one inherits, except `parameters`, because an addition to one exchange rarely
   /// belongs to another.

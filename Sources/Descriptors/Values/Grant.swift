@@ -67,7 +67,8 @@ package enum Grant: String, Sendable, CaseIterable {
     switch self {
     case .authorizationCode:
       Traits(
-        requiredEndpoints: [.authorization, .token], redirects: true, registeredName: rawValue, responseType: "code")
+        requiredEndpoints: [.authorization, .token], optionalEndpoints: [.pushedAuthorizationRequest], redirects: true,
+        registeredName: rawValue, responseType: "code")
     case .implicit:
       Traits(requiredEndpoints: [.authorization], redirects: true, registeredName: rawValue, responseType: "token")
     case .deviceCode:

@@ -37,6 +37,7 @@ package enum ResponseField: String, Sendable, CaseIterable {
   case code  // RFC 6749, 4.1.2
   case state  // RFC 6749, 4.1.2
   case issuer = "iss"  // RFC 9207
+  case requestURI = "request_uri"  // RFC 9126, 2.2
   case deviceCode = "device_code"  // RFC 8628, 3.2
   case userCode = "user_code"  // RFC 8628, 3.2
   case verificationURI = "verification_uri"  // RFC 8628, 3.2
@@ -56,7 +57,8 @@ package enum ResponseField: String, Sendable, CaseIterable {
 
   /// The texts that a login passes on unchanged; a dry run invents them in every response.
   package static let passedOn: [ResponseField] = [
-    .accessToken, .refreshToken, .oauthToken, .oauthTokenSecret, .oauthSessionHandle, .deviceCode, .userCode,
+    .accessToken, .refreshToken, .oauthToken, .oauthTokenSecret, .oauthSessionHandle, .requestURI, .deviceCode,
+    .userCode,
   ]
 
   /// The endpoints whose responses may contain this field.
@@ -64,6 +66,7 @@ package enum ResponseField: String, Sendable, CaseIterable {
     switch self {
     case .code, .state, .issuer, .oauthVerifier: [.authorization]
     case .deviceCode, .userCode, .verificationURI, .verificationURIComplete, .interval: [.deviceAuthorization]
+    case .requestURI: [.pushedAuthorizationRequest]
     case .oauthCallbackConfirmed: [.temporaryCredentials]
     case .oauthToken, .oauthTokenSecret: [.temporaryCredentials, .authorization, .token, .refresh]
     case .oauthSessionHandle: [.token, .refresh]

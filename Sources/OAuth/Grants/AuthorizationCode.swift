@@ -13,16 +13,55 @@ enum AuthorizationCodeGrant: GrantFlow {
       .authorizationCode, redirectURI: login.redirectURI, scope: login.scope, choosing: login.person,
       random: login.random,
       nonce: login.nonce)
-    return .browse(
-      client.page(request, login) { parameters, _ throws(OAuthError) in
-        let response = try client.authorizationResponse(parameters, to: request)
-        return .send(
-          Step.Exchange(kind: .token) { nonce throws(OAuthError) in
-            try client.tokenRequest(response, nonce: nonce)
-          } read: { answer, now throws(OAuthError) in
-            try client.end(client.outcome(answer, after: response, now: now))
-          })
+    guard client.descriptor.endpoints[.pushedAuthorizationRequest] != nil else {
+      return .browse(page(request, at: request.uri, login))
+    }
+    return .send(
+      Step.Exchange(kind: .pushedAuthorizationRequest) { nonce throws(OAuthError) in
+        try client.pushedRequest(request, nonce: nonce)
+      } read: { answer, _ throws(OAuthError) in
+        let pushed = try client.page(of: request, pushed: answer)
+        var page = page(request, at: pushed.uri, login)
+        page.validFor = pushed.validFor
+        return .browse(page)
       })
+  }
+
+  private static func page(_ request: AuthorizationRequest, at uri: URI, _ login: LoginContext) -> Step.Page {
+    let client = login.client
+    return client.page(request, at: uri, login) { parameters, _ throws(OAuthError) in
+      let response = try client.authorizationResponse(parameters, to: request)
+      return .send(
+        Step.Exchange(kind: .token) { nonce throws(OAuthError) in
+          try client.tokenRequest(response, nonce: nonce)
+        } read: { answer, now throws(OAuthError) in
+          try client.end(client.outcome(answer, after: response, now: now))
+        })
+    }
+  }
+}
+
+/// Pushed authorization requests (RFC 9126).
+extension Client {
+  /// Builds the request that sends the parameters of the page directly to the server (RFC 9126, 2.1).
+  package func pushedRequest(_ request: AuthorizationRequest, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
+    try self.request(
+      .pushedAuthorizationRequest, request.parameters,
+      exchange: ["redirect_uri": request.redirectURI, "scope": joined(request.scope)], nonce: nonce)
+  }
+
+  /// Returns the page for the browser, which sees only the reference to the pushed request (RFC 9126, 2.2 and 4), and
+  /// how long the reference is valid; `nil` if the server does not say.
+  package func page(
+    of request: AuthorizationRequest, pushed response: HTTPResponse
+  ) throws(OAuthError) -> (uri: URI, validFor: Duration?) {
+    let kind = EndpointKind.pushedAuthorizationRequest
+    let answer = try Answer(response, of: kind, by: endpoint(kind).response)
+    guard let reference = answer.text(.requestURI), !reference.isEmpty else { throw .missingField(kind, .requestURI) }
+    let name = try endpoint(.authorization).rename["client_id"] ?? "client_id"
+    let uri = request.page.adding(
+      query: FormParameters([.init(name: name, value: identifier), .init(name: "request_uri", value: reference)]))
+    return (uri, answer.text(.expiresIn).flatMap { Duration(lifetime: $0, .seconds) })
   }
 }
 

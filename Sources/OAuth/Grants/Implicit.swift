@@ -10,7 +10,7 @@ enum ImplicitGrant: GrantFlow {
       .implicit, redirectURI: login.redirectURI, scope: login.scope, choosing: login.person, random: login.random,
       nonce: login.nonce)
     return .browse(
-      client.page(request, login) { parameters, now throws(OAuthError) in
+      client.page(request, at: request.uri, login) { parameters, now throws(OAuthError) in
         let response = try client.authorizationResponse(parameters, to: request)
         return try client.end(.issued(client.credential(response, now: now), unreadable: []))
       })

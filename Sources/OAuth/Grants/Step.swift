@@ -30,6 +30,7 @@ package enum Step {
 
   package struct Page {
     package var uri: URI
+    package var validFor: Duration?  // The time in which the user must open it; `nil` if unlimited.
     /// Parameters of the page request that the answer must repeat.
     let expected: [(field: ResponseField, value: String)]
     let brings: ResponseField

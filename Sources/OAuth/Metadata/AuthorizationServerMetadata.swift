@@ -104,6 +104,7 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
   package let revocationMethods: [String]?
   package let introspectionMethods: [String]?
   package let namesIssuer: Bool  // `authorization_response_iss_parameter_supported` (RFC 9207, 3).
+  package let requiresPushedRequests: Bool  // `require_pushed_authorization_requests` (RFC 9126, 5).
   package let documentation: URI?
   /// `client_id_metadata_document_supported` (draft-ietf-oauth-client-id-metadata-document-01, 5).
   package let takesDocuments: Bool
@@ -131,6 +132,10 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
     revocationMethods = try reader.texts("revocation_endpoint_auth_methods_supported")
     introspectionMethods = try reader.texts("introspection_endpoint_auth_methods_supported")
     namesIssuer = try reader.boolean("authorization_response_iss_parameter_supported") ?? false
+    requiresPushedRequests = try reader.boolean("require_pushed_authorization_requests") ?? false
+    if requiresPushedRequests, endpoints[.pushedAuthorizationRequest] == nil {
+      throw .missing("pushed_authorization_request_endpoint")
+    }
     takesDocuments = try reader.boolean("client_id_metadata_document_supported") ?? false
     documentation = value["service_documentation"]?.text.flatMap { try? URI(parsing: $0) }.flatMap {
       $0.isSecure ? $0 : nil

@@ -6,12 +6,21 @@ import CredmgrText
 /// The page request for the user's browser (RFC 6749, 4.1.1 and 4.2.1), with the values that its answer must match.
 package struct AuthorizationRequest: Sendable, Redacted {
   package let uri: URI
+  package let page: URI  // Without the parameters of this request.
   package let grant: Grant
   package let state: String
   package let codeVerifier: CodeVerifier?
   package let nonce: String?
   package let redirectURI: String
   package let scope: [String]
+
+  /// The parameters of the page request, which a pushed request sends in its body instead (RFC 9126, 2.1).
+  var parameters: FormParameters {
+    let inFragment = FormParameters(decoding: String((uri.fragment ?? "").drop { $0 != "?" }.dropFirst()))
+    var all = uri.queryParameters.removing(page.queryParameters) ?? uri.queryParameters
+    all.append(contentsOf: inFragment)
+    return all
+  }
 
   /// Whether the token answer or the redirect should carry an ID token (OpenID Connect Core 1.0, 3).
   var asksIDToken: Bool {
@@ -87,8 +96,9 @@ extension Client {
     let exchange = ["redirect_uri": redirectURI, "scope": joined(scope)]
     let request = try request(
       .authorization, parameters, exchange: exchange, choosing: person, nonce: requestNonce)
+    let page = try uri(.authorization, values: values(for: nil, exchange), calculator(requestNonce))
     return AuthorizationRequest(
-      uri: request.uri, grant: grant, state: state, codeVerifier: verifier, nonce: nonce,
+      uri: request.uri, page: page, grant: grant, state: state, codeVerifier: verifier, nonce: nonce,
       redirectURI: redirectURI, scope: scope)
   }
 
@@ -108,13 +118,13 @@ extension Client {
 
   /// Returns the page step, whose answer carries a code or a token.
   func page(
-    _ request: AuthorizationRequest, _ login: LoginContext,
+    _ request: AuthorizationRequest, at uri: URI, _ login: LoginContext,
     read: @escaping (_ parameters: FormParameters, _ now: Moment) throws(OAuthError) -> Step
   ) -> Step.Page {
     var expected: [(field: ResponseField, value: String)] = [(.state, request.state)]
     if descriptor.issuerResponse == .required, let issuer { expected.append((.issuer, issuer)) }
     return Step.Page(
-      uri: request.uri, expected: expected, brings: request.grant == .implicit ? .accessToken : .code, login: login,
+      uri: uri, expected: expected, brings: request.grant == .implicit ? .accessToken : .code, login: login,
       read: read)
   }
 

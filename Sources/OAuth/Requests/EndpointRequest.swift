@@ -98,7 +98,7 @@ extension Client {
     }
   }
 
-  private func uri(
+  func uri(
     _ kind: EndpointKind, values: (String) -> String?, _ calculate: Template.Calculator
   ) throws(OAuthError) -> URI {
     let endpoint = try endpoint(kind)
@@ -128,7 +128,11 @@ extension Client {
       let pair = PercentEncoding.encode(identifier) + ":" + PercentEncoding.encode(secret)
       return ([], "Basic " + Base64.encode(Array(pair.utf8)))
     case .clientSecretPost:
-      return ([("client_id", identifier), ("client_secret", try sentSecret())], nil)
+      let secret = try sentSecret()
+      // A pushed authorization request contains the identifier already (RFC 9126, 2.1).
+      var own: FormParameters = parameters.contains("client_id") ? [] : [("client_id", identifier)]
+      own.append("client_secret", secret)
+      return (own, nil)
     case .privateKeyJWT, .clientSecretJWT:
       guard let assertion else { throw .clientSecretMissing }
       let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"

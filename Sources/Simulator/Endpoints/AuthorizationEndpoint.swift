@@ -9,6 +9,7 @@ extension Simulation {
   /// Shows the login page (RFC 6749, 4.1.1 and 4.2.1). Errors go to the client by redirect, unless the redirect URI
   /// cannot be trusted (4.1.2.1).
   mutating func authorizationPage(_ parameters: EndpointParameters) throws(Refusal) -> HTTPResponse {
+    if descriptor.endpoints[.pushedAuthorizationRequest] != nil { return try pushedPage(parameters) }
     let redirect = try trustedRedirect(parameters)
     do throws(Refusal) {
       let terms = try terms(parameters, redirect)
@@ -22,6 +23,45 @@ extension Simulation {
         state: parameters.request.uri.queryParameters[first: parameters.wireName("state")])
       return self.redirect(terms, answer)
     }
+  }
+
+  // MARK: Pushed requests (RFC 9126)
+
+  private static let pushedLifetime = Duration.minutes(1)
+
+  /// Accepts a request for the page (RFC 9126, 2.1) and returns a reference to it (2.2).
+  mutating func pushedRequest(_ parameters: EndpointParameters, _ answer: inout AnswerContent) throws(Refusal) {
+    try checkClient(parameters)
+    guard let endpoint = descriptor.endpoints[.authorization] else { throw .noSuchPath }
+    if try parameters.optional("request_uri") != nil { throw .unwanted("request_uri") }
+    // The rules of the page apply to the pushed parameters.
+    var page = HTTPRequest(method: "GET", uri: parameters.request.uri)
+    // The identifier of the authentication has its own name.
+    let own = endpoint.rename["client_id"] == nil ? nil : parameters.wireName("client_id")
+    let sent = EndpointParameters.body(of: parameters.request).pairs.filter { $0.name != own }
+    page.uri = page.uri.withoutQueryAndFragment.adding(query: FormParameters(sent))
+    let pushed = try EndpointParameters(page, .authorization, of: endpoint)
+    let redirect = try trustedRedirect(pushed)
+    let reference = "urn:ietf:params:oauth:request_uri:" + randomText("")
+    state.pushedRequests[reference] = PushedRequest(
+      terms: try terms(pushed, redirect), expiresAt: now + Self.pushedLifetime)
+    answer.status = 201
+    answer.set(.requestURI, .string(reference))
+    answer.set(.expiresIn, time: Self.pushedLifetime)
+  }
+
+  /// Shows the login page of a pushed request, which works once (RFC 9126, 4 and 7.3).
+  private mutating func pushedPage(_ parameters: EndpointParameters) throws(Refusal) -> HTTPResponse {
+    guard let reference = try parameters.optional("request_uri") else { throw .notPushed }
+    guard isClient(try parameters.needed("client_id")) else { throw .unknownClient }
+    // Everything else was pushed (RFC 9126, 4; RFC 9101, 5).
+    if let name = parameters.names.first(where: { ![parameters.wireName("client_id"), "request_uri"].contains($0) }) {
+      throw .unwanted(name)
+    }
+    guard let pushed = state.pushedRequests.removeValue(forKey: reference) else { throw .pushedRequestUnknown }
+    guard now <= pushed.expiresAt else { throw .pushedRequestExpired }
+    let terms = pushed.terms
+    return consentPage(.authorization(terms), scope: terms.scope, redirect: terms.redirectURI ?? registeredRedirect)
   }
 
   /// Returns the redirect URI of our client's request; `nil` if it names none.

@@ -51,6 +51,9 @@ struct EndpointParameters {
     return all
   }
 
+  /// The names of all parameters, except those of the descriptor's URL.
+  var names: [String] { query.names + body.names }
+
   /// Returns the descriptor's name for a parameter that the RFC calls `name`.
   func wireName(_ name: String) -> String { endpoint.rename[name] ?? name }
 

@@ -49,6 +49,9 @@ extension Simulation {
       members.append(.init(name, .array(texts.map(JSONValue.string))))
     }
     members.append(.init("authorization_response_iss_parameter_supported", .boolean(issuer != nil)))
+    if descriptor.endpoints[.pushedAuthorizationRequest] != nil {
+      members.append(.init("require_pushed_authorization_requests", .boolean(true)))
+    }
     return .json(200, .object(members))
   }
 }

@@ -56,7 +56,7 @@ extension Simulation {
   /// Whether the offered grants, or later requests with a credential, use an endpoint.
   private func isOffered(_ kind: EndpointKind) -> Bool {
     if kind == .refresh, broughtGrant != nil { return false }
-    return ![.token, .clientCredentials, .deviceAuthorization, .deviceToken].contains(kind)
+    return ![.pushedAuthorizationRequest, .token, .clientCredentials, .deviceAuthorization, .deviceToken].contains(kind)
       || descriptor.grants.contains { $0.traits.endpoints.contains(kind) }
   }
 
@@ -106,7 +106,7 @@ extension Simulation {
     .deviceToken: ("urn:ietf:params:oauth:grant-type:device_code", "device_code", nil),
     .tokenExchange: ("urn:ietf:params:oauth:grant-type:token-exchange", "subject_token", nil),
     .introspection: (nil, "token", nil), .revocation: (nil, "token", nil), .registration: (nil, "redirect_uris", nil),
-    .temporaryCredentials: (nil, nil, "oauth_callback"),
+    .temporaryCredentials: (nil, nil, "oauth_callback"), .pushedAuthorizationRequest: (nil, "response_type", nil),
   ]
 
   static func grantType(_ kind: EndpointKind) -> String? { marks[kind]?.grantType }
@@ -140,6 +140,7 @@ extension Simulation {
       case .introspection: try introspection(parameters, &answer)
       case .revocation: try revocation(parameters, &answer)
       case .registration: try registration(parameters, &answer)
+      case .pushedAuthorizationRequest: try pushedRequest(parameters, &answer)
       case .deviceAuthorization: try deviceAuthorization(parameters, &answer)
       default:
         if let signed { try oauth1Token(signed, parameters, into: &answer) } else { try token(parameters, &answer) }
