@@ -20,7 +20,8 @@ let strict: [SwiftSetting] =
 /// Settings of long targets, which save 0.4 MB in each program.
 let compact: [SwiftSetting] = strict + (isFetched ? [] : [.unsafeFlags(["-Osize"], .when(configuration: .release))])
 
-/// Settings of the targets below the engine: debug builds optimize them, too, so that the tests take less time.
+/// Settings of the targets that read text and descriptors: debug builds optimize them, too, so that the tests take less
+/// time. For other targets, the optimizer takes longer than the tests save.
 func quick(_ settings: [SwiftSetting]) -> [SwiftSetting] {
   settings + (isFetched ? [] : [.unsafeFlags(["-O"], .when(configuration: .debug))])
 }
@@ -125,18 +126,18 @@ let package = Package(
     .target(
       name: "Platform", dependencies: ["Text", "CPOSIX"],
       // Places where a test can kill the program; the release build has none.
-      swiftSettings: quick(compact) + [.define("FAULT_POINTS", .when(configuration: .debug))]),
+      swiftSettings: compact + [.define("FAULT_POINTS", .when(configuration: .debug))]),
     .target(name: "HTTP", dependencies: ["Text", "CPOSIX"], swiftSettings: quick(compact)),
     .target(name: "Curl", dependencies: ["Text", "CCurl", "HTTP"], swiftSettings: compact),
     .target(name: "QRCode", dependencies: ["CQREncode"], swiftSettings: compact),
     .target(name: "Descriptors", dependencies: ["Text", "YAML", "HTTP"], swiftSettings: quick(compact)),
     .target(
       name: "OAuth", dependencies: ["Text", "Descriptors", "HTTP", "Cryptography", "JSON"],
-      swiftSettings: quick(compact)),
+      swiftSettings: compact),
     .target(name: "Store", dependencies: ["Text", "Cryptography", "Platform"], swiftSettings: quick(strict)),
     .target(
       name: "Vault", dependencies: ["Text", "Store", "SQLite", "Cryptography", "Platform"],
-      swiftSettings: quick(compact)),
+      swiftSettings: compact),
     .target(
       name: "CredentialManager",
       dependencies: [
