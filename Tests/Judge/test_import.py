@@ -369,3 +369,31 @@ class AWS(Import):
         outcome = self.run_program("import", "aws", "--remove")
         self.assertEqual(outcome.status, USAGE, outcome.err)
         self.assertIn("the-aws-key", text_of(os.path.join(self.folder, ".aws/credentials")))
+
+
+class OtherFiles(ProgramTest):
+    """Files whose secrets cannot be moved. credmgr lists them and leaves them unchanged.
+
+    `oidc-gen` 4.2.6 wrote `notes` for a provider on this machine, with dummy secrets.
+    `application_default_credentials.json` has the fields that google.aip.dev/auth/4113 documents for gcloud, and
+    google-auth 2.63.0 accepts it.
+    """
+
+    def assert_stays(self, entry, path, advice, hint):
+        text = text_of("Tests/Judge/imports/" + os.path.basename(path))
+        os.makedirs(os.path.dirname(os.path.join(self.folder, path)))
+        path = self.file(path, text, 0o600)
+        row, = json.loads(self.credmgr("import", "--list", "--json").out)
+        self.assertEqual((row["tool"] + ":" + row["name"], row["advice"], row["movable"]), (entry, advice, False))
+        outcome = self.run_program("import", entry, "--remove")
+        self.assertEqual(outcome.status, USAGE, outcome.err)
+        self.assertIn(hint, outcome.err)
+        self.assertNotIn("dummy", outcome.out + outcome.err)
+        self.assertEqual(text_of(path), text)
+
+    def test_an_account_of_oidc_agent(self):
+        self.assert_stays("oidc-agent:notes", ".config/oidc-agent/notes", "encrypted", "credmgr add-provider ISSUER")
+
+    def test_the_application_default_credentials_of_gcloud(self):
+        self.assert_stays("gcloud:application-default", ".config/gcloud/application_default_credentials.json",
+                          "belongs_to_client", "credmgr login google")
