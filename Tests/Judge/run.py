@@ -75,7 +75,7 @@ def main():
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     parser = argparse.ArgumentParser()
     parser.add_argument("-v", action="store_true", dest="verbose", help="also say which tests were skipped, and why")
-    parser.add_argument("-j", type=int, default=max((os.cpu_count() or 1) * 2, 2), dest="jobs", help="processes")
+    parser.add_argument("-j", type=int, default=(os.cpu_count() or 1) * 3, dest="jobs", help="processes")
     parser.add_argument("words", nargs="*")
     options = parser.parse_args()
     count = failures = 0

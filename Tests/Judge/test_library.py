@@ -27,7 +27,8 @@ MODULE_MAPS = [flag for path in glob.glob(os.path.join(ROOT, "Sources/C*/module.
 @functools.lru_cache(None)
 def modules(product):
     """Returns the Swift modules that a product's targets need."""
-    done = subprocess.run(["swift", "package", "--package-path", ROOT, "describe", "--type", "json"],
+    # The tests in Swift, which run at the same time, hold the lock of the directory with the build until their end.
+    done = subprocess.run(["swift", "package", "--package-path", ROOT, "--ignore-lock", "describe", "--type", "json"],
                           capture_output=True, text=True, timeout=300, check=True)
     package = json.loads(done.stdout)
     targets = {target["name"]: target for target in package["targets"]}
