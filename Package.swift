@@ -130,7 +130,7 @@ let package = Package(
     .target(name: "HTTP", dependencies: ["Text", "CPOSIX"], swiftSettings: quick(compact)),
     .target(name: "Curl", dependencies: ["Text", "CCurl", "HTTP"], swiftSettings: compact),
     .target(name: "QRCode", dependencies: ["CQREncode"], swiftSettings: compact),
-    .target(name: "Descriptors", dependencies: ["Text", "YAML", "HTTP"], swiftSettings: quick(compact)),
+    .target(name: "Descriptors", dependencies: ["Text", "YAML", "JSON", "HTTP"], swiftSettings: quick(compact)),
     .target(
       name: "OAuth", dependencies: ["Text", "Descriptors", "HTTP", "Cryptography", "JSON"],
       swiftSettings: compact),

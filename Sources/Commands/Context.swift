@@ -192,6 +192,10 @@ package struct Context {
       }
       let name = String(text[..<sign])
       var value = String(text[text.index(after: sign)...])
+      if let variable = descriptor?.variable(name), variable.isAtExchange {
+        variables[name] = try subjectTokenPlace(value, of: variable).text
+        continue
+      }
       if let variable = descriptor?.variable(name), variable.isSecret {
         guard value.hasPrefix("@") else { throw .failed(.secretInArguments(variable)) }
         let path = String(value.dropFirst())
@@ -200,6 +204,18 @@ package struct Context {
       variables[name] = value
     }
     return variables
+  }
+
+  /// Parses the place of a token of another issuer: `@FILE`, or `env:VARIABLE`.
+  private func subjectTokenPlace(_ text: String, of variable: Variable) throws(CommandError) -> SubjectTokenPlace {
+    if text.hasPrefix("@"), text != "@", text != "@-" {
+      let path = String(text.dropFirst())
+      return .file(path.hasPrefix("/") ? path : Path.joining(try system(Path.currentDirectory()), path))
+    }
+    if case .environment(let name)? = SubjectTokenPlace(text), !name.isEmpty { return .environment(name) }
+    throw .usage(
+      "cannot set \(quoted(variable.name)): each exchange reads it again from a file or an environment variable",
+      hint: "use \"--set \(variable.name)=@FILE\" or \"--set \(variable.name)=env:VARIABLE\"")
   }
 
   /// Returns the variables of an addition that have no value yet.

@@ -86,6 +86,9 @@ package enum CredentialError: Error, Sendable, Equatable {
   case promptNeeded(provider: String, [String])  // The fields that the user must type.
   /// The labels that the user must bring: a key file, and values of variables with these names.
   case keyFileNeeded(provider: String, [String], variables: [String])
+  /// The token of another issuer cannot be read at its place; `nil` if the user did not name one.
+  case subjectToken(provider: String, Variable, SubjectTokenPlace?, SubjectTokenFault)
+  case detailsNotSupported(provider: String, type: String, known: [String])
   case tokenRefused(provider: String, words: String?)
   case notValidatable(provider: String)
   case malformedExport

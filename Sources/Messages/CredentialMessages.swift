@@ -198,6 +198,11 @@ extension CredentialError {
       PasteFault.message(withoutTerminal: fields, provider, titled(provider))
     case .keyFileNeeded(let provider, let labels, let variables):
       PasteFault.message(withoutKeyFile: labels, variables: variables, titled(provider))
+    case .subjectToken(let provider, let variable, let place, let fault):
+      fault.message(at: place, of: variable, provider, titled(provider))
+    case .detailsNotSupported(let provider, let type, let known):
+      .usage("\(titled(provider)) does not know authorization details of the type \(quoted(type))")
+        .hint("use one of \(known.joined(separator: ", "))")
     case .tokenRefused(let provider, let words):
       .refused("\(titled(provider)) rejected the token" + (words.map { ": \($0)" } ?? "") + "; it was not stored")
         .hint("\(credmgr: "login", provider, "--with-token") with another token")

@@ -1,4 +1,5 @@
 import CredmgrCredentialManager
+import CredmgrDescriptors
 import CredmgrOAuth
 import CredmgrText
 
@@ -40,6 +41,34 @@ extension PasteFault {
       .usage("standard input must have \(fields.count) lines for \(title): \(fields.joined(separator: ", "))")
         .hint("put each value on its own line, in this order")
     case .keyFile(let fault): fault.message(of: title)
+    }
+  }
+}
+
+extension SubjectTokenFault {
+  func message(at place: SubjectTokenPlace?, of variable: Variable, _ provider: String, _ title: String) -> Message {
+    let label = variable.help ?? variable.name
+    let failed = "cannot get a token of \(title): "
+    let setting = variable.name + "=@FILE"
+    guard let place else {
+      return .loginNeeded("cannot log in to \(title): it needs the \(label), which is never typed")
+        .hint(Remedy(parts: [.again(["--set", setting])]))
+    }
+    let again: Remedy = "\(credmgr: "login", provider, "--set", setting) to name another file"
+    let name =
+      switch place {
+      case .file(let path): "the \(label) in \(quoted(path))"
+      case .environment(let name): "the \(label) in the environment variable \(name)"
+      }
+    switch self {
+    case .unset: return .loginNeeded(failed + name + " is not set").hint("set the variable in this job")
+    case .unreadable(let error):
+      return .loginNeeded(failed + "cannot read \(name): \(error.message.sentence)").hint(again)
+    case .empty: return .loginNeeded(failed + name + " is empty").hint(again)
+    case .notText: return .loginNeeded(failed + name + " is not a token on one line").hint(again)
+    case .expired(let moment):
+      return .loginNeeded(failed + "\(name) expired at \(moment.text)")
+        .hint("let the CI or the cluster issue a new one, then repeat the command")
     }
   }
 }

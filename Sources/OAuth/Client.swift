@@ -94,9 +94,15 @@ package struct Client: Sendable {
   ) -> (String) -> String? {
     { name in
       request?.value(named: name) ?? exchange[name] ?? (name == "redirect_uri" ? credential?.redirectURI : nil)
-        ?? kept(name, in: credential) ?? credential?.keptSecrets[name]?.reveal() ?? credential?.variables[name]
+        ?? kept(name, in: credential) ?? credential?.keptSecrets[name]?.reveal() ?? typed(name, in: credential)
         ?? variables[name] ?? ownValue(name, credential)
     }
+  }
+
+  /// Returns the value of a variable that the user typed; `nil` for one that each exchange reads, because the
+  /// credential has only the place of its value.
+  private func typed(_ name: String, in credential: Credential?) -> String? {
+    credential?.variables[name].flatMap { descriptor.variable(name)?.isAtExchange == true ? nil : $0 }
   }
 
   /// Returns the client secret for sending; throws if it is a private key.

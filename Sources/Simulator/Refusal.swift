@@ -60,6 +60,10 @@ extension Refusal {
 
   // MARK: Authorization and token requests
 
+  static let hints = Refusal("the request must have exactly one hint for the user")
+  static let wrongBindingMessage = Refusal("the binding message is too long", "invalid_binding_message")
+  static let wrongDetails = Refusal(
+    "the authorization details must be a list of objects with known types", "invalid_authorization_details")
   static let redirectMismatch = Refusal(
     "the redirect URI differs from the registration or the authorization request")
   static let notPushed = Refusal("the page accepts only requests that were pushed before (RFC 9126)")
@@ -93,6 +97,7 @@ extension Refusal {
   static func notPresented(expected: String) -> Refusal { Refusal("the token must be sent as: \(expected)") }
   static let presentedTwice = Refusal("the token is sent twice")
   static let tokenUnknown = Refusal("unknown token", "invalid_token", problem: "token_rejected")
+  static let subjectTokenExpired = Refusal("the subject token has expired")
   static let tokenExpired = Refusal("the token has expired", "invalid_token", problem: "token_expired")
 
   // MARK: OAuth 1.0a

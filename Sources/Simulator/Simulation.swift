@@ -94,7 +94,7 @@ struct Simulation {
 
   // MARK: Issuing
 
-  mutating func addConsent(account: String, scope: [String]) -> ConsentID {
+  mutating func addConsent(account: String, scope: [String], details: JSONValue? = nil) -> ConsentID {
     state.log.count(.logins)
     // Returns every field that the descriptor keeps, with recognizable values.
     let names = descriptor.endpoints.values.flatMap(\.response.keep).map(\.name)
@@ -103,7 +103,7 @@ struct Simulation {
     if descriptor.endpoints[.identity] == nil, let name = descriptor.account.first?.text, kept[name] != nil {
       kept[name] = account
     }
-    state.consents.append(Consent(account: account, scope: scope, kept: kept))
+    state.consents.append(Consent(account: account, scope: scope, kept: kept, details: details))
     return state.consents.count - 1
   }
 
@@ -136,6 +136,7 @@ struct Simulation {
     if !granted.scope.isEmpty {
       answer.set(.scope, .string(granted.scope.joined(separator: descriptor.scope.grantedSeparator)))
     }
+    if let details = granted.details { answer.set(.authorizationDetails, details) }
     answer.set(kept: granted.kept, rules.keep)
   }
 

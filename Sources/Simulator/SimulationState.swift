@@ -6,6 +6,7 @@ struct Consent: Sendable {
   var account: String
   var scope: [String]
   var kept: [String: String]  // The kept fields besides the tokens.
+  var details: JSONValue?  // The granted authorization details (RFC 9396, 7).
   var isRevoked = false
 }
 
@@ -27,6 +28,7 @@ struct AuthorizationTerms: Sendable {
   var state: String?
   var challenge: String?
   var nonce: String?  // For the ID token (OpenID Connect Core 1.0, 3.1.2.1).
+  var details: JSONValue?  // RFC 9396, 3
 }
 
 enum ConsentSubject: Sendable {
@@ -52,6 +54,7 @@ struct IssuedDeviceCode: Sendable {
 
   var userCode: String
   var scope: [String]
+  var details: JSONValue?  // RFC 9396
   var expiresAt: Duration
   var interval: Duration  // The least time between polls.
   var askedAt: Duration?

@@ -120,7 +120,9 @@ struct AgreedSettingsTests {
         token("authentication: private_key_jwt"),
         token("authentication: client_secret_post").replacing(
           "/revoke", with: "/revoke\n  refresh: { url: https://provider.example/r, authentication: private_key_jwt }"),
-        ["client_credentials", "device_token", "token"].map { "endpoints.\($0).authentication client_secret" }
+        ["backchannel_token", "client_credentials", "device_token", "token"].map {
+          "endpoints.\($0).authentication client_secret"
+        }
       ),
       (
         token("parameters: { x: \"{k}\" }") + secret,

@@ -20,7 +20,7 @@ struct DiscoveryTests {
       """)
   }
 
-  private static func discover(_ more: String, as name: String? = nil) throws -> Discovery {
+  static func discover(_ more: String, as name: String? = nil) throws -> Discovery {
     let fixture = try Fixture()
     fixture.http.then(metadata(more))
     let discovery = try fixture.source.discover(issuer, as: name)

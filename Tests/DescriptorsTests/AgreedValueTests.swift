@@ -25,7 +25,8 @@ struct AgreedValueTests {
     let field = "endpoints.token.response.fields."
     #expect(
       Self.all(.harmless) == [
-        "title", "verified", "group", "scope", "scope_sets", "expiry", "account", "variables.format",
+        "title", "verified", "group", "scope", "scope_sets", "authorization_details", "expiry", "account",
+        "variables.format",
         "variables.pattern",
         "variables.choices",
         "variables.help", "variables.optional", "client.metadata_document", "client.register",
@@ -33,6 +34,7 @@ struct AgreedValueTests {
         "endpoints.token.response.format",
         field + "expires_in", field + "expires_at", field + "refresh_token_expires_in",
         field + "refresh_token_expires_at", field + "scope", field + "interval", field + "client_secret_expires_at",
+        field + "authorization_details",
       ])
     #expect(
       Self.all(.compared) == [
@@ -43,7 +45,8 @@ struct AgreedValueTests {
         "endpoints.token.url", "endpoints.token.send", "endpoints.token.authentication",
         "endpoints.token.response.within", "endpoints.token.response.keep.pattern", field + "access_token",
         field + "refresh_token", field + "id_token", field + "code", field + "state", field + "iss",
-        field + "device_code", field + "oauth_token", field + "oauth_token_secret", field + "oauth_session_handle",
+        field + "device_code", field + "auth_req_id", field + "oauth_token", field + "oauth_token_secret",
+        field + "oauth_session_handle",
       ])
   }
 

@@ -13,6 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from program import DONE, LOGIN_NEEDED, REFUSED, ROOT, UNREACHABLE, USAGE, ProgramTest
 from service import Service, json_response
 
+EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"
+CLOUD = "https://www.googleapis.com/auth/cloud-platform"
 BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 ROBOT = "robot@project.iam.gserviceaccount.com"
 
@@ -77,6 +80,22 @@ class TokenService(Service):
         if request.path == "/v1/apps":
             fault = self.verified(given, "ES256", ELLIPTIC, "appstoreconnect-v1")
             return json_response({"errors": [{"detail": fault}]} if fault else {"data": []}, 401 if fault else 200)
+        if request.path == "/v1/token":
+            form = request.form_fields()
+            if (form.get("grant_type"), form.get("subject_token_type"), form.get("requested_token_type")) != (
+                    EXCHANGE, TOKEN_TYPE + "jwt", TOKEN_TYPE + "access_token"):
+                return json_response({"error": "invalid_request"}, 400)
+            if fault := self.verified(form.get("subject_token", ""), audience=form.get("audience")):
+                return json_response({"error": "invalid_request", "error_description": fault}, 400)
+            return json_response(self.issue(issued_token_type=TOKEN_TYPE + "access_token"))
+        if request.path.endswith(":generateAccessToken"):
+            if given not in self.tokens or json.loads(request.body) != {"scope": [CLOUD]}:
+                return json_response({"error": {"status": "PERMISSION_DENIED"}}, 403)
+            return json_response({"accessToken": self.issue()["access_token"], "expireTime": "2099-01-01T00:00:00Z"})
+        if request.path == "/_/oidc/mint-token":
+            if fault := self.verified(json.loads(request.body)["token"], audience="pypi"):
+                return json_response({"errors": [{"code": "invalid-token", "description": fault}]}, 422)
+            return json_response({"success": True, "token": self.issue()["access_token"]})
         if request.path == "/identity/token":
             if request.form_fields().get("apikey") != "ibm-key-0123456789":
                 return json_response({"errorCode": "BXNIM0415E"}, 400)
@@ -85,7 +104,8 @@ class TokenService(Service):
 
 
 class ServiceAccount(ProgramTest):
-    shipped = ("google-service", "github-app", "app-store-connect", "ibm-cloud")
+    shipped = ("google-service", "github-app", "app-store-connect", "ibm-cloud", "google-workload",
+               "google-workload-service", "pypi-trusted")
 
     def setUp(self):
         super().setUp()
@@ -97,6 +117,11 @@ class ServiceAccount(ProgramTest):
                                             "hosts: [api.github.com]": f'hosts: ["{place}"]'}),
                             ("app-store-connect", {"https://api.appstoreconnect.apple.com": self.service.base,
                                                    "[api.appstoreconnect.apple.com]": f'["{place}"]'}),
+                            ("google-workload", {"https://sts.googleapis.com": self.service.base,
+                                                 '"*.googleapis.com"': f'"{place}"'}),
+                            ("google-workload-service", {"https://iamcredentials.googleapis.com": self.service.base}),
+                            ("pypi-trusted", {"https://pypi.org/_": self.service.base + "/_",
+                                              "[upload.pypi.org]": f'["{place}"]'}),
                             ("ibm-cloud", {"https://iam.cloud.ibm.com": self.service.base,
                                            '"*.cloud.ibm.com"': f'"{place}"'})):
             with open(os.path.join(ROOT, "providers", name + ".yaml"), encoding="utf-8") as file:
@@ -125,6 +150,46 @@ class ServiceAccount(ProgramTest):
     def assert_nothing_stored(self):
         self.assertEqual(self.run_program("status", "--json").out.strip(), "[]")
         self.assertEqual(self.service.seen, [])
+
+
+class Machine(ServiceAccount):
+    """Machines with the token of another issuer, which PyJWT verifies."""
+
+    POOL = "projects/4711/locations/global/workloadIdentityPools/ci/providers/gitlab"
+
+    def token(self, audience, lifetime=600):
+        now = int(time.time())
+        return jwt.encode({"iss": "https://ci.example", "sub": "job", "aud": audience, "iat": now, "exp": now + lifetime},
+                          RSA, algorithm="RS256")
+
+    def test_a_file(self):
+        path = self.file("token", self.token("//iam.googleapis.com/" + self.POOL))
+        settings = [word for setting in ("project_number=4711", "pool=ci", "pool_provider=gitlab",
+                                         "service_account=" + ROBOT, "subject_token=@" + path)
+                    for word in ("--set", setting)]
+        self.credmgr("login", "google-workload-service", *settings)
+        # The second token is that of the service account.
+        self.assertEqual(self.credmgr("token", "google-workload-service").line, "service-token-2")
+        # The cluster replaces the file.
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.token("//iam.googleapis.com/" + self.POOL, 900) + "\n")
+        self.credmgr("refresh", "google-workload-service")
+        self.assertEqual(self.credmgr("token", "google-workload-service").line, "service-token-4")
+        issued = [claims["exp"] - claims["iat"] for _, claims in self.service.claims]
+        self.assertEqual(issued, [600, 900])
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.token("//iam.googleapis.com/" + self.POOL, -100))
+        outcome = self.credmgr("refresh", "google-workload-service", status=LOGIN_NEEDED)
+        self.assertIn("expired at", outcome.err)
+        self.assertEqual(len(self.service.claims), 2)
+
+    def test_a_variable(self):
+        outcome = self.credmgr("login", "pypi-trusted", "--set", "subject_token=env:PYPI_ID_TOKEN", status=LOGIN_NEEDED)
+        self.assertIn("PYPI_ID_TOKEN is not set", outcome.err)
+        self.credmgr("login", "pypi-trusted", "--set", "subject_token=a-token-in-arguments", status=USAGE)
+        self.credmgr("login", "pypi-trusted", "--set", "subject_token=env:PYPI_ID_TOKEN",
+                     environment={"PYPI_ID_TOKEN": self.token("pypi")})
+        self.assertEqual(self.credmgr("token", "pypi-trusted").line, "service-token-1")
 
 
 class Google(ServiceAccount):

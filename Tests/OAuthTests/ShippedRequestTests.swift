@@ -86,6 +86,8 @@ struct ShippedRequestTests {
       let value: String = try #require(own ?? values[variable.name], "a value for \(variable.name)")
       given[variable.name] = value
     }
+    // An exchange reads the token of another issuer.
+    for variable in descriptor.variables where variable.isAtExchange { given[variable.name] = "the-" + variable.name }
     // The institution is optional and changes the address.
     if descriptor.variable("institution") != nil { given["institution"] = values["institution"] }
     let signs = descriptor.assertion != nil
@@ -201,6 +203,7 @@ private struct Recorder {
       case .showCode(let device, let poll):
         if let page = device.verificationURIComplete { add("\(grant.rawValue): page \(page)") }
         step = .send(poll)
+      case .awaitConsent(_, let poll): step = .send(poll)
       case .choose(let choice): step = try choice.read(nil)
       case .prompt(let prompt):
         let labels = prompt.fields.map { $0.isSecret ? $0.label : $0.label + " (shown)" }.joined(separator: ", ")

@@ -37,9 +37,11 @@ struct Play {
         clock: { [clock] in clock.time }, random: TestRandom()))
     let written = try library.load(Array(simulation.value.descriptorText.utf8), name: "written")
     #expect(written.warnings == [])
+    // The tokens of other issuers, which each exchange reads.
+    let key = simulation.value.state.key?.variables.filter { descriptor.variable($0.key)?.isAtExchange == true }
     client = try Client(
       descriptor: written.descriptor, identifier: secret == nil ? "" : Simulation.clientIdentifier, secret: secret,
-      variables: variables)
+      variables: variables.merging(key ?? [:]) { given, _ in given })
   }
 
   /// The simulation that all copies of a play share.

@@ -128,10 +128,10 @@ extension Play {
     guard case .prompt(let prompt) = try context.begin(),
       case let step = try prompt.read(prompt.values(of: key.lines.map(\.value)), clock.now)
     else { throw OAuthError.malformedCredential }
-    if case .send(let exchange) = step, grant.traits.brought != nil {
-      guard case .done(let credential, _) = try exchange.read(send(exchange.request(nonce())), clock.now) else {
-        throw OAuthError.malformedCredential
-      }
+    if case .send = step, grant.traits.brought != nil {
+      var step = step
+      while case .send(let exchange) = step { step = try exchange.read(send(exchange.request(nonce())), clock.now) }
+      guard case .done(let credential, _) = step else { throw OAuthError.malformedCredential }
       return credential
     }
     guard case .done(let credential, _) = step else { throw OAuthError.malformedCredential }

@@ -1,4 +1,5 @@
 import CredmgrCredentialManager
+import CredmgrDescriptors
 import CredmgrJSON
 import CredmgrOAuth
 import CredmgrText
@@ -67,6 +68,13 @@ struct AccountOverview {
   }
 }
 
+extension Credential {
+  /// The granted authorization details (RFC 9396, 7), or else the requested ones.
+  var details: AuthorizationDetails? { grantedDetails ?? requestedDetails }
+
+  var detailsJSON: JSONValue { details.flatMap { try? JSONValue.parse(Array($0.text.utf8)) } ?? .null }
+}
+
 extension AccountOverview.Row {
   var json: JSONValue {
     let credential = account.credential
@@ -77,6 +85,7 @@ extension AccountOverview.Row {
       "kind": .string(credential.kindName), "ends_soon": .boolean(credential.endsSoon(at: now)),
       "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
       "withheld_scope": .array(credential.withheldScope.map(JSONValue.string)),
+      "authorization_details": credential.detailsJSON,
       "obtained_at": .string(credential.obtainedAt.text),
       "expires_at": .optional(credential.expiresAt?.text),
       "refresh_token": .boolean(credential.refreshToken != nil),

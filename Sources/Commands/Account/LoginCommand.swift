@@ -15,6 +15,7 @@ extension Command {
       Option("--grant", value: "GRANT", "grant to use (default: the first that works in this session)"),
       Option("--for", value: "PURPOSES", "purposes whose scopes to request, such as git,packages"),
       Option("--scope", value: "SCOPE", repeats: true, "scope to request instead of the descriptor's scopes"),
+      Option("--authorization-details", value: "FILE", "JSON file with details of the access to request (RFC 9396)"),
       Option(
         "--set", value: "NAME=VALUE", repeats: true,
         "set a variable for this account only; NAME=@FILE for a secret variable"),
@@ -50,6 +51,7 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     var wish = LoginOptions()
     wish.account = invocation.value("--account")
+    wish.details = try details(invocation, context)
     if invocation.has("--dry-run") {
       let descriptor = try descriptor(invocation.operands[0], context)
       wish.scope = try context.scope(invocation, of: descriptor)
@@ -142,7 +144,8 @@ extension Command {
     try context.output([
       "provider": .string(provider), "account": .string(account.name), "identity": .optional(credential.identity),
       "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
-      "withheld_scope": .array(withheld.map(JSONValue.string)), "expires_at": .optional(credential.expiresAt?.text),
+      "withheld_scope": .array(withheld.map(JSONValue.string)),
+      "authorization_details": credential.detailsJSON, "expires_at": .optional(credential.expiresAt?.text),
     ])
   }
 
@@ -184,9 +187,10 @@ extension Command {
       if let grant = Grant(rawValue: text) { return (grant, nil) }
       let known = Grant.allCases.map(\.rawValue)
       let near = nearMiss(text, among: known)
+      let usable = offered.isEmpty ? known : offered.map(\.rawValue)
       throw .usage(
         "unknown grant \"\(text)\"\(didYouMean(near))",
-        hints: .correcting(text, to: near) + ["use one of \(known.joined(separator: ", "))"])
+        hints: .correcting(text, to: near) + ["use one of \(usable.joined(separator: ", "))"])
     }
     if ["--no-browser", "--paste", "--with-token"].contains(where: invocation.has) { return nil }
     return fittingGrant(of: offered, page: ["credmgr", "login", invocation.operands[0], "--no-browser"], context)
@@ -203,6 +207,16 @@ extension Command {
     }
     let remedy: Remedy = "\(reason), so credmgr uses a device code; \(command: page) prints an address instead"
     return (.deviceCode, remedy.sentence(after: context.line) ?? reason)
+  }
+
+  private static func details(
+    _ invocation: Invocation, _ context: Context
+  ) throws(CommandError) -> AuthorizationDetails? {
+    guard let path = invocation.value("--authorization-details") else { return nil }
+    let bytes = try context.file(path, limit: 1 << 16)
+    if let details = AuthorizationDetails(String(decoding: bytes, as: UTF8.self)) { return details }
+    let name = path == "-" ? "standard input" : quoted(path)
+    throw .usage("cannot use the authorization details in \(name): expected \(AuthorizationDetails.form)")
   }
 
   /// Parses `--expires`: a day or a moment, or the time until then.

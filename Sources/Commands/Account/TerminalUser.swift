@@ -85,10 +85,12 @@ final class TerminalUser: User {
       showQRCode(completeURL ?? url)
       say("open \(url) in any browser and enter the code \(userCode)")
       if let completeURL, completeURL != url { say("or open \(completeURL)") }
+      sayLimit(of: "the code", validity, patience)
+    case .confirmation(let message, let validity, let patience):
       say(
-        patience < validity
-          ? "waiting for at most \(exactDuration(patience)); Ctrl-C stops"
-          : "the code is valid for \(duration(validity)); Ctrl-C stops")
+        "confirm the login on your device"
+          + (message.map { "; confirm it only if the device shows \(quoted($0))" } ?? ""))
+      sayLimit(of: "the question", validity, patience)
     case .awaitingConsent(let time):
       let left = "\(countdown(time)) left; Ctrl-C stops"
       count(["waiting for the browser; " + left, left, countdown(time)])
@@ -127,6 +129,13 @@ final class TerminalUser: User {
   }
 
   private func show(_ url: String) { Terminal.writeError("  " + Message.visible(url) + "\n") }
+
+  private func sayLimit(of thing: String, _ validity: Duration, _ patience: Duration) {
+    say(
+      patience < validity
+        ? "waiting for at most \(exactDuration(patience)); Ctrl-C stops"
+        : "\(thing) is valid for \(duration(validity)); Ctrl-C stops")
+  }
 
   private func countdown(_ time: Duration) -> String {
     let seconds = max(time.wholeSeconds, 0)

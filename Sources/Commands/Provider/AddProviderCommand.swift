@@ -96,11 +96,17 @@ extension Command {
     let token = try issued(tokenFile, "initial access token")
     var client = invocation.value("--client-id")
     if client == nil, updates { client = try newClient(of: addition, context) }
+    let variables = try context.variables(invocation, of: addition.descriptor, read: read)
+    if let variable = addition.descriptor.variables.first(where: { $0.isAtExchange && variables[$0.name] != nil }) {
+      throw .usage(
+        "cannot set \(quoted(variable.name)) for all accounts: it belongs to a login",
+        hint: "\(credmgr: "login", addition.identifier, "--set", "\(variable.name)=@FILE") after adding the provider")
+    }
     var adding = AddingProvider(
       addition: addition, isDiscovered: !isPublished && isURL(source), isForeign: isForeign,
       clientIdentifier: client,
       clientSecret: secret, initialAccessToken: token,
-      variables: try context.variables(invocation, of: addition.descriptor, read: read),
+      variables: variables,
       replaces: updates || invocation.has("--replace"), isAgreed: invocation.has("--yes"))
     adding.input = input
     if invocation.has("--client-document") { return try adding.printDocument(context) }

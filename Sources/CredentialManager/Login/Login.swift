@@ -51,6 +51,18 @@ extension CredentialSource {
   }
 }
 
+extension Descriptor {
+  /// Sets the authorization details of a login; throws if the provider does not know one of their types.
+  mutating func request(_ details: AuthorizationDetails?) throws(CredentialError) {
+    guard let details else { return }
+    let known = authorizationDetails.types
+    if let type = details.types.first(where: { !known.isEmpty && !known.contains($0) }) {
+      throw .detailsNotSupported(provider: identifier, type: type, known: known)
+    }
+    authorizationDetails.requested = details
+  }
+}
+
 /// A login to one provider.
 struct Login {
   let source: CredentialSource
@@ -75,7 +87,7 @@ struct Login {
     if let name = options.account, !Accounts.isName(name) { throw .malformedAccount(name) }
     _ = try source.network()
     self.source = source
-    loaded = try source.descriptor(provider)
+    var loaded = try source.descriptor(provider)
     let descriptor = loaded.descriptor
     given = LoginNote(
       scope: options.scope,
@@ -84,7 +96,9 @@ struct Login {
     if let there = try source.repeatedAccount(provider, options, hasToken: hasToken) {
       options.repeat(there.credential, in: loaded.descriptor)
     }
+    try loaded.descriptor.request(options.details)
     self.options = options
+    self.loaded = loaded
     let offered = loaded.descriptor.grants
     grant = hasToken ? loaded.descriptor.tokenGrant : try source.grant(options, offered)
     // Without the client, a signature would be wrong.
@@ -224,6 +238,7 @@ struct Login {
   /// Whether this login makes the same request as the login that got the credential.
   private func asksFor(_ credential: Credential) -> Bool {
     !credential.isGiven && credential.grant == grant && credential.variables == options.variables
+      && credential.requestedDetails == client.descriptor.authorizationDetails.requested
       && credential.requestedScope == (options.scope.isEmpty ? client.descriptor.scope.requested : options.scope)
   }
 

@@ -38,6 +38,12 @@ struct LoginSession {
       case .showCode(let device, let poll):
         try show(device)
         step = .send(poll)
+      case .awaitConsent(let pending, let poll):
+        let message = pending.bindingMessage.flatMap { source.secrets.reveals($0) ? nil : $0 }
+        user.tell(
+          .confirmation(
+            bindingMessage: message, validFor: pending.polling.timeLeft(now: now), patience: patience))
+        step = .send(poll)
       case .prompt(let prompt): step = try typed(prompt)
       case .choose(let choice):
         let index = try source.choice(among: choice.labels, of: client.descriptor, user)
@@ -91,6 +97,11 @@ struct LoginSession {
   }
 
   private mutating func typed(_ prompt: Step.Prompt) throws(CredentialError) -> Step {
+    for field in prompt.fields {
+      // Typing it would store it.
+      guard let variable = client.descriptor.variable(field.name), variable.isAtExchange else { continue }
+      throw .subjectToken(provider: provider, variable, nil, .unset)
+    }
     guard let texts = prompt.fields.isEmpty ? [] : try user.texts(for: prompt) else {
       throw missing(prompt.fields)
     }
@@ -114,7 +125,10 @@ struct LoginSession {
   /// Returns the error for values that the user did not bring and cannot type.
   private func missing(_ fields: [Step.Prompt.Field]) -> CredentialError {
     let needed = fields.filter { !$0.isOptional && !($0.content == .keyFile && options.hasKeyFile) }
-    guard grant.traits.signsJWT else { return .promptNeeded(provider: provider, fields.map(\.label)) }
+    // The fields of another grant are not the credential, so options can bring them.
+    guard grant.traits.signsJWT || grant.traits.asked == nil else {
+      return .promptNeeded(provider: provider, fields.map(\.label))
+    }
     let variables = needed.filter { $0.content != .keyFile }.map(\.name)
     return .keyFileNeeded(provider: provider, needed.map(\.label), variables: variables)
   }

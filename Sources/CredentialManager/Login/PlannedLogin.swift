@@ -16,7 +16,8 @@ extension CredentialSource {
     let grant = try grant(options, descriptor.grants)
     let registration = try vault?.registration(of: descriptor.identifier)
     let identifier = registration?.clientIdentifier ?? descriptor.client.identifier
-    let descriptor = registration?.applied(to: descriptor) ?? descriptor
+    var descriptor = registration?.applied(to: descriptor) ?? descriptor
+    try descriptor.request(options.details)
     let registered = registration?.variables.filter { descriptor.variable($0.key) != nil } ?? [:]
     let client = try wrapping(
       CredentialError.provider,

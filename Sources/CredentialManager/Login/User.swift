@@ -16,6 +16,8 @@ package enum LoginStep: Sendable, Equatable {
   case tokenPaste  // From now on, pasted text may contain a token.
   /// The code to enter in another device's browser, how long it is valid, and how long the login waits.
   case device(userCode: String, url: String, completeURL: String?, validFor: Duration, patience: Duration)
+  /// The provider asks the user on another device, which shows the same message.
+  case confirmation(bindingMessage: String?, validFor: Duration, patience: Duration)
   case waiting(for: Duration, process: Int32?)  // The process of the login that this one waits for, if known.
   case strayRedirect(count: Int)  // The number of requests that did not answer this login.
   /// Another user's program on this machine requested the login page and was refused.
@@ -52,6 +54,7 @@ package struct LoginOptions: Sendable {
   package var account: String?  // `nil` to use the provider's user name.
   package var grant: Grant?  // `nil` for the descriptor's first grant that works here.
   package var scope: [String] = []  // If empty, the login requests the descriptor's scopes.
+  package var details: AuthorizationDetails?  // `nil` for the descriptor's authorization details.
   package var variables: [String: String] = [:]
   package var opensBrowser = true
   /// Whether the browser runs on this machine, so a local port can redirect it to the page.
@@ -78,11 +81,13 @@ package struct LoginOptions: Sendable {
       let inFile = descriptor.key?.file.map(\.variable) ?? []
       variables = credential.variables.filter { name, _ in
         guard let variable = descriptor.variable(name), variable.isAtLogin else { return true }
+        if variable.isAtExchange { return true }
         let isOfKey = variable.isSecret || inFile.contains(name) || credential.grant == .secrets
         return credential.grant.traits.asked == nil || !isOfKey
       }
     }
     if scope.isEmpty { scope = credential.requestedScope }
+    details = details ?? credential.requestedDetails
     if grant == nil, !credential.isGiven, !credential.grant.traits.needsPerson, offered.contains(credential.grant) {
       grant = credential.grant
     }

@@ -119,6 +119,7 @@ extension Client {
     if descriptor.grants.contains(.implicit) { tokens.append(.authorization) }
     var fields: [(ResponseField, [EndpointKind])] = [.accessToken, .refreshToken, .idToken].map { ($0, tokens) }
     fields += [(.code, [.authorization]), (.deviceCode, [.deviceAuthorization])]
+    fields.append((.authReqID, [.backchannelAuthentication]))
     return fields + signatureSecrets.map { ($0, [.temporaryCredentials, .token, .refresh]) }
   }
 }

@@ -91,7 +91,7 @@ package struct Agreement: Sendable, Equatable {
 
   /// The names of the protocol's secrets, except the token.
   static let protocolSecrets: Set = [
-    "client_secret", "refresh_token", "token_secret", "assertion", "id_token", "code", "device_code",
+    "client_secret", "refresh_token", "token_secret", "assertion", "id_token", "code", "device_code", "auth_req_id",
   ]
 
   func texts(_ kind: Kind) -> [String] { Set((places[kind] ?? [:]).values.joined()).sorted() }
@@ -197,7 +197,8 @@ extension CredentialSource {
     let client = try client(loaded.descriptor, registration)
     let agreement = try agreed(loaded, client: client, registration)
     guard !variables.isEmpty else { return Permit(route, client: client, agreement.widened(by: client)) }
-    let own = try self.client(loaded.descriptor, registration, variables: variables)
+    let values = try read(variables, of: loaded.descriptor, for: route)
+    let own = try self.client(loaded.descriptor, registration, variables: values)
     let wider = agreement.widened(by: own)
     try requireNothingNew(beyond: wider, Agreement(own, ownFiles: wider.ownFiles), loaded, of: registration)
     return Permit(route, client: own, wider)
@@ -232,7 +233,8 @@ extension CredentialSource {
       redirect: Descriptor.standardRedirect(of: descriptor.identifier))
     let client = try client(descriptor, registration)
     registration.seal(descriptor, client, ownFiles: "")
-    let own = try self.client(descriptor, registration, variables: variables)
+    let values = try read(variables, of: descriptor, for: .login)
+    let own = try self.client(descriptor, registration, variables: values)
     return (Permit(.login, client: own, Agreement(client).widened(by: own)), registration)
   }
 

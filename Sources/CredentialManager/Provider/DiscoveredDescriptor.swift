@@ -51,6 +51,10 @@ struct DiscoveredDescriptor {
       lines.append("  register: \(Scalar.written(page))  # service_documentation")
     }
     lines += Self.scopes(metadata, hasRedirect: hasRedirect)
+    if let types = metadata.detailsTypes, !types.isEmpty {
+      let list = types.prefix(Self.shownScopes).map(Scalar.written).joined(separator: ", ")
+      lines += ["", "# authorization_details_types_supported", "authorization_details: { types: [\(list)] }"]
+    }
     lines += Self.hosts(metadata)
     text = lines.joined(separator: "\n") + "\n"
   }
@@ -71,6 +75,7 @@ struct DiscoveredDescriptor {
     }
     // A server with a device endpoint supports the grant even if it does not list it (RFC 8628, 4).
     if metadata.endpoints[.deviceAuthorization] != nil, hasToken { grants.append(.deviceCode) }
+    if metadata.pollsBackchannel, hasToken { grants.append(.ciba) }
     if types.contains("client_credentials"), hasToken { grants.append(.clientCredentials) }
     if grants.isEmpty, types.contains("implicit"), answers("token"), hasPage { grants.append(.implicit) }
     if grants.isEmpty { throw .noGrant(offered: types) }
@@ -98,6 +103,8 @@ struct DiscoveredDescriptor {
     var lines = ["endpoints:"]
     for kind in EndpointKind.allCases {
       guard let uri = metadata.endpoints[kind], let name = kind.metadataName else { continue }
+      // Without polling, the provider would call an address of the client, and a command has none.
+      if kind == .backchannelAuthentication, !metadata.pollsBackchannel { continue }
       let value = Scalar.written(template(uri.text))
       let foreign = uri.host == metadata.issuer.uri.host ? "" : ", on a different host than the issuer"
       // Some servers refuse public clients here, so a line of the user's turns on what the server leaves optional.

@@ -321,7 +321,7 @@ extension CredentialError {
   /// Whether a failed refresh leaves the current token valid: the provider did not answer, or refused only the refresh.
   fileprivate var leavesTokenGood: Bool {
     switch self {
-    case .http, .oauth, .lockTimedOut, .notAdded, .provider, .malformedRegistration: true
+    case .http, .oauth, .lockTimedOut, .notAdded, .provider, .malformedRegistration, .subjectToken: true
     case .loginNeeded(_, _, .refreshRefused), .loginNeeded(_, _, .refreshInterrupted): true
     case .vault(.conflict), .vault(.absent): false
     case .vault: true

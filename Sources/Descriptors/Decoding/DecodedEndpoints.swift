@@ -131,6 +131,7 @@ extension EndpointKind {
     let isRedirect = general == .fragment || general == .query
     if self == .authorization { return isRedirect ? general : nil }
     if self == .temporaryCredentials { return .form }
-    return !isRedirect && (issuesToken || self == .deviceAuthorization) ? general ?? .json : .json
+    return !isRedirect && (issuesToken || self == .deviceAuthorization || self == .backchannelAuthentication)
+      ? general ?? .json : .json
   }
 }

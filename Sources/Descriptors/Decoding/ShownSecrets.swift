@@ -65,12 +65,13 @@ extension Descriptor {
 
 extension ResponseField {
   fileprivate static let secrets: [ResponseField] = [
-    .accessToken, .refreshToken, .idToken, .deviceCode, .oauthToken, .oauthTokenSecret, .oauthVerifier,
+    .accessToken, .refreshToken, .idToken, .deviceCode, .authReqID, .oauthToken, .oauthTokenSecret, .oauthVerifier,
     .oauthSessionHandle, .clientSecret, .registrationAccessToken,
   ]
 
   fileprivate static let shown: [ResponseField] = [
-    .userCode, .verificationURI, .verificationURIComplete, .tokenType, .scope, .clientID, .issuer,
+    .userCode, .verificationURI, .verificationURIComplete, .tokenType, .scope, .authorizationDetails, .clientID,
+    .issuer,
     .tokenEndpointAuthMethod,
   ]
 

@@ -61,6 +61,11 @@ extension Descriptor {
       "scope_sets", at: \.scopeSets, as: .scopeSets, type: "mapping of lists", change: .harmless,
       means: "the scopes for each purpose, for `login --for`: [Scopes](#scopes)", for: "`github`: `git`, `packages`")
     Key(
+      "authorization_details", at: \.authorizationDetails, as: AuthorizationDetailsRules.keys.notation,
+      type: "text with JSON, or mapping", default: "none", change: .harmless,
+      means: "details of the access to request (RFC 9396): [Authorization details](#authorization-details)",
+      for: "open banking")
+    Key(
       "redirect", at: \.ownRedirect, as: .redirect, type: "URL template, or `oob`",
       default: "`http://127.0.0.1/callback/ID`", from: "RFC 8252, 7.3",
       change: .compared, means: "the address to which the browser returns (RFC 6749, 3.1.2): [Redirect](#redirect)",
@@ -178,6 +183,14 @@ extension Variable {
     Key(
       "at_login", at: \.isAtLogin, as: .boolean,
       means: "whether each login prompts for it, so that it belongs to the account", for: "Datadog: two keys")
+    Key(
+      "at_exchange", at: \.isAtExchange, as: .boolean,
+      means: """
+        whether it is the token of another issuer: the user names its file or its environment variable at the login, \
+        each exchange reads it again, and it is never stored; implies `at_login` and `secret`
+        """, for: "`google-workload`: the ID token of a CI")
+  } finish: { _, _, variable in
+    if variable.isAtExchange { (variable.isAtLogin, variable.isSecret) = (true, true) }
   }
 }
 

@@ -253,11 +253,12 @@ extension Notation<[ResponseField: FieldSource]> {
 extension ResponseField {
   fileprivate var change: ChangeRule {
     switch self {
-    case .accessToken, .refreshToken, .idToken, .code, .state, .issuer, .deviceCode, .oauthToken, .oauthTokenSecret,
+    case .accessToken, .refreshToken, .idToken, .code, .state, .issuer, .deviceCode, .authReqID, .oauthToken,
+      .oauthTokenSecret,
       .oauthSessionHandle:
       .compared
     case .expiresIn, .expiresAt, .refreshTokenExpiresIn, .refreshTokenExpiresAt, .scope, .interval,
-      .clientSecretExpiresAt:
+      .authorizationDetails, .clientSecretExpiresAt:
       .harmless
     default: .needsConsent
     }

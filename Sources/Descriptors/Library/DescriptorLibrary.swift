@@ -14,7 +14,7 @@ package struct DescriptorLibrary: Sendable {
   }
 
   package struct Loaded: Sendable {
-    package let descriptor: Descriptor
+    package var descriptor: Descriptor
     package let warnings: [Finding]
     package let path: String
     package let bases: [String]  // The nearest first.

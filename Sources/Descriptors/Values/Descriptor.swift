@@ -13,6 +13,7 @@ package struct Descriptor: Sendable, Equatable {
   package var environment: [String: String] = [:]
   package var scope = ScopeRules()
   package var scopeSets: [ScopeSet] = []
+  package var authorizationDetails = AuthorizationDetailsRules()
   package var ownRedirect: URLTemplate?
   /// The redirect if the descriptor has none; `nil` means the redirect with the provider's identifier.
   package var standardRedirect: String?
@@ -50,6 +51,9 @@ package struct Descriptor: Sendable, Equatable {
   package func isInKeyFile(_ variable: Variable) -> Bool { key?.file.contains { $0.variable == variable.name } == true }
 
   package func variable(_ name: String) -> Variable? { variables.first { $0.name == name } }
+
+  /// Whether exchanges read a token of another issuer again, so that a refusal concerns only this one.
+  package var readsAtExchange: Bool { variables.contains(where: \.isAtExchange) }
 
   /// How requests present a credential of the grant.
   package func headerStyle(of grant: Grant) -> HeaderStyle {

@@ -7,6 +7,8 @@ package enum EndpointKind: String, Sendable, CaseIterable {
   case clientCredentials = "client_credentials"  // RFC 6749, 4.4
   case deviceAuthorization = "device_authorization"  // RFC 8628, 3.1
   case deviceToken = "device_token"  // RFC 8628, 3.4
+  case backchannelAuthentication = "backchannel_authentication"  // CIBA Core 1.0, 7
+  case backchannelToken = "backchannel_token"  // CIBA Core 1.0, 10.1
   case temporaryCredentials = "temporary_credentials"  // RFC 5849, 2.1, also called request token
   case introspection  // RFC 7662, 2.1
   case tokenExchange = "token_exchange"  // RFC 8693, 2.1: follows the token of a login
@@ -14,14 +16,15 @@ package enum EndpointKind: String, Sendable, CaseIterable {
   case identity  // OpenID Connect Core 1.0, 5.3, or the provider's own
   case registration  // RFC 7591, 3, or the provider's own
 
-  /// The name in metadata (RFC 8414, 2; RFC 8628, 4; RFC 9126, 5; OpenID Connect Discovery 1.0, 3), or `nil`.
+  /// The name in metadata (RFC 8414, 2; RFC 8628, 4; RFC 9126, 5; OpenID Connect Discovery 1.0, 3;
+  /// CIBA Core 1.0, 4), or `nil`.
   package var metadataName: String? {
     switch self {
-    case .authorization, .pushedAuthorizationRequest, .token, .deviceAuthorization, .introspection, .revocation,
-      .registration:
+    case .authorization, .pushedAuthorizationRequest, .token, .deviceAuthorization, .backchannelAuthentication,
+      .introspection, .revocation, .registration:
       rawValue + "_endpoint"
     case .identity: "userinfo_endpoint"
-    case .refresh, .clientCredentials, .deviceToken, .temporaryCredentials, .tokenExchange: nil
+    case .refresh, .clientCredentials, .deviceToken, .backchannelToken, .temporaryCredentials, .tokenExchange: nil
     }
   }
 
@@ -31,7 +34,7 @@ package enum EndpointKind: String, Sendable, CaseIterable {
   /// Whether the response may contain a token, which would be lost if it were not stored.
   package var issuesToken: Bool {
     switch self {
-    case .token, .refresh, .clientCredentials, .deviceToken, .tokenExchange: true
+    case .token, .refresh, .clientCredentials, .deviceToken, .backchannelToken, .tokenExchange: true
     default: false
     }
   }
@@ -44,6 +47,7 @@ package enum EndpointKind: String, Sendable, CaseIterable {
     switch self {
     case .authorization: [.token, .refresh]
     case .deviceAuthorization: [.deviceToken, .refresh]
+    case .backchannelAuthentication: [.backchannelToken, .refresh]
     default: []
     }
   }
@@ -52,7 +56,7 @@ package enum EndpointKind: String, Sendable, CaseIterable {
   package var takesPartInConsent: Bool {
     switch self {
     case .authorization, .pushedAuthorizationRequest, .token, .refresh, .deviceAuthorization, .deviceToken,
-      .temporaryCredentials:
+      .backchannelAuthentication, .backchannelToken, .temporaryCredentials:
       true
     default: false
     }
@@ -74,7 +78,7 @@ package enum EndpointKind: String, Sendable, CaseIterable {
   /// belongs to another.
   package var base: EndpointKind? {
     switch self {
-    case .refresh, .clientCredentials, .deviceToken: .token
+    case .refresh, .clientCredentials, .deviceToken, .backchannelToken: .token
     default: nil
     }
   }
@@ -124,6 +128,9 @@ package struct Endpoint: Sendable, Equatable {
   package var tokens = [ResponseField.accessToken]  // One request each.
   /// The exchanges after which this one runs: a login, a login of the client itself, or each refresh (Bullhorn).
   package var followed = [EndpointKind.token]
+
+  /// Whether the descriptor has a value of its own for a parameter.
+  package func sets(_ name: String) -> Bool { parameters.contains { $0.name == name && $0.value != nil } }
 
   package var followsRefresh: Bool { followed.contains(.refresh) }
 }

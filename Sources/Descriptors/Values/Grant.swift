@@ -3,13 +3,15 @@ package enum Grant: String, Sendable, CaseIterable {
   case authorizationCode = "authorization_code"  // RFC 6749, 4.1
   case implicit  // RFC 6749, 4.2
   case deviceCode = "device_code"  // RFC 8628
+  case ciba  // CIBA Core 1.0: the user confirms on another device, to which the provider sends the question.
   case clientCredentials = "client_credentials"  // RFC 6749, 4.4
   case oauth1  // RFC 5849
   case apiKey = "api_key"  // A key that the user makes at the provider.
   case basic  // A user name and a password (RFC 7617).
   case secrets  // Values with names, which the descriptor lists.
   case session  // Values that the user types, which the provider exchanges for a token.
-  case jwtBearer = "jwt_bearer"  // RFC 7523, 2.1: a JWT that the user's private key signs.
+  case jwtBearer = "jwt_bearer"  // RFC 7523, 2.1: a JWT that the user's private key signs, or that another issuer made.
+  case tokenExchange = "token_exchange"  // RFC 8693: the token of another issuer, such as the ID token of a CI.
 
   package struct Traits: Sendable {
     package var requiredEndpoints: [EndpointKind]
@@ -75,6 +77,11 @@ package enum Grant: String, Sendable, CaseIterable {
       Traits(
         requiredEndpoints: [.deviceAuthorization, .deviceToken],
         registeredName: "urn:ietf:params:oauth:grant-type:device_code", rulesKey: "device")
+    case .ciba:
+      Traits(
+        requiredEndpoints: [.backchannelAuthentication, .backchannelToken],
+        registeredName: "urn:openid:params:grant-type:ciba",
+        variables: [Variable(name: "login_hint", help: "user name at the provider", isAtLogin: true)])
     case .clientCredentials:
       Traits(requiredEndpoints: [.clientCredentials], needsPerson: false, renewal: .login, registeredName: rawValue)
     case .oauth1:
@@ -97,6 +104,15 @@ package enum Grant: String, Sendable, CaseIterable {
       Traits(
         requiredEndpoints: [], optionalEndpoints: [.token], needsClient: false, renewal: .login, brought: "key file",
         signsJWT: true, kind: "private key")
+    case .tokenExchange:
+      Traits(
+        requiredEndpoints: [.token], needsClient: false, needsPerson: false, renewal: .login,
+        registeredName: "urn:ietf:params:oauth:grant-type:token-exchange", brought: "subject token",
+        kind: "token exchange",
+        variables: [
+          Variable(
+            name: "subject_token", help: "token of the machine", isSecret: true, isAtLogin: true, isAtExchange: true)
+        ])
     }
   }
 

@@ -33,6 +33,7 @@ package enum ResponseField: String, Sendable, CaseIterable {
   case refreshTokenExpiresIn = "refresh_token_expires_in"  // LinkedIn, OCLC
   case refreshTokenExpiresAt = "refresh_token_expires_at"  // OCLC
   case scope  // RFC 6749, 5.1
+  case authorizationDetails = "authorization_details"  // RFC 9396, 7
   case idToken = "id_token"  // OpenID Connect Core 1.0, 3.1.3.3
   case code  // RFC 6749, 4.1.2
   case state  // RFC 6749, 4.1.2
@@ -43,6 +44,7 @@ package enum ResponseField: String, Sendable, CaseIterable {
   case verificationURI = "verification_uri"  // RFC 8628, 3.2
   case verificationURIComplete = "verification_uri_complete"  // RFC 8628, 3.2
   case interval  // RFC 8628, 3.2: seconds
+  case authReqID = "auth_req_id"  // CIBA Core 1.0, 7.3
   case oauthToken = "oauth_token"  // RFC 5849, 2.1
   case oauthTokenSecret = "oauth_token_secret"  // RFC 5849, 2.1
   case oauthCallbackConfirmed = "oauth_callback_confirmed"  // RFC 5849, 2.1
@@ -58,14 +60,16 @@ package enum ResponseField: String, Sendable, CaseIterable {
   /// The texts that a login passes on unchanged; a dry run invents them in every response.
   package static let passedOn: [ResponseField] = [
     .accessToken, .refreshToken, .oauthToken, .oauthTokenSecret, .oauthSessionHandle, .requestURI, .deviceCode,
-    .userCode,
+    .userCode, .authReqID,
   ]
 
   /// The endpoints whose responses may contain this field.
   var readers: [EndpointKind] {
     switch self {
     case .code, .state, .issuer, .oauthVerifier: [.authorization]
-    case .deviceCode, .userCode, .verificationURI, .verificationURIComplete, .interval: [.deviceAuthorization]
+    case .deviceCode, .userCode, .verificationURI, .verificationURIComplete: [.deviceAuthorization]
+    case .interval: [.deviceAuthorization, .backchannelAuthentication]
+    case .authReqID: [.backchannelAuthentication]
     case .requestURI: [.pushedAuthorizationRequest]
     case .oauthCallbackConfirmed: [.temporaryCredentials]
     case .oauthToken, .oauthTokenSecret: [.temporaryCredentials, .authorization, .token, .refresh]

@@ -17,6 +17,8 @@ package struct Variable: Sendable, Equatable {
   package var isOptional = false
   package var isSecret = false  // Never shown, and never read from a command line.
   package var isAtLogin = false  // Each login asks for it, so it belongs to the account.
+  /// Whether each exchange reads it again from the place that the user named at the login, so no value is stored.
+  package var isAtExchange = false
 
   /// A value for trying out templates, or `nil` if any text fits.
   var sample: String? {

@@ -8,7 +8,8 @@ enum ClientCredentialsGrant: GrantFlow {
     let scope = client.sentScope(login.scope)
     return .send(
       Step.Exchange(kind: .clientCredentials) { nonce throws(OAuthError) in
-        try client.clientCredentialsRequest(scope: scope, nonce: nonce)
+        try client.clientCredentialsRequest(
+          scope: scope, details: client.descriptor.authorizationDetails.requested, nonce: nonce)
       } read: { answer, now throws(OAuthError) in
         try client.end(
           client.outcome(answer, .clientCredentials, grant: .clientCredentials, scope: scope, now: now))
@@ -18,7 +19,8 @@ enum ClientCredentialsGrant: GrantFlow {
   static func refreshRequest(
     _ credential: Credential, _ client: Client, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
-    try client.clientCredentialsRequest(scope: credential.requestedScope, nonce: nonce)
+    try client.clientCredentialsRequest(
+      scope: credential.requestedScope, details: credential.requestedDetails, nonce: nonce)
   }
 }
 
@@ -33,9 +35,12 @@ extension Client {
   }
 
   /// Builds the token request (RFC 6749, 4.4.2).
-  package func clientCredentialsRequest(scope: [String], nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
+  package func clientCredentialsRequest(
+    scope: [String], details: AuthorizationDetails? = nil, nonce: RequestNonce
+  ) throws(OAuthError) -> HTTPRequest {
     var parameters: FormParameters = [("grant_type", "client_credentials")]
     if !scope.isEmpty { parameters.append("scope", joined(scope)) }
+    parameters.append(contentsOf: self.details(details))
     return try request(.clientCredentials, parameters, exchange: ["scope": joined(scope)], nonce: nonce)
   }
 }

@@ -11,24 +11,34 @@ enum DeviceCodeGrant: GrantFlow {
         try client.deviceAuthorizationRequest(scope: scope, nonce: nonce)
       } read: { answer, now throws(OAuthError) in
         let device = try client.deviceAuthorization(answer, scope: scope, now: now)
-        return .showCode(device, poll: poll(device, client))
+        return .showCode(
+          device,
+          poll: client.poll(
+            .deviceToken, device.polling,
+            request: { nonce throws(OAuthError) in try client.deviceTokenRequest(device, nonce: nonce) },
+            read: { answer, now throws(OAuthError) in try client.deviceAnswer(answer, to: device, now: now) }))
       })
   }
+}
 
-  private static func poll(_ device: DeviceAuthorization, _ client: Client) -> Step.Exchange {
+extension Client {
+  /// Returns a request that is repeated until the user has decided (RFC 8628, 3.5; CIBA Core 1.0, 10.1.1 and 11).
+  func poll(
+    _ kind: EndpointKind, _ polling: DevicePolling,
+    request: @escaping (RequestNonce) throws(OAuthError) -> HTTPRequest,
+    read: @escaping (_ answer: HTTPResponse, _ now: Moment) throws(OAuthError) -> DeviceAnswer
+  ) -> Step.Exchange {
+    func again(_ polling: DevicePolling) -> Step { .send(poll(kind, polling, request: request, read: read)) }
     func slower(_ interval: Duration?) -> Step {
-      var device = device
-      device.polling.slowDown(to: interval)
-      return .send(poll(device, client))
+      var polling = polling
+      polling.slowDown(to: interval)
+      return again(polling)
     }
-    return Step.Exchange(kind: .deviceToken, pause: device.polling) { nonce throws(OAuthError) in
-      try client.deviceTokenRequest(device, nonce: nonce)
-    } read: { answer, now throws(OAuthError) in
+    return Step.Exchange(kind: kind, pause: polling, request: request) { answer, now throws(OAuthError) in
       do throws(OAuthError) {
-        switch try client.deviceAnswer(answer, to: device, now: now) {
-        case .issued(let credential, let unreadable):
-          return try client.end(.issued(credential, unreadable: unreadable))
-        case .pending: return .send(poll(device, client))
+        switch try read(answer, now) {
+        case .issued(let credential, let unreadable): return try end(.issued(credential, unreadable: unreadable))
+        case .pending: return again(polling)
         case .slowDown(let interval): return slower(interval)
         }
       } catch .unavailable(_, _, _, let retryAfter) {
@@ -96,7 +106,8 @@ package enum DeviceAnswer: Sendable, Equatable {
 extension Client {
   /// Builds the device authorization request (RFC 8628, 3.1).
   package func deviceAuthorizationRequest(scope: [String], nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
-    let parameters: FormParameters = scope.isEmpty ? [] : [("scope", joined(scope))]
+    var parameters: FormParameters = scope.isEmpty ? [] : [("scope", joined(scope))]
+    parameters.append(contentsOf: details(descriptor.authorizationDetails.requested))
     return try request(.deviceAuthorization, parameters, exchange: ["scope": joined(scope)], nonce: nonce)
   }
 
@@ -109,13 +120,6 @@ extension Client {
     func text(_ field: ResponseField) throws(OAuthError) -> String {
       guard let text = answer.text(field) else { throw .missingField(kind, field) }
       return text
-    }
-    func duration(_ field: ResponseField, else standard: Duration) throws(OAuthError) -> Duration {
-      guard let text = answer.text(field) else { return standard }
-      guard let duration = Duration(text, answer.rules.source(of: field).time), duration >= .zero else {
-        throw .malformedField(kind, field)
-      }
-      return duration
     }
     /// The page must be secure because the user enters a code there that grants a token.
     func page(_ field: ResponseField) throws(OAuthError) -> URI? {
@@ -132,14 +136,25 @@ extension Client {
     guard let verificationURI = try page(.verificationURI) else { throw .missingField(kind, .verificationURI) }
     let stated = try page(.verificationURIComplete)
     let composed = try composedPage(userCode, verificationURI)
-    // RFC 8628 requires the expiry. Without one, assume the half hour that most providers give.
-    let lifetime = try duration(.expiresIn, else: .minutes(30))
     return DeviceAuthorization(
       deviceCode: deviceCode, userCode: userCode, verificationURI: verificationURI.text,
       verificationURIComplete: (composed ?? stated)?.text, scope: scope,
-      polling: DevicePolling(
-        interval: try duration(.interval, else: descriptor.device.interval), slowDown: descriptor.device.slowDown,
-        deadline: now + lifetime))
+      polling: try polling(answer, now: now))
+  }
+
+  /// Reads when to poll (RFC 8628, 3.2; CIBA Core 1.0, 7.3). Both require the expiry; without one, assume the half hour
+  /// that most providers give.
+  func polling(_ answer: Answer, now: Moment) throws(OAuthError) -> DevicePolling {
+    func duration(_ field: ResponseField, else standard: Duration) throws(OAuthError) -> Duration {
+      guard let text = answer.text(field) else { return standard }
+      guard let duration = Duration(text, answer.rules.source(of: field).time), duration >= .zero else {
+        throw .malformedField(answer.kind, field)
+      }
+      return duration
+    }
+    return DevicePolling(
+      interval: try duration(.interval, else: descriptor.device.interval), slowDown: descriptor.device.slowDown,
+      deadline: now + (try duration(.expiresIn, else: .minutes(30))))
   }
 
   /// Builds the page with the code from the descriptor's template; throws if its origin is not the provider's.
@@ -173,16 +188,18 @@ extension Client {
   package func deviceAnswer(
     _ response: HTTPResponse, to authorization: DeviceAuthorization, now: Moment
   ) throws(OAuthError) -> DeviceAnswer {
+    try polled(outcome(response, .deviceToken, grant: .deviceCode, scope: authorization.scope, now: now), response)
+  }
+
+  /// Returns what the answer to a poll means (RFC 8628, 3.5; CIBA Core 1.0, 11).
+  func polled(_ outcome: TokenOutcome, _ response: HTTPResponse) throws(OAuthError) -> DeviceAnswer {
     do {
-      let (credential, unreadable) = try outcome(
-        response, .deviceToken, grant: .deviceCode, scope: authorization.scope, now: now
-      ).issued()
+      let (credential, unreadable) = try outcome.issued()
       return .issued(credential, unreadable: unreadable)
     } catch .refused(let kind, let error) {
       switch error.code {
       case "authorization_pending": return .pending
-      case "slow_down":
-        return .slowDown(interval: try? Answer.interval(response, endpoint(.deviceToken).response))
+      case "slow_down": return .slowDown(interval: try? Answer.interval(response, endpoint(kind).response))
       case "expired_token": throw .deviceCodeExpired
       default: throw .refused(kind, error)
       }

@@ -92,7 +92,7 @@ extension Client {
     var values: [String: String] = [:]
     for variable in descriptor.variables {
       let value = given[variable.name] ?? variable.defaultValue ?? ""
-      if value.isEmpty, variable.isAtLogin { continue }
+      if value.isEmpty, variable.isAtLogin, !variable.isAtExchange { continue }
       if !value.isEmpty, !variable.isSecret {
         values[variable.name] = value
       } else if !value.isEmpty || !variable.isOptional || Self.isNeeded(variable.name, descriptor) {
@@ -168,7 +168,10 @@ extension LoginRequests {
   ) throws(OAuthError) {
     (self.client, self.grant, self.scope, self.person) = (client, grant, scope, person)
     let verifier = CodeVerifier(random: FixedRandom())
-    random = [verifier.text, verifier.challenge(client.descriptor.pkce) ?? verifier.text]
+    random = [
+      verifier.text, verifier.challenge(client.descriptor.pkce) ?? verifier.text,
+      client.bindingMessage(random: FixedRandom()) ?? verifier.text,
+    ]
     listening =
       switch grant.callback(client) == nil ? nil : try client.redirect() {
       case nil: nil
@@ -220,7 +223,7 @@ extension LoginRequests {
           parameters.append(field.paths[0].text, client.placeholder(field.name))
         }
         step = try page.read(parameters, 0)
-      case .showCode(_, let poll): step = .send(poll)
+      case .showCode(_, let poll), .awaitConsent(_, let poll): step = .send(poll)
       case .prompt(let prompt):
         typed = (prompt.fields, prompt.page)
         step = try prompt.read(placeholders: client.placeholder)

@@ -152,6 +152,7 @@ extension LoginContext {
     prompt([]) { values, now throws(OAuthError) in
       var credential = credential(with: values, now)
       credential.requestedScope = scope
+      credential.requestedDetails = client.descriptor.authorizationDetails.requested
       return try next(credential)
     }
   }

@@ -8,6 +8,7 @@ package enum Step {
   case send(Exchange)
   case browse(Page)
   case showCode(DeviceAuthorization, poll: Exchange)
+  case awaitConsent(BackchannelAuthentication, poll: Exchange)
   case prompt(Prompt)
   case choose(Choice)
   case done(Credential, unreadable: [ResponseField])  // `unreadable` lists the fields that could not be read.
@@ -132,6 +133,7 @@ extension Grant {
     case .authorizationCode: AuthorizationCodeGrant.self
     case .implicit: ImplicitGrant.self
     case .deviceCode: DeviceCodeGrant.self
+    case .ciba: CIBAGrant.self
     case .clientCredentials: ClientCredentialsGrant.self
     case .oauth1: OAuth1Grant.self
     case .apiKey: APIKeyGrant.self
@@ -139,6 +141,7 @@ extension Grant {
     case .secrets: SecretsGrant.self
     case .session: SessionGrant.self
     case .jwtBearer: JWTBearerGrant.self
+    case .tokenExchange: TokenExchangeGrant.self
     }
   }
 

@@ -105,6 +105,10 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
   package let introspectionMethods: [String]?
   package let namesIssuer: Bool  // `authorization_response_iss_parameter_supported` (RFC 9207, 3).
   package let requiresPushedRequests: Bool  // `require_pushed_authorization_requests` (RFC 9126, 5).
+  package let detailsTypes: [String]?  // `authorization_details_types_supported` (RFC 9396, 10).
+  /// Whether the client may poll for the result of a question to the user's device:
+  /// `backchannel_token_delivery_modes_supported` (CIBA Core 1.0, 4).
+  package let pollsBackchannel: Bool
   package let documentation: URI?
   /// `client_id_metadata_document_supported` (draft-ietf-oauth-client-id-metadata-document-01, 5).
   package let takesDocuments: Bool
@@ -136,6 +140,11 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
     if requiresPushedRequests, endpoints[.pushedAuthorizationRequest] == nil {
       throw .missing("pushed_authorization_request_endpoint")
     }
+    detailsTypes = try reader.texts("authorization_details_types_supported")
+    let modes = try reader.texts("backchannel_token_delivery_modes_supported") ?? []
+    pollsBackchannel =
+      modes.contains("poll") && endpoints[.backchannelAuthentication] != nil
+      && grantTypes.contains("urn:openid:params:grant-type:ciba")
     takesDocuments = try reader.boolean("client_id_metadata_document_supported") ?? false
     documentation = value["service_documentation"]?.text.flatMap { try? URI(parsing: $0) }.flatMap {
       $0.isSecure ? $0 : nil

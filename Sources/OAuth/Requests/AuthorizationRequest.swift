@@ -86,6 +86,7 @@ extension Client {
       ("redirect_uri", redirectURI),
     ]
     if !scope.isEmpty { parameters.append("scope", joined(scope)) }
+    parameters.append(contentsOf: details(descriptor.authorizationDetails.requested))
     parameters.append("state", state)
     if let verifier, let challenge = verifier.challenge(method), let name = method.wireName {
       parameters.append("code_challenge", challenge)

@@ -82,7 +82,8 @@ extension Client {
 
   /// The endpoint whose URL is the default audience. Some descriptors define it under the kind of their only grant.
   private var tokenEndpoint: Endpoint? {
-    [.token, .clientCredentials, .deviceToken, .refresh].lazy.compactMap { descriptor.endpoints[$0] }.first
+    [.token, .clientCredentials, .deviceToken, .backchannelToken, .refresh].lazy.compactMap { descriptor.endpoints[$0] }
+      .first
   }
 
   private func assertion(

@@ -28,8 +28,8 @@ extension Client {
     let takesToken = endpoint.authentication == .accessToken || (kind == .identity && endpoint.authentication == nil)
     let presentsToken = proof == .token || (proof == .asDescribed && takesToken)
     let authenticates = proof == .asDescribed && !takesToken && kind != .authorization && kind != .registration
-    // The grant itself may send the assertion (RFC 7523, 2.1).
-    let isGrant = parameters.contains("assertion")
+    // The grant itself may send the assertion (RFC 7523, 2.1), which another issuer may have made.
+    let isGrant = parameters.contains("assertion") && !endpoint.sets("assertion")
     let assertion = try assertion(
       at: kind, isNeeded: isGrant, authenticates: authenticates, credential, exchange: exchange, nonce: nonce)
     if let assertion { exchange["assertion"] = assertion }

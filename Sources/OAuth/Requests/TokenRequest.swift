@@ -2,6 +2,11 @@ import CredmgrDescriptors
 import CredmgrHTTP
 
 extension Client {
+  /// The parameter with authorization details (RFC 9396, 4, 5 and 6).
+  func details(_ details: AuthorizationDetails?) -> FormParameters {
+    details.map { [("authorization_details", $0.text)] } ?? []
+  }
+
   /// Builds the token exchange request (RFC 8693, 2.1).
   package func tokenExchangeRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     let parameters: FormParameters = [

@@ -57,7 +57,7 @@ struct Answer: Sendable {
   /// Whether an error code counts although the status says that the server is unavailable: a code for a polling device
   /// (RFC 8628, 3.5), or one that the descriptor translates.
   private func isStated(_ error: ErrorResponse) -> Bool {
-    if kind == .deviceToken {
+    if kind == .deviceToken || kind == .backchannelToken {
       return ["authorization_pending", "slow_down", "expired_token", "access_denied"].contains(error.code)
     }
     return firstText(of: rules.errors.code).map(rules.errors.isTranslated) ?? false
@@ -203,6 +203,13 @@ struct Answer: Sendable {
     return Secret(text)
   }
 
+  /// Returns the granted details (RFC 9396, 7), which are a text with JSON in a form; `nil` if absent or malformed.
+  var authorizationDetails: AuthorizationDetails? {
+    guard let value = value(.authorizationDetails) else { return nil }
+    if case .string(let text) = value { return AuthorizationDetails(text) }
+    return AuthorizationDetails(value)
+  }
+
   func integer(_ field: ResponseField) -> Int64? { text(field).flatMap { Int64($0) } }
 
   /// Treats an unreadable field as absent: rejecting the answer could lose the only copy of the tokens.
@@ -221,6 +228,7 @@ struct Answer: Sendable {
       case .expiresIn, .refreshTokenExpiresIn:
         return Self.text(value).flatMap { Duration(lifetime: $0, time) }.map { $0 < .zero } ?? true
       case .expiresAt, .refreshTokenExpiresAt: return Self.text(value).flatMap { Moment($0, time) } == nil
+      case .authorizationDetails: return authorizationDetails == nil && value.elements?.isEmpty != true
       case .scope: return value.elements.map { $0.contains { Self.text($0) == nil } } ?? (Self.text(value) == nil)
       default: return Self.text(value) == nil
       }
@@ -229,7 +237,7 @@ struct Answer: Sendable {
 
   private static let optionalFields: [ResponseField] = [
     .tokenType, .expiresIn, .expiresAt, .refreshToken, .refreshTokenExpiresIn, .refreshTokenExpiresAt, .scope, .idToken,
-    .oauthSessionHandle,
+    .oauthSessionHandle, .authorizationDetails,
   ]
 
   func text(_ path: FieldPath) -> String? { value(at: path, in: root).flatMap(Self.text) }

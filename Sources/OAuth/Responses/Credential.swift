@@ -15,6 +15,9 @@ package struct Credential: Sendable, Equatable {
   package var idToken: Secret?
   package var requestedScope: [String] = []
   package var grantedScope: [String]?  // `nil` if the provider omitted it; the requested scope applies (RFC 6749, 5.1).
+  package var requestedDetails: AuthorizationDetails?
+  /// The granted ones; `nil` if the provider omitted them (RFC 9396, 7).
+  package var grantedDetails: AuthorizationDetails?
   package var kept: [String: String] = [:]
   package var keptSecrets: [String: Secret] = [:]  // Further tokens of the same login, by name.
   package var variables: [String: String] = [:]  // The variables of this login alone.
@@ -79,6 +82,8 @@ extension Credential {
     add("session_handle", sessionHandle.map { .string($0.reveal()) })
     add("id_token", idToken.map { .string($0.reveal()) })
     add("granted_scope", grantedScope.map { .array($0.map(JSONValue.string)) })
+    add("requested_authorization_details", requestedDetails.map { .string($0.text) })
+    add("authorization_details", grantedDetails.map { .string($0.text) })
     add("kept", kept.isEmpty ? nil : Self.object(kept))
     add("kept_secrets", keptSecrets.isEmpty ? nil : Self.object(keptSecrets.mapValues { $0.reveal() }))
     add("variables", variables.isEmpty ? nil : Self.object(variables))
@@ -110,6 +115,8 @@ extension Credential {
     idToken = value["id_token"]?.text.map { Secret($0) }
     requestedScope = value["requested_scope"]?.elements?.compactMap(\.text) ?? []
     grantedScope = value["granted_scope"]?.elements?.compactMap(\.text)
+    requestedDetails = value["requested_authorization_details"]?.text.flatMap { AuthorizationDetails($0) }
+    grantedDetails = value["authorization_details"]?.text.flatMap { AuthorizationDetails($0) }
     kept = Self.texts(value["kept"])
     keptSecrets = Self.texts(value["kept_secrets"]).mapValues { Secret($0) }
     variables = Self.texts(value["variables"])

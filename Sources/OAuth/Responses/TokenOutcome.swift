@@ -22,9 +22,10 @@ extension TokenOutcome {
     }
   }
 
-  init(_ error: OAuthError, _ grant: Grant, isRefresh: Bool) {
+  /// `reads` means that the next exchange reads the token of another issuer again.
+  init(_ error: OAuthError, _ grant: Grant, isRefresh: Bool, reads: Bool) {
     // The client credentials stay as they are; what the user brought may have changed.
-    let isOfClient = grant.traits.renewal == .login && grant.traits.brought == nil
+    let isOfClient = grant.traits.renewal == .login && (grant.traits.brought == nil || reads)
     guard case .refused(let kind, let refusal) = error, !isOfClient,
       Self.overCodes.contains(refusal.code) || (grant.traits.renewal == .sessionHandle && refusal.status == 401)
         || (isRefresh && refusal.isOfUnknownKind)
@@ -86,7 +87,7 @@ extension Client {
   ) -> TokenOutcome {
     var answer: Answer
     do { answer = try Answer(response, of: kind, by: rules(kind, grant), allowsRepeated: previous != nil) } catch {
-      return TokenOutcome(error, grant, isRefresh: previous != nil)
+      return TokenOutcome(error, grant, isRefresh: previous != nil, reads: descriptor.readsAtExchange)
     }
     do {
       _ = try choose(element, in: &answer, for: previous)

@@ -95,6 +95,11 @@ extension Client {
     }
     credential.requestedScope = scope
     credential.grantedScope = grantedScope(answer) ?? previous?.grantedScope
+    credential.requestedDetails = previous.map(\.requestedDetails) ?? descriptor.authorizationDetails.requested
+    // They are shown, so leave out an answer that repeats a secret in them.
+    credential.grantedDetails = (answer.authorizationDetails ?? previous?.grantedDetails).flatMap {
+      credential.holds($0.text) ? nil : $0
+    }
     credential.keptSecrets.merge(try answer.keptSecrets()) { _, new in new }
     // Kept fields are shown, and one may be the account's name, so leave out secrets.
     let all = kept.merging(try self.kept(answer)) { _, fromToken in fromToken }

@@ -98,7 +98,8 @@ extension Simulation {
     return AuthorizationTerms(
       grant: grant, redirectURI: redirect, scope: try scope(parameters), state: state,
       challenge: try challenge(parameters, grant),
-      nonce: descriptor.sendsNonce ? try parameters.needed("nonce") : try parameters.optional("nonce"))
+      nonce: descriptor.sendsNonce ? try parameters.needed("nonce") : try parameters.optional("nonce"),
+      details: try details(parameters))
   }
 
   private var offeredGrants: [Grant] { descriptor.grants.filter { $0 == .authorizationCode || $0 == .implicit } }
@@ -152,7 +153,7 @@ extension Simulation {
     var answer = AnswerContent(rules)
     let isOutOfBand = Descriptor.isOutOfBand(terms.redirectURI ?? registeredRedirect)
     if let account {
-      let consent = addConsent(account: account, scope: terms.scope)
+      let consent = addConsent(account: account, scope: terms.scope, details: terms.details)
       if terms.grant == .implicit {
         let isLasting = terms.scope.contains("refresh_token") || terms.scope.contains("offline_access")
         issue(consent, withRefreshToken: isLasting, into: &answer)

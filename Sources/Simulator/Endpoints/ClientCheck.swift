@@ -101,6 +101,18 @@ extension Simulation {
     return (identifier, secret)
   }
 
+  /// Returns the authorization details of a request (RFC 9396, 5); `nil` if it has none.
+  func details(_ parameters: EndpointParameters) throws(Refusal) -> JSONValue? {
+    guard let text = try parameters.optional("authorization_details") else { return nil }
+    let known = descriptor.authorizationDetails.types
+    guard let value = try? JSONValue.parse(Array(text.utf8)), let elements = value.elements, !elements.isEmpty,
+      elements.allSatisfy({ element in
+        element["type"]?.text.map { known.isEmpty || known.contains($0) } ?? false
+      })
+    else { throw .wrongDetails }
+    return value
+  }
+
   /// Returns the scopes of a request, which must be joined as the descriptor says. Without any, returns the
   /// descriptor's scopes.
   func scope(_ parameters: EndpointParameters) throws(Refusal) -> [String] {

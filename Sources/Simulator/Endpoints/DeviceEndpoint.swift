@@ -19,7 +19,7 @@ extension Simulation {
     let page = origin + Self.controlPrefix + "device"
     state.log.count(.deviceCodes)
     state.deviceCodes[deviceCode] = IssuedDeviceCode(
-      userCode: userCode, scope: scope, expiresAt: now + Self.deviceCodeLifetime,
+      userCode: userCode, scope: scope, details: try details(parameters), expiresAt: now + Self.deviceCodeLifetime,
       interval: descriptor.device.interval)
     state.newestDeviceCode = deviceCode
     answer.set(.deviceCode, .string(deviceCode))
@@ -33,10 +33,37 @@ extension Simulation {
     answer.set(.interval, .duration(descriptor.device.interval))
   }
 
-  /// Answers a poll (RFC 8628, 3.4 and 3.5).
-  mutating func poll(_ parameters: EndpointParameters, _ answer: inout AnswerContent) throws(Refusal) {
+  /// Asks the user on another device (CIBA Core 1.0, 7.1 to 7.3): the page for device codes, where the binding message
+  /// is the code.
+  mutating func backchannelAuthentication(
+    _ parameters: EndpointParameters, _ answer: inout AnswerContent
+  ) throws(Refusal) {
+    try checkClient(parameters)
+    let scope = try scope(parameters)
+    guard scope.contains("openid") else { throw .missing("openid").with(code: "invalid_scope") }
+    var hints = 0
+    for name in ["login_hint", "login_hint_token", "id_token_hint"] where try parameters.optional(name) != nil {
+      hints += 1
+    }
+    guard hints == 1 else { throw .hints }
+    let message = try parameters.required("binding_message") ?? ""
+    guard message.unicodeScalars.count <= 64, !message.unicodeScalars.contains(where: { $0.value < 0x20 }) else {
+      throw .wrongBindingMessage
+    }
+    let requestID = randomText("request-")
+    state.log.count(.deviceCodes)
+    state.deviceCodes[requestID] = IssuedDeviceCode(
+      userCode: message, scope: scope, details: try details(parameters), expiresAt: now + Self.deviceCodeLifetime,
+      interval: descriptor.device.interval)
+    state.newestDeviceCode = requestID
+    answer.set(.authReqID, .string(requestID))
+    answer.set(.expiresIn, time: Self.deviceCodeLifetime)
+    answer.set(.interval, .duration(descriptor.device.interval))
+  }
+
+  /// Answers a poll (RFC 8628, 3.4 and 3.5; CIBA Core 1.0, 10.1 and 11).
+  mutating func poll(_ code: String, _ answer: inout AnswerContent) throws(Refusal) -> ConsentID {
     state.log.count(.polls)
-    let code = try parameters.needed("device_code")
     guard var issued = state.deviceCodes[code] else { throw .deviceCodeUnknown }
     guard now <= issued.expiresAt else { throw .deviceCodeExpired }
     let askedBefore = issued.askedAt
@@ -59,6 +86,7 @@ extension Simulation {
       state.deviceCodes[code] = nil
       try checkRevoked(consent)
       issue(consent, withRefreshToken: true, into: &answer)
+      return consent
     }
   }
 
@@ -73,7 +101,7 @@ extension Simulation {
     }
     guard now <= issued.expiresAt else { throw .deviceCodeExpired }
     if account == nil { state.log.count(.denials) }
-    let consent = account.map { addConsent(account: $0, scope: issued.scope) }
+    let consent = account.map { addConsent(account: $0, scope: issued.scope, details: issued.details) }
     state.deviceCodes[code]?.decision = consent.map { .approved($0) } ?? .denied
   }
 

@@ -29,7 +29,40 @@ extension Simulation {
         throw .tokenUnknown.with(code: "invalid_grant")
       }
     }
-    issue(addConsent(account: "ada", scope: try scope(parameters)), withRefreshToken: false, into: &answer)
+    if grant == .tokenExchange { try checkExchange(parameters) }
+    // The rules have checked the values that the descriptor sends.
+    for name in descriptor.variables.filter(\.isAtExchange).map(\.name) {
+      let expiry = (state.key?.variables[name]).flatMap { Self.parts(ofJWT: $0)?.claims["exp"]?.integer }
+      guard let expiry, .seconds(expiry) > now else { throw .subjectTokenExpired }
+    }
+    let consent = addConsent(account: "ada", scope: try scope(parameters), details: try details(parameters))
+    issue(consent, withRefreshToken: false, into: &answer)
+    if grant == .tokenExchange { answer.set(FieldPath("issued_token_type"), .string(Self.accessTokenType)) }
+  }
+
+  /// Checks the parameters of a token exchange that the descriptor neither sets nor drops (RFC 8693, 2.1 and 2.2.2).
+  private func checkExchange(_ parameters: EndpointParameters) throws(Refusal) {
+    func value(_ name: String) throws(Refusal) -> String? {
+      parameters.isSet(name) || parameters.isDropped(name) ? nil : try parameters.needed(name)
+    }
+    if let type = try value("grant_type"), type != Self.grantType(.tokenExchange) { throw .unsupportedGrantType }
+    _ = try value("subject_token_type")
+    if let token = try value("subject_token"), token != state.key?.variables["subject_token"] {
+      throw .tokenUnknown.with(code: "invalid_request")
+    }
+  }
+
+  private static let accessTokenType = "urn:ietf:params:oauth:token-type:access_token"
+
+  /// A token of another issuer, valid for a day: the JWT that a CI gives its jobs, for practice.
+  var subjectToken: String {
+    let claims: JSONValue = [
+      "iss": "https://ci.example", "sub": "ada", "aud": .string(issuer ?? origin), "iat": .duration(now),
+      "exp": .duration(now + .days(1)),
+    ]
+    let text = Self.jwt(["alg": "HS256", "typ": "JWT"], claims)
+    let mark = HashAlgorithm.sha256.authenticationCode(for: Array(text.utf8), key: clientSecret.revealBytes())
+    return text + "." + Base64.encodeURL(mark)
   }
 
   /// Notes a token that the client made itself, so that later requests find it.

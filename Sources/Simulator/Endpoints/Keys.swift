@@ -12,11 +12,15 @@ extension Simulation {
     let inFile = descriptor.key?.file.map(\.variable) ?? []
     for variable in asked {
       let text = variable.format == .integer ? "1" : variable.isSecret ? randomText("secret-") : "ada"
-      let sample = inFile.contains(variable.name) && variable.isSecret ? practiceKey.reveal() + "\n" : text
+      let sample =
+        variable.isAtExchange
+        ? subjectToken : inFile.contains(variable.name) && variable.isSecret ? practiceKey.reveal() + "\n" : text
       let given = settings.variables[variable.name] ?? variable.choices.first
       let value = variable.name == secret ? key.token : given ?? sample
       key.variables[variable.name] = value
-      if !inFile.contains(variable.name) { key.lines.append((variable.help ?? variable.name, value)) }
+      if !inFile.contains(variable.name), !variable.isAtExchange {
+        key.lines.append((variable.help ?? variable.name, value))
+      }
     }
     if !inFile.isEmpty { key.lines.insert((grant.traits.asked ?? "", keyFile(key.variables)), at: 0) }
     if let typed = grant.traits.typed, grant != .secrets { key.lines.append((typed, key.token)) }

@@ -44,6 +44,11 @@ extension Simulation {
       ("token_endpoint_auth_methods_supported", [clientAuthentication.rawValue]),
       ("code_challenge_methods_supported", method.map { [$0] } ?? []),
       ("scopes_supported", descriptor.scope.requested),
+      (
+        "backchannel_token_delivery_modes_supported",
+        descriptor.endpoints[.backchannelAuthentication] == nil ? [] : ["poll"]
+      ),
+      ("authorization_details_types_supported", descriptor.authorizationDetails.types),
     ]
     for (name, texts) in lists where !texts.isEmpty || name == "response_types_supported" {
       members.append(.init(name, .array(texts.map(JSONValue.string))))

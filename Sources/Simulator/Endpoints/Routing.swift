@@ -56,7 +56,11 @@ extension Simulation {
   /// Whether the offered grants, or later requests with a credential, use an endpoint.
   private func isOffered(_ kind: EndpointKind) -> Bool {
     if kind == .refresh, broughtGrant != nil { return false }
-    return ![.pushedAuthorizationRequest, .token, .clientCredentials, .deviceAuthorization, .deviceToken].contains(kind)
+    let ofGrants: [EndpointKind] = [
+      .pushedAuthorizationRequest, .token, .clientCredentials, .deviceAuthorization, .deviceToken,
+      .backchannelAuthentication, .backchannelToken,
+    ]
+    return !ofGrants.contains(kind)
       || descriptor.grants.contains { $0.traits.endpoints.contains(kind) }
   }
 
@@ -104,6 +108,8 @@ extension Simulation {
     .refresh: ("refresh_token", "refresh_token", "oauth_session_handle"),
     .clientCredentials: ("client_credentials", nil, nil),
     .deviceToken: ("urn:ietf:params:oauth:grant-type:device_code", "device_code", nil),
+    .backchannelAuthentication: (nil, "login_hint", nil),
+    .backchannelToken: ("urn:openid:params:grant-type:ciba", "auth_req_id", nil),
     .tokenExchange: ("urn:ietf:params:oauth:grant-type:token-exchange", "subject_token", nil),
     .introspection: (nil, "token", nil), .revocation: (nil, "token", nil), .registration: (nil, "redirect_uris", nil),
     .temporaryCredentials: (nil, nil, "oauth_callback"), .pushedAuthorizationRequest: (nil, "response_type", nil),
@@ -142,6 +148,7 @@ extension Simulation {
       case .registration: try registration(parameters, &answer)
       case .pushedAuthorizationRequest: try pushedRequest(parameters, &answer)
       case .deviceAuthorization: try deviceAuthorization(parameters, &answer)
+      case .backchannelAuthentication: try backchannelAuthentication(parameters, &answer)
       default:
         if let signed { try oauth1Token(signed, parameters, into: &answer) } else { try token(parameters, &answer) }
       }

@@ -27,9 +27,14 @@ extension Simulation {
       try refresh(token, &answer)
     case .clientCredentials:
       // RFC 6749, 4.4.2; no refresh token (4.4.3).
-      let consent = addConsent(account: Self.clientIdentifier, scope: try scope(parameters))
+      let consent = addConsent(
+        account: Self.clientIdentifier, scope: try scope(parameters), details: try details(parameters))
       issue(consent, withRefreshToken: false, into: &answer)
-    case .deviceToken: try poll(parameters, &answer)
+    case .deviceToken: _ = try poll(parameters.needed("device_code"), &answer)
+    case .backchannelToken:
+      let consent = try poll(parameters.needed("auth_req_id"), &answer)
+      // CIBA Core 1.0, 10.1.1 requires an ID token.
+      answer.set(.idToken, .string(idToken(consent, nonce: nil)))
     default: try exchangeCode(parameters, &answer)
     }
   }
@@ -123,7 +128,11 @@ extension Simulation {
       answer.set(kept: state.consents[issued.consent].kept, answer.rules.keep)
       return
     }
-    let token = try parameters.optional("subject_token", carrying: ["access_token"], knowledge())
+    let presents = authentication(parameters.endpoint) == .accessToken
+    let token =
+      presents
+      ? try presentedToken(parameters.request, headers: parameters.endpoint.headers + descriptor.extraHeaders)
+      : try parameters.optional("subject_token", carrying: ["access_token"], knowledge())
     guard let token else { throw .missing(parameters.wireName("subject_token")) }
     guard let issued = state.tokens.removeValue(forKey: token) else {
       throw .tokenUnknown.with(code: "invalid_grant")

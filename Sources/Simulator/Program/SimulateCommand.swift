@@ -31,18 +31,25 @@ package enum SimulateCommand {
     let secretFile = Path.joining(folder, "client-secret")
     let keyFile = Path.joining(folder, "key")
     let isTyped = descriptor.grants.first?.traits.asked != nil
-    let hasFile = isTyped && descriptor.key?.file.isEmpty == false
+    let subject = descriptor.variables.first(where: \.isAtExchange)
+    let hasFile = isTyped && (subject != nil || descriptor.key?.file.isEmpty == false)
     let client = ["--client-id", Simulation.clientIdentifier, "--client-secret-file", secretFile]
     settings.commands = [
       ["credmgr", "add-provider", file, "--as", identifier] + (isTyped ? [] : client),
       ["credmgr", "login", identifier],
     ].map { $0.map(argument).joined(separator: " ") }
-    if isTyped { settings.commands[1] += (hasFile ? " --key-file " : " --with-token <") + argument(keyFile) }
+    if let subject {
+      settings.commands[1] += " --set " + argument(subject.name + "=@" + keyFile)
+    } else if isTyped {
+      settings.commands[1] += (hasFile ? " --key-file " : " --with-token <") + argument(keyFile)
+    }
     var simulation = try Simulation(
       descriptor, at: origin, settings: settings, clientSecret: secret, clock: clock(), random: random)
     let key = simulation.state.key
     // Everything else that a login with a key file prompts for.
-    let others = hasFile ? descriptor.variables.filter { $0.isAtLogin && !descriptor.isInKeyFile($0) } : []
+    let others = descriptor.variables.filter {
+      hasFile && $0.isAtLogin && !$0.isAtExchange && !descriptor.isInKeyFile($0)
+    }
     for variable in others {
       let setting = variable.name + "=" + (key?.variables[variable.name] ?? "")
       simulation.settings.commands[1] += " --set " + argument(setting)
@@ -56,7 +63,8 @@ package enum SimulateCommand {
       try PrivateFile.create(file, Array(simulation.descriptorText.utf8))
       try PrivateFile.create(secretFile, secret.revealBytes())
       if let key {
-        let lines = key.lines.prefix(hasFile ? 1 : .max).map { $0.value + "\n" }
+        let token = subject.flatMap { key.variables[$0.name] }.map { $0 + "\n" }
+        let lines = token.map { [$0] } ?? key.lines.prefix(hasFile ? 1 : .max).map { $0.value + "\n" }
         try PrivateFile.create(keyFile, Array(lines.joined().utf8))
       }
       if !context.isJSON {
