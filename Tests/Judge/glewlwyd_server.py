@@ -48,6 +48,11 @@ PLUGIN = {
     "device-authorization-interval": 1, "pkce-allowed": True, "pkce-required": True, "pkce-method-plain-allowed": False,
     "introspection-revocation-allowed": True, "introspection-revocation-allow-target-client": True,
     "subject-type": "public", "jwks-show": True,
+    "oauth-ciba-allowed": True, "oauth-ciba-mode-poll-allowed": True, "oauth-ciba-default-expiry": 600,
+    "oauth-ciba-maximum-expiry": 600,
+    "oauth-rar-allowed": True, "rar-types-client-property": "details", "rar-allow-auth-unsigned": True,
+    "rar-allow-auth-unencrypted": True, "rar-types": {"note": {
+        "scopes": ["notes"], "locations": [], "actions": ["read", "write"], "datatypes": [], "enriched": []}},
 }
 
 
@@ -70,9 +75,13 @@ class GlewlwydServer:
         with open(path, "w", encoding="utf-8") as file:
             file.write(CONFIGURATION.format(port=self.port, folder=self.folder))
         self.process = subprocess.Popen([PROGRAM, f"--config-file={path}"], stderr=subprocess.DEVNULL)
-        while not self.answers():
-            time.sleep(0.005)
-        self.set_up()
+        try:
+            while not self.answers():
+                time.sleep(0.005)
+            self.set_up()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
@@ -94,6 +103,12 @@ class GlewlwydServer:
         admin.call("POST", "/api/mod/plugin/", {
             "module": "oidc", "name": "oidc", "display_name": "OpenID Connect",
             "parameters": {**PLUGIN, "iss": self.base + "/api/oidc", "key": self.key, "cert": self.public}})
+        # A property of a client that is a list.
+        clients = json.loads(admin.call("GET", "/api/mod/client/"))[0]
+        clients["parameters"]["data-format"]["details"] = {"multiple": True}
+        admin.call("PUT", f"/api/mod/client/{clients['name']}", clients)
+        for action in ("disable", "enable"):
+            admin.call("PUT", f"/api/mod/client/{clients['name']}/{action}", {})
         admin.call("POST", "/api/scope/", {"name": "notes", "display_name": "notes", "description": "notes",
                                            "password_required": False, "scheme": {}})
         admin.call("POST", "/api/user/", {"username": PERSON[0], "password": PERSON[1], "name": "Ada Lovelace",
@@ -101,7 +116,9 @@ class GlewlwydServer:
         admin.call("POST", "/api/client/", {
             "client_id": CLIENT_ID, "name": "Judge", "confidential": True, "enabled": True, "scope": [],
             "client_secret": CLIENT_SECRET, "token_endpoint_auth_method": ["client_secret_basic"],
-            "authorization_type": ["code", "refresh_token", "device_authorization", "client_credentials"],
+            "authorization_type": ["code", "refresh_token", "device_authorization", "client_credentials",
+                                   "urn:openid:params:grant-type:ciba"],
+            "backchannel_token_delivery_mode": "poll", "details": ["note"],
             "redirect_uri": [f"http://127.0.0.1:{self.redirect_port}/callback"]})
         self.person = Session(self, PERSON)
         self.person.call("PUT", f"/api/auth/grant/{CLIENT_ID}", {"scope": SCOPES})

@@ -6,6 +6,7 @@ import unittest
 
 import django_server
 import glewlwyd_server
+import jwt
 from browser import Browser
 from django_server import DjangoServer
 from glewlwyd_server import GlewlwydServer
@@ -91,6 +92,32 @@ class Glewlwyd(ProgramTest):
         self.assertEqual(self.credmgr("validate", self.provider).line, "active")
         self.credmgr("logout", self.provider)
         self.assertEqual(self.valid_refresh_tokens(), 0)
+
+    def test_a_confirmation_on_another_device(self):
+        login = self.start("login", self.provider, "--grant", "ciba", "--set", "login_hint=ada", stdin=False)
+        message = login.wait_for('the device shows "([A-Z-]+)"').group(1)
+        question, = json.loads(self.service.person.call("GET", "/api/oidc/ciba_user_list"))
+        self.assertEqual((question["binding_message"], question["client_id"]), (message, glewlwyd_server.CLIENT_ID))
+        self.service.person.consent(self.service.base + "/api/oidc/ciba_user_check", user_req_id=question["user_req_id"])
+        outcome = login.end()
+        self.assertEqual(outcome.status, DONE, outcome.err)
+        self.assertEqual(self.credmgr("validate", self.provider).line, "active")
+
+    def test_authorization_details(self):
+        details = [{"type": "note", "actions": ["read"]}]
+        consent = f"/api/oidc/rar/{glewlwyd_server.CLIENT_ID}/note"
+        # The page asks for the consent before it stores it.
+        for method, target in (("GET", consent), ("PUT", consent + "/1")):
+            self.service.person.call(method, target)
+        self.log_in(self.provider, "--authorization-details", self.file("details.json", json.dumps(details)))
+        account, = json.loads(self.credmgr("status", self.provider, "--json").out)
+        self.assertEqual(account["authorization_details"], details)
+        token = self.credmgr("token", self.provider).line
+        self.assertEqual(jwt.decode(token, options={"verify_signature": False})["authorization_details"][0]["type"], "note")
+        # An action that the server does not know.
+        other = self.file("other.json", json.dumps([{**details[0], "actions": ["delete"]}]))
+        self.assertIn("authorization_details", self.log_in(
+            self.provider, "--account", "other", "--authorization-details", other, status=REFUSED).err)
 
     def test_a_wrong_descriptor_says_what_is_wrong(self):
         text = text_of("Tests/Judge/descriptors/glewlwyd.yaml")
