@@ -21,7 +21,7 @@ struct OtherProviders {
     let identifier: String
     let isAdded: Bool
     let client: Client?  // `nil` if the descriptor cannot be read.
-    let sealed: Agreement?
+    let agreement: Agreement?
     let issuer: String?
     let servers: [URI]  // The servers for consent and for tokens.
     private let tenants: [OriginPattern]  // Servers of a product with a host for each customer.
@@ -29,7 +29,8 @@ struct OtherProviders {
 
     init(_ identifier: String, _ client: Client?, added registration: Registration? = nil) {
       (self.identifier, self.client, isAdded) = (identifier, client, registration != nil)
-      sealed = registration?.agreement
+      let sealed = registration?.agreement
+      agreement = client.map(Agreement.init) ?? sealed
       issuer = client?.issuer ?? sealed?.issuer
       let endpoints = client.map { OtherProviders.serverKinds.compactMap($0.server) }
       let all = endpoints ?? sealed?.texts(.endpoints).compactMap { try? URI(parsing: $0) } ?? []
@@ -88,7 +89,6 @@ struct OtherProviders {
     /// Whether git or docker asks for this provider's tokens at the host.
     func serves(_ host: URI) -> Bool { agreement?.claims(host) == true }
 
-    var agreement: Agreement? { client.map(Agreement.init) ?? sealed }
     var deviceHosts: [String] { client?.deviceHosts ?? [] }
     var pages: [URI] { [client?.keyPage, client?.registerPage].compactMap(\.self) }
 
