@@ -12,6 +12,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/rsa.h>
 #include <openssl/x509.h>
 #include <stddef.h>
 
@@ -19,10 +20,11 @@
 // are null, and a program linked with the shared library has to sign.
 #define COPENSSL_SIGNATURES(EACH) \
   EACH(BIO_free) EACH(BIO_new_mem_buf) EACH(ERR_clear_error) EACH(EVP_DigestSign) EACH(EVP_DigestSignInit) \
-  EACH(EVP_DigestVerify) EACH(EVP_DigestVerifyInit) EACH(EVP_MD_CTX_free) EACH(EVP_MD_CTX_new) EACH(EVP_PKEY_free) \
+  EACH(EVP_DigestVerify) EACH(EVP_DigestVerifyInit) EACH(EVP_MD_CTX_free) EACH(EVP_MD_CTX_new) \
+  EACH(EVP_PKEY_CTX_set_rsa_padding) EACH(EVP_PKEY_CTX_set_rsa_pss_saltlen) EACH(EVP_PKEY_free) \
   EACH(EVP_PKEY_get_base_id) EACH(EVP_PKEY_get_group_name) EACH(EVP_PKEY_get_octet_string_param) \
   EACH(EVP_PKEY_get_size) EACH(EVP_sha1) EACH(EVP_sha256) EACH(EVP_sha384) EACH(EVP_sha512) \
-  EACH(PEM_read_bio_PrivateKey) EACH(i2d_PUBKEY)
+  EACH(PEM_read_bio_PrivateKey) EACH(d2i_PUBKEY) EACH(i2d_PUBKEY)
 
 #define COPENSSL_PRAGMA(text) _Pragma(#text)
 #define COPENSSL_WEAK(name) COPENSSL_PRAGMA(weak name)

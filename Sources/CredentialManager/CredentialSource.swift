@@ -159,6 +159,8 @@ package enum Notice: Sendable, Equatable {
   case interrupted(Interruption)
   case beginsAnew(after: Interruption)  // A login starts again instead of continuing an interrupted one.
   case sameIdentity(provider: String, account: String, identity: String, other: String)  // `other` has this identity.
+  /// The provider renamed the user of an account, which stays the same account.
+  case renamed(provider: String, account: String, before: String, now: String)
   /// The login made the account `other`, but the default account still needs a login.
   case defaultNeedsLogin(provider: String, account: String, other: String)
   case notRevoked(provider: String, CredentialError)  // Revoking an unused new token failed.
@@ -166,6 +168,8 @@ package enum Notice: Sendable, Equatable {
   case tokensLeft(provider: String, CredentialError?)
   case loginsRefused(CredentialError)  // The provider was added, but its logins will be refused.
   case unreadable(provider: String, fields: [ResponseField])
+  /// The login got an ID token whose signature could not be verified now.
+  case idTokenUnverified(provider: String, CredentialError)
   /// Something other than the log file is at its path, so uses of credentials cannot be noted.
   case handOutNotNoted(POSIXError)
   /// The token could not be refreshed, but is valid for the time `left`; `nil` if the expiry is unknown.

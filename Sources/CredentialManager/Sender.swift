@@ -7,10 +7,10 @@ extension CredentialSource {
 
   /// Builds and sends a request. Repeats it once if the answer demands that, according to `binding`.
   func send(
-    to permit: Permit, bound binding: (any TokenBinding)? = nil,
+    to permit: Permit, for use: Permit.Use = .exchange, bound binding: (any TokenBinding)? = nil,
     _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest
   ) throws(CredentialError) -> HTTPResponse {
-    let response = try exchange(with: permit.provider, permit: permit, bound: binding, making: make) {
+    let response = try exchange(with: permit.provider, permit: permit, for: use, bound: binding, making: make) {
       network, request, isRefused throws(HTTPError) in
       let response = try network.send(request, limits: .tokenEndpoint)
       _ = isRefused(response)

@@ -4,6 +4,8 @@ package enum CryptographyError: Error, Equatable, Sendable {
   case notAuthentic
   case notAnRSAKey
   case notAnECKey
+  case notAnEdKey
+  case notAPublicKey
   case noSignatures  // A fully static program has no public-key cryptography; another program must sign.
   case cannotSign  // The key is too short for this digest.
   case costsOutOfRange

@@ -45,6 +45,7 @@ extension NewPlace {
     case .redirect, .scheme: "redirect"
     case .devicePage, .othersDevicePage: "device page"
     case .issuer, .anyIssuer: "issuer"
+    case .keys: "origin of keys"
     case .audience: "audience of assertions"
     case .shownSecret: "variable"
     case .setting(let key), .value(let key): key
@@ -61,6 +62,7 @@ extension NewPlace {
     case .borrower: "gets tokens of another provider"
     case .issuer: "may issue answers"
     case .anyIssuer: "allows answers from any issuer"
+    case .keys: "has the keys that verify ID tokens"
     case .audience: "receives assertions that the client signs"
     case .shownSecret: "is shown and no longer secret"
     case .setting(let key):

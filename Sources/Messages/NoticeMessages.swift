@@ -16,6 +16,7 @@ extension Notice {
   private var cause: CredentialError? {
     switch self {
     case .unidentified(_, _, let error), .unchecked(_, let error), .notRevoked(_, let error), .loginsRefused(let error),
+      .idTokenUnverified(_, let error),
       .notRefreshed(_, _, _, let error):
       error
     case .tokensLeft(_, let error): error
@@ -42,6 +43,8 @@ extension Notice {
     case .beginsAnew(let interruption): interruption.words(now: now, titled: titled) + "; starting over"
     case .sameIdentity(_, let account, let identity, let other):
       "warning: accounts \(quoted(other)) and \(quoted(account)) are now both \(quoted(identity))"
+    case .renamed(let provider, let account, let before, let now):
+      "\(titled(provider)) renamed the user of the account \(quoted(account)) from \(quoted(before)) to \(quoted(now))"
     case .defaultNeedsLogin(let provider, let account, _):
       "the account \(quoted(account)) of \(titled(provider)) still needs a login"
     case .notRevoked(let provider, _):
@@ -51,6 +54,8 @@ extension Notice {
     case .loginsRefused: "warning: logins will fail"
     case .unreadable(let provider, let fields):
       "warning: ignored an unreadable \(listed(fields.map(\.rawValue))) in the answer of \(titled(provider))"
+    case .idTokenUnverified(let provider, _):
+      "cannot verify the ID token of \(titled(provider)), so kubectl does not get it"
     case .handOutNotNoted(let error):
       "warning: cannot log which program received the credential: \(error.message.text)"
     case .notRefreshed(let provider, let account, let left, _):

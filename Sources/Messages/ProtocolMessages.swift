@@ -34,7 +34,9 @@ extension OAuthError {
       ).hint(retryAfter.map { "try again in \(patience($0))" } ?? "try again later")
     case .redirected(let kind, let status):
       .refused(
-        "\(at(kind)) redirects (status \(status)); credmgr does not send secrets to another address"
+        "\(at(kind)) redirects (status \(status)); "
+          + (kind.isPublic
+            ? "credmgr does not trust keys at another address" : "credmgr does not send secrets to another address")
       ).hint(comparing(provider))
     case .unreadable(let kind, let expected, let mediaType):
       answer(
@@ -53,6 +55,7 @@ extension OAuthError {
       ).with(hints: ["if the provider accepts it like Bearer, add it to \"token_types\" under \"header_style\""])
     case .idToken(let kind, let fault):
       answer("invalid ID token in the answer of \(at(kind)): \(fault.sentence)")
+    case .signedAnswer(let fault): answer("invalid signed redirect from \(name): \(fault.sentence)")
     case .foreignAssertion(let kind, let origin):
       .usage(
         "cannot send the signed assertion to \(at(kind)): it is on another server (\(quoted(origin))) than the "
@@ -190,10 +193,19 @@ extension ErrorResponse {
   }
 }
 
-extension IDTokenFault {
+extension JWTFault {
   package var sentence: String {
     switch self {
     case .unsigned: "it is not signed"
+    case .encrypted: "it is encrypted, and credmgr has no key for it"
+    case .nested: "it contains another token (\"cty\")"
+    case .critical: "it requires an extension that credmgr does not support (\"crit\")"
+    case .type(let type): "it is another kind of token (\"typ\" is \(quoted(type)))"
+    case .algorithm(let name): "credmgr does not accept its signature algorithm \(quoted(name)) for this provider"
+    case .keyUnknown: "the provider does not publish the key that signed it"
+    case .keyAmbiguous: "the provider publishes several keys that could have signed it"
+    case .signature: "its signature is wrong"
+    case .noSignatures: "this program is statically linked and cannot verify it"
     case .missing(let claim): "it lacks \(quoted(claim))"
     case .repeated(let claim): "it contains \(quoted(claim)) more than once"
     case .issuer(let expected, let found): "its issuer is \(quoted(found)) instead of \(quoted(expected))"

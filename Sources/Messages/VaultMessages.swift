@@ -161,6 +161,7 @@ extension RecordIdentifier {
     case .login: "the login of \(quoted(account)) at \(quoted(provider))"
     case .event: "a log entry"
     case .host: "the host list of \(quoted(provider))"
+    case .keySet: "the keys of \(quoted(provider))"
     case .failure: "the error of the last login of \(quoted(account)) at \(quoted(provider))"
     case .pending: "the note of an unfinished request for \(quoted(account)) at \(quoted(provider))"
     }

@@ -16,7 +16,8 @@ package enum OAuthError: Error, Sendable, Equatable {
   case repeated(EndpointKind, name: String)
   /// The token must be presented differently from what the descriptor says (RFC 6749, 7.1).
   case tokenType(EndpointKind, String)
-  case idToken(EndpointKind, IDTokenFault)
+  case idToken(EndpointKind, JWTFault)
+  case signedAnswer(JWTFault)  // The redirect's JWT (JARM, 2.4).
   /// The request would send an assertion to an origin other than the token endpoint's.
   case foreignAssertion(EndpointKind, origin: String)
   /// The audience of the assertion is a server other than the token endpoint's.

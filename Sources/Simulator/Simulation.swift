@@ -116,7 +116,10 @@ struct Simulation {
 
   static let refreshTokenLifetime = Duration.days(30)
 
-  mutating func issue(_ consent: ConsentID, withRefreshToken: Bool, into answer: inout AnswerContent) {
+  /// Returns the new access token.
+  @discardableResult mutating func issue(
+    _ consent: ConsentID, withRefreshToken: Bool, into answer: inout AnswerContent
+  ) -> String {
     state.log.count(.tokens)
     let granted = state.consents[consent]
     let rules = answer.rules
@@ -138,6 +141,7 @@ struct Simulation {
     }
     if let details = granted.details { answer.set(.authorizationDetails, details) }
     answer.set(kept: granted.kept, rules.keep)
+    return token
   }
 
   /// Returns a token that contains its expiry (RFC 7519, 4.1.4).

@@ -14,6 +14,8 @@ package enum RecordKind: UInt8, Sendable, CaseIterable {
   case host = 7
   /// How a login failed, for the processes that waited for it.
   case failure = 8
+  /// The keys with which a provider signs.
+  case keySet = 9
 }
 
 package struct RecordIdentifier: Hashable, Sendable {

@@ -797,6 +797,37 @@ struct LoginTests {
     #expect(try fixture.source.accounts().accounts(of: nil).map(\.name) == ["ana"])
   }
 
+  private static func me(_ name: String, _ subject: String) -> HTTPResponse {
+    .json("{\"login\": \"\(name)\", \"sub\": \"\(subject)\"}")
+  }
+
+  /// The durable identifier says that the user is the same, whatever the name.
+  @Test(arguments: ["ana", nil]) func aRenamedUser(_ account: String?) throws {
+    let fixture = try Fixture.added()
+    fixture.consent(.token("one"), Self.me("ana", "7"))
+    #expect(try fixture.login().credential.subject == "7")
+    fixture.consent(.token("two"), Self.me("ana2", "7"))
+    let renamed = try fixture.login { $0.account = account }
+    #expect(renamed.name == "ana")
+    #expect(renamed.credential.identity == "ana2")
+    #expect(fixture.notices == [.renamed(provider: "example", account: "ana", before: "ana", now: "ana2")])
+    #expect(try fixture.source.accounts().accounts(of: nil).map(\.name) == ["ana"])
+  }
+
+  /// Another user took the name.
+  @Test func aReusedName() throws {
+    let fixture = try Fixture.added()
+    fixture.consent(.token("one"), Self.me("ana", "7"))
+    _ = try fixture.login()
+    fixture.consent(.token("two"), Self.me("ana", "8"), HTTPResponse(status: 200))
+    let error = CredentialError.identityMismatch(
+      provider: "example", account: "ana", expected: "ana (7)", found: "ana (8)", other: nil)
+    #expect(throws: error) { try fixture.login() }
+    #expect(try fixture.stored()?.accessToken == Secret("one"))
+    fixture.consent(.token("three"), Self.me("ana", "8"))
+    #expect(try fixture.login { $0.givesAway = true }.credential.subject == "8")
+  }
+
   /// An account that works keeps its user without a question.
   @Test func anotherUserOfAWorkingAccount() throws {
     let fixture = try Fixture.added(credential: Fixture.credential(identity: "ana"))

@@ -123,6 +123,18 @@ let fuzzedParsers: [String: FuzzedParser] = [
     guard let text = text(bytes) else { return }
     _ = JWTClaims.parse(text)
   },
+  "jwt": { bytes in
+    guard let text = text(bytes), let jwt = SignedJWT(text) else { return }
+    require(!SignedJWT.isEncrypted(text), "an encrypted JWT has other parts")
+    require((try? jwt.verify(with: nil, nil, secret: nil)) == nil, "nothing is valid without a key")
+    if (try? jwt.checkHeader(types: ["jwt"])) != nil {
+      require(jwt.algorithmName?.lowercased() != "none", "a JWT without a signature is refused")
+    }
+  },
+  "jwks": { bytes in
+    guard let value = try? JSONValue.parse(bytes), let keys = KeySet(value) else { return }
+    require(KeySet(keys.value) == keys, "what is kept is what is read")
+  },
   "import": { bytes in
     guard let file = try? ImportText(path: "/fuzz", bytes) else { return }
     for source in ImportSource.all {
@@ -163,6 +175,10 @@ let fuzzedSeeds: [String: [String]] = [
     #"{"auths":{"a.example":{"auth":"YWRhOnB3"}},"credsStore":"x"}"#, "//a.example/:_authToken=\"t\"\n",
     "[registries.x]\ntoken = \"t\\u0041\" # c\n[pypi]\npassword: p\naws_secret_access_key = k\n",
     "export GH_TOKEN='t' # c\n",
+  ],
+  "jwt": ["eyJhbGciOiJFUzI1NiIsImtpZCI6ImEiLCJ0eXAiOiJKV1QifQ.eyJzdWIiOiJhZGEifQ.AAAA"],
+  "jwks": [
+    #"{"keys":[{"kty":"EC","crv":"P-256","kid":"a","use":"sig","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"},{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"},{"kty":"RSA","n":"AQAB","e":"AQAB","alg":"RS256"}]}"#
   ],
   "claims": ["eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEiLCJleHAiOjE3OTUyNjI0MDB9."],
 ]

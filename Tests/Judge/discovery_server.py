@@ -225,8 +225,17 @@ class OpenIDServer(DiscoveryServer):
     def __init__(self, turns_nonce=lambda nonce: nonce, **options):
         self.turns_nonce = turns_nonce
         self.key = ECKey.generate_key("P-256")
+        # The keys that the server publishes; `None` makes the answer 503.
+        self.published = [self.key]
         super().__init__(**options)
+        self.routes[("GET", "/jwks")] = self.jwks
         self.routes[("GET", "/userinfo")] = self.userinfo
+
+    def jwks(self, request):
+        self.counts["jwks"] += 1
+        if self.published is None:
+            return text_response("maintenance", 503)
+        return json_response({"keys": [key.as_dict(private=False) for key in self.published]})
 
     def code_extensions(self):
         server = self

@@ -8,6 +8,7 @@ import threading
 import urllib.parse
 
 import yaml
+from joserfc.jwk import ECKey
 
 from browser import Browser
 from discovery_server import DiscoveryServer, DocumentServer, OpenIDServer
@@ -273,7 +274,10 @@ class OverTLS(DiscoveryTest):
         self.assertNotEqual(fresh, token)
         answer = json.loads(self.credmgr("request", "found", service.base + "/userinfo").out)
         self.assertEqual(answer["sub"], service.subject)
-        self.credmgr("validate", "found")
+        id_token = json.loads(self.credmgr("validate", "found", "--json").out)["id_token"]
+        self.assertTrue(id_token["verified"])
+        self.assertEqual((id_token["claims"]["iss"], id_token["claims"]["sub"]), (service.issuer, service.subject))
+        self.assertEqual((service.counts["jwks"], service.requests("/jwks")[0].headers.get("Authorization")), (1, None))
         self.credmgr("logout", "found")
         self.assertFalse(service.accepts(fresh))
 
@@ -289,6 +293,32 @@ class OverTLS(DiscoveryTest):
         outcome = self.credmgr("login", "found", status=REFUSED)
         self.assertIn("nonce", outcome.err)
         self.credmgr("token", "found", status=LOGIN_NEEDED)
+
+    def test_an_id_token_signed_with_another_key(self):
+        service = self.issuer()
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+        service.published = [ECKey.generate_key("P-256")]
+        outcome = self.credmgr("login", "found", status=REFUSED)
+        self.assertIn("its signature is wrong", outcome.err)
+        self.credmgr("token", "found", status=LOGIN_NEEDED)
+        # Nothing uses the new tokens, so they are revoked.
+        self.assertGreaterEqual(len(service.requests("/revoke")), 1)
+
+    def test_kubectl_gets_only_a_verified_id_token(self):
+        service = self.issuer()
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+        service.published = None
+        outcome = self.credmgr("login", "found")
+        self.assertIn("cannot verify the ID token", outcome.err)
+        question = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "spec": {}}
+        environment = {"KUBERNETES_EXEC_INFO": json.dumps(question)}
+        self.credmgr("kubectl-credential", "found", status=UNREACHABLE, environment=environment)
+        service.published = [service.key]
+        answer = json.loads(self.credmgr("kubectl-credential", "found", environment=environment).out)
+        self.assertEqual(answer["status"]["token"].count("."), 2)
+        asked = len(service.exchanges)
+        self.credmgr("kubectl-credential", "found", environment=environment)
+        self.assertEqual(len(service.exchanges), asked)
 
     def test_an_untrusted_certificate(self):
         service = self.issuer()

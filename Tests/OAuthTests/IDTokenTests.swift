@@ -66,8 +66,8 @@ struct IDTokenTests {
       (["exp": "1700003600"], .missing(claim: "exp")), (["iat": .null], .missing(claim: "iat")),
       (["iat": 1_700_000_300], .issuedLater), (["at_hash": "b3RoZXI"], .accessTokenHash),
       (["at_hash": 7], .accessTokenHash),
-    ] as [(JSONValue, IDTokenFault)])
-  func invalidIDTokensAreRefused(_ changes: JSONValue, _ fault: IDTokenFault) {
+    ] as [(JSONValue, JWTFault)])
+  func invalidIDTokensAreRefused(_ changes: JSONValue, _ fault: JWTFault) {
     for kind in [EndpointKind.token, .refresh, .deviceToken, .tokenExchange] {
       #expect(throws: OAuthError.idToken(kind, fault)) {
         try Self.read(
@@ -142,7 +142,7 @@ struct IDTokenTests {
     for (changes, fault) in [
       (["sub": "eve"], .subject), (["nonce": "m"], .nonce),
       (["iss": "https://e.example"], .issuer(expected: Self.issuer, found: "https://e.example")),
-    ] as [(JSONValue, IDTokenFault)] {
+    ] as [(JSONValue, JWTFault)] {
       var rotated = previous
       rotated.refreshToken = Secret("refresh-2")
       #expect(outcome(changes) == .rotated(rotated, .idToken(.refresh, fault)))

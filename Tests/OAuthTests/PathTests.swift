@@ -137,7 +137,10 @@ struct PathTests {
           url: https://a.example/me
           response: { element: { label: name }, keep: { id: element.id } }
         """)
-    func found(_ text: String) throws -> (name: String?, kept: [String: String]) { try client.identity(.json(text)) }
+    func found(_ text: String) throws -> (name: String?, kept: [String: String]) {
+      let found = try client.identity(.json(text))
+      return (found.name, found.kept)
+    }
     #expect(try found(#"[{"id": 7, "name": "Seven"}]"#).kept == ["id": "7"])
     #expect(try found("[]") == (nil, [:]) && found(#"{"name": "no list"}"#) == (nil, [:]))
     #expect(try found("[7, null]") == (nil, [:]))

@@ -1,6 +1,8 @@
 import CredmgrCredentialManager
+import CredmgrHTTP
 import CredmgrJSON
 import CredmgrMessages
+import CredmgrPlatform
 import CredmgrText
 
 /// The accounts that were logged out, and the first refusal to revoke a token.
@@ -14,7 +16,12 @@ extension Command {
     name: "logout", operands: "ID|--all", operandCount: 0...1, summary: "Revoke and delete the tokens of an account",
     options: [
       account, Option("--all", "log out all accounts of the provider, or of all providers"),
-      Option("--keep-remote", "delete the tokens here without revoking them at the provider"), json,
+      Option("--keep-remote", "delete the tokens here without revoking them at the provider"),
+      Option("--no-browser", "do not open the page that ends the session at the provider"), json,
+    ],
+    notes: [
+      "If the provider has a page that ends your session, credmgr opens it in your browser. It does so at a terminal, for "
+        + "one account."
     ],
     examples: [
       ("credmgr logout github", "Log out the current account"),
@@ -54,6 +61,7 @@ extension Command {
     }
     let selected = try manager(context.source.accountsIfAny()?.selected(for: provider))
     for name in names {
+      let page = endSessionPage(of: name, at: provider, invocation, context)
       let result: (account: String, revocation: CredentialSource.Revocation)
       do throws(CredentialError) {
         result = try context.source.logout(name, of: provider, keepsRemote: invocation.has("--keep-remote"))
@@ -81,6 +89,7 @@ extension Command {
         ? "; the provider cannot revoke the token and accepts it until it expires"
         : isRevoked ? " and revoked the token" : "; the token was not revoked"
       context.tell("logged out \"\(result.account)\" at \(context.titled(provider))\(remote)")
+      if let page { endSession(at: page, of: provider, context) }
       outcome.rows.append([
         "provider": .string(provider), "account": .string(result.account), "revoked": .boolean(isRevoked),
       ])
@@ -89,6 +98,27 @@ extension Command {
       }
     }
     if !invocation.has("--all"), selected != nil { try tellDefault(provider, context) }
+  }
+
+  /// Returns the page that ends the user's session; `nil` if the provider has none, or if no browser would show it.
+  private static func endSessionPage(
+    of name: String?, at provider: String, _ invocation: Invocation, _ context: Context
+  ) -> URI? {
+    guard !["--all", "--keep-remote", "--no-browser"].contains(where: invocation.has), !context.isJSON,
+      Terminal.isTerminal(2), SessionKind(environment: context.environment) == .desktop
+    else { return nil }
+    return try? context.source.endSessionPage(of: name, at: provider)
+  }
+
+  /// Opens the page. The account is already logged out, so a browser that does not open is no failure.
+  private static func endSession(at page: URI, of provider: String, _ context: Context) {
+    let isShown = try? context.source.show(page) { address in
+      (try? Browser.open(address, patience: .milliseconds(300)))?.isOpen == true
+    }
+    context.tell(
+      isShown == true
+        ? "ending your session at \(context.titled(provider)) in the browser"
+        : "your session at \(context.titled(provider)) in the browser did not end, because no browser opened")
   }
 
   /// Returns the error for a missing account. A login or another provider would not help to log out.

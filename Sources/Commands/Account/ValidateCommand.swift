@@ -6,7 +6,8 @@ extension Command {
     options: [account, json],
     notes: [
       "The exit status is 0 if the token is valid and 3 if not. It is 4 if the provider does not say, for example "
-        + "because the token does not have the right to ask (status 403)."
+        + "because the token does not have the right to ask (status 403).",
+      "The JSON output has the claims of the ID token, and says whether credmgr verified its signature.",
     ],
     examples: [("credmgr validate github && echo valid", "Check a token in a script")], needsNetwork: true
   ) { invocation, context throws(CommandError) in
@@ -14,9 +15,16 @@ extension Command {
     let name = try context.account(invocation, of: provider)
     let result = try manager(context.source.validate(name, of: provider))
     let isActive = result.validity == .active
+    let idToken = try manager(context.source.idToken(of: result.account))
+    if let doubt = idToken?.doubt {
+      context.tell("cannot verify the ID token: \(doubt.message(titled: context.titled).text)")
+    }
     try context.output(
       isActive ? "active\n" : "inactive\n",
-      orJSON: ["provider": .string(provider), "account": .string(result.account.name), "active": .boolean(isActive)])
+      orJSON: [
+        "provider": .string(provider), "account": .string(result.account.name), "active": .boolean(isActive),
+        "id_token": idToken.map { ["verified": .boolean($0.isVerified), "claims": $0.claims] } ?? .null,
+      ])
     if isActive { return }
     let command = context.source.needsLogin(result.account) ? "login" : "refresh"
     let account = accountOption(invocation.has("--account") ? result.account.name : nil)

@@ -69,7 +69,8 @@ private struct KubectlHelper: HelperProtocol {
         account.name, of: provider, by: .kubectl, to: .server(server), RefreshPolicy(always: true))
     }
     if isOver(account) { throw .loginNeeded(provider: provider, account: account.name, .expired) }
-    return account
+    // A token that was verified when it was issued needs no network here.
+    return try context.source.withVerifiedIDToken(account, for: .kubectl)
   }
 
   func answer(_ account: Account, _ context: Context) -> String {

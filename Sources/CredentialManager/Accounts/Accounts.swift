@@ -35,6 +35,8 @@ package struct Accounts {
     RecordIdentifier(.selection, of: AccountID(provider))
   }
 
+  static func keySet(_ provider: String) -> RecordIdentifier { RecordIdentifier(.keySet, of: AccountID(provider)) }
+
   static func registration(_ provider: String) -> RecordIdentifier {
     RecordIdentifier(.registration, of: AccountID(provider))
   }

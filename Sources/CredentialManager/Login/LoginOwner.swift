@@ -14,12 +14,20 @@ extension Login {
     var credential = credential
     credential.add(options)
     credential = source.learn(credential)
-    let (found, fields, fault) = try identity(credential, user)
+    // Ask for the owner only with a token of the provider.
+    let (verified, doubt) = try source.verifyingIDToken(of: credential, with: permit)
+    credential = verified
+    if let doubt { source.notice(.idTokenUnverified(provider: provider, doubt)) }
+    let (owner, fault) = try identity(credential, user)
+    let found = owner.name
     if credential.isTyped, found == nil { try requireName() }
     let unsure = found == nil && !credential.isGiven ? try likelyAccount() : nil
     // A name that no account can have says that the provider knows the user, who may not be the account's.
     let renewed: String? = if let unsure, fault != .unnameable, try !works(unsure) { unsure.name } else { nil }
-    let wanted = if let name = id.name ?? found ?? renewed { name } else { try freeName() }
+    let all = try accounts.accounts(of: provider)
+    // The provider renamed the user of an account that has the user's earlier name.
+    let renamed = all.first { $0.isUser(owner, of: credential) && $0.name == $0.credential.ownIdentity }?.name
+    let wanted = if let name = id.name ?? renamed ?? found ?? renewed { name } else { try freeName() }
     let existing = try accounts.readableAccount(AccountID(provider, wanted))
     // The same name may use other code points.
     let name = existing?.name ?? wanted
@@ -27,15 +35,24 @@ extension Login {
       throw .alreadyThere([RecordIdentifier(.credential, of: existing.id)], files: [])
     }
     let expected = existing?.credential.ownIdentity
-    let other = try accounts.accounts(of: provider).first { other in
-      other.name != name && (found.map(other.isPerson) ?? false)
+    let other = all.first { other in
+      other.name != name && (other.isUser(owner, of: credential) || found.map(other.isPerson) ?? false)
     }
+    let isSame = existing?.isUser(owner, of: credential) ?? false
+    // Another user may have taken the name since. The durable identifiers decide, if both are known.
+    let isOther = existing?.isAnotherUser(than: owner, of: credential) ?? false
     // If the provider does not name the user, accept the token: losing it would be worse than an unverified user.
-    if let existing, let expected, found.map({ $0 != expected }) ?? (fault == .unnameable),
+    if let existing, let expected, !isSame, isOther || found.map({ $0 != expected }) ?? (fault == .unnameable),
       try !givesAway(existing, of: expected, to: found, user: other == nil ? user : nil)
     {
+      let isNameReused = isOther && found == expected
       throw .identityMismatch(
-        provider: provider, account: name, expected: expected, found: found, other: other?.name)
+        provider: provider, account: name,
+        expected: expected + (isNameReused ? existing.credential.subject.map { " (\($0))" } ?? "" : ""),
+        found: found.map { $0 + (isNameReused ? owner.subject.map { " (\($0))" } ?? "" : "") }, other: other?.name)
+    }
+    if isSame, let expected, let found, found != expected {
+      source.notice(.renamed(provider: provider, account: name, before: expected, now: found))
     }
     switch fault {
     case .unnameable: source.notice(.unnameable(account: name, provider: provider))
@@ -57,8 +74,9 @@ extension Login {
       source.notice(.defaultNeedsLogin(provider: provider, account: unused.name, other: name))
     }
     credential.identity = found
+    credential.subject = owner.subject ?? (found == nil || found == expected ? existing?.credential.subject : nil)
     credential.earlierIdentity = found == nil && fault != .unnameable ? expected : nil
-    credential.kept.merge(fields.filter { !source.secrets.reveals($0.value) }) { ofToken, _ in ofToken }
+    credential.kept.merge(owner.kept.filter { !source.secrets.reveals($0.value) }) { ofToken, _ in ofToken }
     if let registration, try accounts.registration(of: provider) == nil {
       try source.store([provider: registration], with: [source.noting(.addProvider, of: provider)])
       let values = registration.variables.sorted { $0.key < $1.key }.filter { name, value in
@@ -150,17 +168,17 @@ extension Login {
   /// Asks the provider who logged in. If this fails, the token is not lost.
   private func identity(
     _ credential: Credential, _ user: (any User)?
-  ) throws(CredentialError) -> (name: String?, kept: [String: String], fault: IdentityFault?) {
-    var name = client.accountName(in: credential)
-    var kept: [String: String] = [:]
+  ) throws(CredentialError) -> (owner: Owner, fault: IdentityFault?) {
+    var owner = Owner(name: client.accountName(in: credential))
+    if client.descriptor.subject == Descriptor().subject { owner.subject = credential.idTokenSubject }
     // A key is verified even if the answer does not name the user.
     // No provider has seen a token that the client made.
     let isUnknown = credential.isTyped || client.makesTokens(of: credential.grant)
     let verifies = (user != nil && isUnknown || options.verifies) && credential.grant.traits.needsPerson
     if client.asksIdentity(after: credential.grant) || verifies && client.canValidate {
       do throws(CredentialError) {
-        let (found, fields) = try answer(about: credential, user)
-        (name, kept) = (found ?? name, fields)
+        let answer = try answer(about: credential, user)
+        owner = Owner(name: answer.name ?? owner.name, subject: answer.subject ?? owner.subject, kept: answer.kept)
       } catch {
         if isUnknown, error.refusesToken { throw .tokenRefused(provider: provider, words: error.refusalWords) }
         if isUnknown, let user, !error.concernsRights, error != .interrupted,
@@ -174,18 +192,20 @@ extension Login {
         if case .oauth(.elementMissing, _) = error { throw error }
         if error == .interrupted { throw error }
         if credential.isGiven, options.verifies, !error.concernsRights { throw error }
-        return (name, kept, .unidentified(error))
+        return (owner, .unidentified(error))
       }
     }
-    if let name, source.secrets.reveals(name) { throw .oauth(.secretAccount, provider: provider) }
-    guard let name, !Accounts.isName(name) else { return (name, kept, nil) }
-    return (nil, kept, .unnameable)
+    if let subject = owner.subject, source.secrets.reveals(subject) || !Accounts.isName(subject) { owner.subject = nil }
+    if let name = owner.name, source.secrets.reveals(name) { throw .oauth(.secretAccount, provider: provider) }
+    guard let name = owner.name, !Accounts.isName(name) else { return (owner, nil) }
+    owner.name = nil
+    return (owner, .unnameable)
   }
 
   /// Asks the provider who owns a credential, or else whether it is valid.
   private func answer(
     about credential: Credential, _ user: (any User)?
-  ) throws(CredentialError) -> (name: String?, kept: [String: String]) {
+  ) throws(CredentialError) -> Owner {
     var permit = permit
     if credential.variables != options.variables {
       permit = try source.permitToLogIn(loaded, needsClient: false, variables: credential.variables).permit
@@ -204,12 +224,34 @@ extension Login {
       if let there = try accounts.readableAccount(id) { credential.kept.merge(there.credential.kept) { new, _ in new } }
       let labels = try source.core(provider, client.elements(in: response, .identity, for: credential))
       let index = labels.isEmpty ? nil : try source.choice(among: labels, of: client.descriptor, user)
-      return try source.core(provider, client.identity(response, of: credential, element: index))
+      let (name, subject, kept) = try source.core(
+        provider, client.identity(response, of: credential, element: index))
+      return Owner(name: name, subject: subject, kept: kept)
     }
     if try source.core(provider, client.validity(response, .introspection)) == .inactive {
       throw .tokenRefused(provider: provider, words: nil)
     }
-    return (nil, [:])
+    return Owner()
+  }
+}
+
+/// The user of a new credential, as the provider reports.
+struct Owner {
+  var name: String?  // The name that people see.
+  var subject: String?  // The durable identifier.
+  var kept: [String: String] = [:]
+}
+
+extension Account {
+  /// Whether the durable identifiers are known and are the same. Accounts with other variables may be at another
+  /// server.
+  fileprivate func isUser(_ owner: Owner, of new: Credential) -> Bool {
+    owner.subject != nil && credential.subject == owner.subject && credential.variables == new.variables
+  }
+
+  fileprivate func isAnotherUser(than owner: Owner, of new: Credential) -> Bool {
+    guard let known = credential.subject, let subject = owner.subject else { return false }
+    return known != subject && credential.variables == new.variables
   }
 }
 

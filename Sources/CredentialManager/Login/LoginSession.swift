@@ -69,7 +69,8 @@ struct LoginSession {
   ) throws(CredentialError) -> Step {
     let response: HTTPResponse
     do {
-      response = try source.send(to: permit, bound: client.binding(of: grant), exchange.request)
+      response = try source.send(
+        to: permit, for: exchange.kind.isPublic ? .keys : .exchange, bound: client.binding(of: grant), exchange.request)
     } catch {
       guard case .http(.unreachable(_, .timedOut), _) = error, let step = exchange.onTimeout else { throw error }
       return step()

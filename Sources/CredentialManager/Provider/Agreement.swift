@@ -18,6 +18,7 @@ package struct Agreement: Sendable, Equatable {
     case devicePage = "device_page"  // The page for the device code (RFC 8628, 3.3), if the descriptor names it.
     case deviceHosts = "device_hosts"  // Hosts of that page other than endpoints' hosts.
     case issuer
+    case keys  // Origins whose keys verify ID tokens.
     case carried  // Names of values, other than the token, sent with every API request.
     case audience  // The audience of assertions (RFC 7523, 3), unless it is the token endpoint.
 
@@ -66,7 +67,7 @@ package struct Agreement: Sendable, Equatable {
     secrets = Set(descriptor.variables.filter(\.isSecret).map(\.name))
     claims = Self.claims(descriptor, with: filled.values)
     places = [
-      .endpoints: origins(descriptor.endpoints.values.map(\.url.template)),
+      .endpoints: origins(descriptor.endpoints.filter { !$0.key.isPublic }.values.map(\.url.template)),
       .redirect: texts(descriptor.redirect.template) ?? [:],
     ]
     places[.pages] = origins(
@@ -78,6 +79,7 @@ package struct Agreement: Sendable, Equatable {
     places[.devicePage] = texts(descriptor.device.verificationURIComplete?.template)
     places[.deviceHosts] = descriptor.device.hosts.reduce(into: [:]) { $0[$1.text] = filled.texts(of: $1) }
     places[.issuer] = texts(descriptor.issuer)
+    places[.keys] = descriptor.endpoints[.keySet].map { origins([$0.url.template]) }
     places[.audience] = texts(descriptor.foreignAudience)
     let style = descriptor.headerStyle
     let pair =
@@ -159,12 +161,13 @@ package struct Permit: Sendable {
     (self.route, self.client, self.agreement) = (route, client, agreement)
   }
 
-  /// `exchange` sends the client's secret, a code, a refresh token or an assertion; `presentation` only a token.
-  enum Use { case exchange, presentation }
+  /// `exchange` sends the client secret, a code, a refresh token or an assertion; `presentation` a token; `keys` none.
+  enum Use { case exchange, presentation, keys }
 
   /// Throws unless the agreement allows this request, page or server. Called before anything is sent.
   func require(_ uri: URI, for use: Use = .exchange) throws(CredentialError) {
-    guard agreement.covers(uri, as: use == .exchange ? [.endpoints] : [.presented, .endpoints]) else {
+    let kinds: [Agreement.Kind] = use == .keys ? [.keys] : use == .exchange ? [.endpoints] : [.presented, .endpoints]
+    guard agreement.covers(uri, as: kinds) else {
       throw .notAgreed(provider: provider, origin: uri.origin, route)
     }
   }

@@ -16,6 +16,7 @@ package struct NewPlace: Sendable, Equatable {
     case othersDevicePage(owner: String)  // As `devicePage`, at another provider.
     case issuer  // An issuer whose answers count.
     case anyIssuer  // Answers of any issuer count.
+    case keys  // Whose keys verify ID tokens.
     case audience  // Can use the client's assertions.
     case shownSecret  // A variable that was secret and is now shown.
     case setting(String)  // A key whose new value protects less or moves a secret.
@@ -113,6 +114,11 @@ extension Agreement {
       add(.issuer, text, before: issuers, at: key("issuer"))
     }
     if !issuers.isEmpty, laterIssuers.isEmpty { add(.anyIssuer, "(none)", before: issuers, at: key("issuer")) }
+    // A first place for keys only adds a check.
+    let known = Set(texts(.keys))
+    for text in later.texts(.keys) where places[.keys] != nil && !known.contains(text) && !isAtEndpoint(text) {
+      add(.keys, text, before: texts(.keys), at: key("endpoints", EndpointKind.keySet.rawValue))
+    }
     for text in later.texts(.audience) where !(texts(.audience) + issuers).contains(text) && !isWithinOldHosts(text) {
       add(.audience, text, before: texts(.audience), at: key("assertion", "claims", "aud") ?? key("issuer"))
     }

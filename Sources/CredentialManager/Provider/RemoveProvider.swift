@@ -66,7 +66,9 @@ extension CredentialSource {
     let accounts = try accounts(.readWrite)
     let pending = try accounts.pending(of: provider)
     let failures = try accounts.records(.failure, of: provider).map(\.identifier)
-    let gone = [Accounts.selection(provider)] + pending.map { RecordIdentifier(.pending, of: $0) } + failures
+    let gone =
+      [Accounts.selection(provider), Accounts.keySet(provider)] + pending.map { RecordIdentifier(.pending, of: $0) }
+      + failures
     try store([provider: nil], with: gone.map { .remove($0) } + [noting(.removeProvider, of: provider)])
     for id in pending { accounts.store.removeAnswer(for: id) }
   }

@@ -206,6 +206,15 @@ extension CredentialSource {
     credential = learn(credential)
     pending.keep(credential, after: old.accessToken)
     FaultPoint.reach("refresh.kept")
+    // If a wrong signature costs the answer, its refresh token may still be the only valid one.
+    if failure == nil {
+      do throws(CredentialError) {
+        credential = try verifyingIDToken(of: credential, with: permit).credential
+      } catch {
+        (credential, failure) = (old.rotated(by: credential), error)
+        pending.keep(credential, after: old.accessToken)
+      }
+    }
     if failure == nil, client.asksIdentity(afterRefreshOf: old.grant) {
       updateFields(of: &credential, permit, account: account.name)
     }

@@ -39,7 +39,7 @@ extension DescriptorDecoder {
       }
     }
     if let entry = root.entries?.first(where: { $0.key == "assertion" }), !entry.value.isNull,
-      !descriptor.grants.contains(where: \.traits.signsJWT),
+      !descriptor.grants.contains(where: \.traits.signsJWT), !descriptor.signsRequests,
       !descriptor.endpoints.values.contains(where: { descriptor.sendsAssertion(to: $0) })
     {
       warn(.unusedAssertion, at: entry.keyPlace)
@@ -66,6 +66,7 @@ extension DescriptorDecoder {
     let keys =
       Grant.allCases.compactMap { grant in grant.traits.rulesKey.map { ($0, [grant]) } } + [
         ("redirect", having(\.redirects)), ("state", asking), ("nonce", asking), ("iss", asking),
+        ("request_object", asking),
       ]
     for (name, owners) in keys { check(name, in: root, of: owners, grants) }
     let bases = EndpointKind.allCases.compactMap(\.base)

@@ -93,6 +93,18 @@ extension Descriptor {
         (OpenID Connect Core 1.0, 3.1.2.1)
         """, for: "Hubstaff")
     Key(
+      "request_object", at: \.signsRequests, as: .boolean, from: "RFC 6749, 4.1.1",
+      means: """
+        whether the login request is a JWT that the client signs (RFC 9101), with the key, header and algorithm of \
+        `assertion`: [Signed requests](#signed-requests)
+        """, for: "FAPI 2.0 Message Signing")
+    Key(
+      "id_token_signed_response_alg", at: \.idTokenAlgorithm, as: .choice(),
+      default: "any with a key pair, from `jwks`", from: "OpenID Connect Core 1.0, 3.1.3.7",
+      means:
+        "the only algorithm that signs ID tokens; with HMAC, the key is the client secret: [ID tokens](#id-tokens)",
+      for: "servers that sign with the client secret: `HS256`")
+    Key(
       "device", at: \.device, as: DeviceRules.keys.notation, change: .compared,
       means: "the device flow (RFC 8628): [Device](#device)",
       for: "`l2p`")
@@ -120,6 +132,13 @@ extension Descriptor {
         fields; the first existing one counts
         """, for: "`github`: `login`; `oclc`: `principalID`")
     Key(
+      "subject", at: \.subject, as: .paths, type: "path, or list of paths", default: "`sub`",
+      from: "OpenID Connect Core 1.0, 5.3.2", change: .harmless,
+      means: """
+        where to find the user's durable identifier, in the answer of `identity`; an account whose user was renamed \
+        stays the same account
+        """, for: "`github`: `id`")
+    Key(
       "hosts", at: \.hosts, as: .hosts(), type: "list of host templates", default: "the hosts of the endpoints",
       change: .compared, means: "the only hosts that receive the credential: [Hosts](#hosts)", for: "all")
     Key(
@@ -140,8 +159,8 @@ extension Descriptor {
     if let issuer = descriptor.issuer { decoder.refuseKeptVariables(issuer.names) }
     decoder.checkDevicePage(descriptor)
     decoder.checkEndpoints()
-    for (path, node) in zip(descriptor.account, DescriptorDecoder.elements(of: root["account"])) {
-      decoder.check(path, isShownAt: node)
+    for (paths, key) in [(descriptor.account, "account"), (descriptor.subject, "subject")] {
+      for (path, node) in zip(paths, DescriptorDecoder.elements(of: root[key])) { decoder.check(path, isShownAt: node) }
     }
     decoder.checkProtection(root, descriptor)
     decoder.checkKeyFile(descriptor)

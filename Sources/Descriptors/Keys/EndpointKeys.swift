@@ -6,8 +6,8 @@ extension Endpoint {
 
   private static func keys(of kind: EndpointKind) -> Table<Endpoint> {
     let owned = OwnedParameters.names(at: kind)
-    // The browser opens the address of this endpoint.
-    let isShown = kind == .authorization
+    // The browser opens the address, or the request must carry no secret.
+    let isShown = kind == .authorization || kind == .endSession || kind.isPublic
     return Table(kind == .authorization ? "page" : "endpoint", Endpoint(kind), short: "url") {
       Key(
         "url", at: \.url, as: .url(except: owned, isShown: isShown), type: "[URL template](#templates)",
@@ -36,13 +36,14 @@ extension Endpoint {
         "parameters", at: \.parameters,
         as: .parameters(except: owned.subtracting(OwnedParameters.droppable), isShown: isShown),
         type: "mapping of templates, or `null`",
-        change: isShown ? .compared : .needsConsent, means: "parameters to add or replace; `null` drops one",
+        change: kind == .authorization ? .compared : .needsConsent,
+        means: "parameters to add or replace; `null` drops one",
         for: "Google: `access_type: offline`; `l2p`: `grant_type: device`")
       Key(
         "choose", at: \.choosing,
         as: .parameters(except: owned, isShown: isShown, names: DescriptorDecoder.choosingNames),
         type: "mapping of templates",
-        change: isShown ? .compared : .needsConsent,
+        change: kind == .authorization ? .compared : .needsConsent,
         means: """
           `authorization`: parameters that are added while another account is logged in or after a login as the wrong \
           user, so the provider asks who logs in; `{identity}` is the identity of the account, and a parameter without \
@@ -80,8 +81,13 @@ extension Endpoint {
     }
   }
 
+  package init(_ kind: EndpointKind, _ url: URLTemplate) {
+    self.init(kind)
+    self.url = url
+  }
+
   private init(_ kind: EndpointKind) {
-    method = kind == .authorization || kind == .identity ? "GET" : "POST"
+    method = [.authorization, .identity, .keySet, .endSession].contains(kind) ? "GET" : "POST"
     send = Self.placement(kind, method)
     if kind == .revocation { tokens = [.refreshToken, .accessToken] }
     response.format = kind.format(among: nil)

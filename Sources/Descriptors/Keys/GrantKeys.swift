@@ -15,8 +15,14 @@ extension AssertionRules {
     Key(
       "claims", at: \.claims, as: .parameters(names: DescriptorDecoder.assertionNames),
       type: "mapping of templates, or `null`",
-      default: "`iss` and `sub`: the client; `aud`: the `issuer`, else the URL of `token`; `jti`, `iat`, `exp`",
+      default: "`iss` and `sub`: the client; `aud`: see `audience`; `jti`, `iat`, `exp`",
       means: "claims to add or replace; `null` drops one (RFC 7519, 4.1)", for: "Google: `sub: null`")
+    Key(
+      "audience", at: \.audience, as: .choice(),
+      means: """
+        the audience without `aud` below `claims`: the `issuer` of the descriptor, or else the URL of `token`; or the URL \
+        of the leg that gets the assertion
+        """, for: "glewlwyd: `endpoint`")
     Key(
       "lifetime", at: \.lifetime, as: .duration, default: "`5m`", change: .compared, means: "from `iat` to `exp`",
       for: "Google: `1h`")

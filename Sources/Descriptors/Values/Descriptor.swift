@@ -22,6 +22,8 @@ package struct Descriptor: Sendable, Equatable {
   package var issuer: Template?
   package var issuerResponse = StateRule.optional
   package var sendsNonce = false
+  package var signsRequests = false  // Whether the authorization request is a signed request object (RFC 9101).
+  package var idTokenAlgorithm: AssertionAlgorithm?  // `nil` means any algorithm with a key pair.
   package var client = ClientRules()
   package var key: TypedKeyRules?
   package var expiry = ExpiryRules()
@@ -31,12 +33,20 @@ package struct Descriptor: Sendable, Equatable {
   package var aws4: AWS4Rules?  // `nil` if requests are not signed this way.
   /// Paths of the account's name in the identity endpoint's response or else the kept fields; the first found counts.
   package var account: [FieldPath] = []
+  /// Paths of the user's durable identifier in the identity endpoint's response, which stays if the name changes.
+  package var subject = [FieldPath("sub")]
   package var hosts: [Template] = []
   package var git: GitRules?
   package var docker: DockerRules?
   package var kubectl: KubectlRules?
 
   package init() {}
+
+  /// Whether the answer to an authorization request is a signed JWT (JARM, 2.3): the page's `response_mode` says so.
+  package var getsSignedAnswers: Bool {
+    let mode = endpoints[.authorization]?.parameters.last { $0.name == "response_mode" }?.value?.literal
+    return mode.map { ["jwt", "query.jwt", "fragment.jwt", "form_post.jwt"].contains($0) } ?? false
+  }
 
   package var redirect: URLTemplate {
     ownRedirect ?? URLTemplate(Template(literal: standardRedirect ?? Self.standardRedirect(of: identifier)))
@@ -203,10 +213,17 @@ package enum AssertionAlgorithm: String, Sendable, CaseIterable {
   case rs256 = "RS256"
   case rs384 = "RS384"
   case rs512 = "RS512"
+  case ps256 = "PS256"
+  case ps384 = "PS384"
+  case ps512 = "PS512"
   case es256 = "ES256"
+  case edDSA = "EdDSA"  // With Ed25519 (RFC 8037, 3.1).
   case hs256 = "HS256"
   case hs384 = "HS384"
   case hs512 = "HS512"
+
+  /// Whether the key is a secret that the signer and the verifier share.
+  package var isSymmetric: Bool { [.hs256, .hs384, .hs512].contains(self) }
 }
 
 /// The JWT that the client signs (RFC 7523) as authentication or for a grant.
@@ -216,6 +233,13 @@ package struct AssertionRules: Sendable, Equatable {
   package var header: [ParameterRule] = []  // In addition to `alg` and `typ` (RFC 7515, 4.1).
   package var claims: [ParameterRule] = []  // RFC 7519, 4.1
   package var lifetime = Duration.seconds(300)
+  package var audience = Audience.issuer
+
+  /// The audience without an `aud` among the claims (RFC 7523, 3 (3)).
+  package enum Audience: String, Sendable, CaseIterable {
+    case issuer  // Or else the token endpoint.
+    case endpoint  // The address of each request.
+  }
 
   package init() { key = (try? Template(parsing: "{client_secret}")) ?? Template(literal: "") }
 }

@@ -15,6 +15,8 @@ package enum EndpointKind: String, Sendable, CaseIterable {
   case revocation  // RFC 7009, 2.1
   case identity  // OpenID Connect Core 1.0, 5.3, or the provider's own
   case registration  // RFC 7591, 3, or the provider's own
+  case endSession = "end_session"  // The page that ends the browser's session (OpenID Connect RP-Initiated Logout, 2).
+  case keySet = "jwks"  // The keys that sign ID tokens (RFC 7517, 5; OpenID Connect Discovery 1.0, 3, `jwks_uri`).
 
   /// The name in metadata (RFC 8414, 2; RFC 8628, 4; RFC 9126, 5; OpenID Connect Discovery 1.0, 3;
   /// CIBA Core 1.0, 4), or `nil`.
@@ -24,6 +26,8 @@ package enum EndpointKind: String, Sendable, CaseIterable {
       .introspection, .revocation, .registration:
       rawValue + "_endpoint"
     case .identity: "userinfo_endpoint"
+    case .endSession: "end_session_endpoint"
+    case .keySet: "jwks_uri"
     case .refresh, .clientCredentials, .deviceToken, .backchannelToken, .temporaryCredentials, .tokenExchange: nil
     }
   }
@@ -65,10 +69,13 @@ package enum EndpointKind: String, Sendable, CaseIterable {
   /// Whether the client authenticates with its secret.
   package var authenticatesClient: Bool {
     switch self {
-    case .authorization, .identity, .registration, .temporaryCredentials: false
+    case .authorization, .identity, .registration, .temporaryCredentials, .keySet, .endSession: false
     default: true
     }
   }
+
+  /// Whether its requests carry no secret, so that its server needs less trust.
+  package var isPublic: Bool { self == .keySet }
 
   /// Whether leaving it out makes a login or its token less secure. Without an exchange, the token has more rights.
   /// Without a pushed request, the browser can read and change the request.

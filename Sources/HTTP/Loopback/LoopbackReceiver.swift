@@ -58,6 +58,19 @@ package struct LoopbackReceiver: ~Copyable {
     return "http://\(endpoint.authorities[0])\(path)"
   }
 
+  /// Waits until a browser got the page's address. Returns whether a program of this user got it.
+  package mutating func leads(within time: Duration, isCancelled: () -> Bool = { false }) throws(HTTPError) -> Bool {
+    let end = MonotonicMoment.now() + time
+    while lead?.opener == nil, MonotonicMoment.now() < end {
+      do throws(HTTPError) {
+        _ = try receive(within: min(end - MonotonicMoment.now(), .milliseconds(200)), isCancelled: isCancelled)
+      } catch .receiverTimedOut {
+        continue
+      }
+    }
+    return lead?.opener != nil
+  }
+
   private static func listen(_ interface: Interface, _ port: UInt16?) throws(HTTPError) -> ([Int32], UInt16) {
     let families: [LoopbackSocket.Family] =
       interface == .ipv4 ? [.ipv4] : interface == .ipv6 ? [.ipv6] : [.ipv4, .ipv6]

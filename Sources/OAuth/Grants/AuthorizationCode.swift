@@ -13,6 +13,20 @@ enum AuthorizationCodeGrant: GrantFlow {
       .authorizationCode, redirectURI: login.redirectURI, scope: login.scope, choosing: login.person,
       random: login.random,
       nonce: login.nonce)
+    guard client.descriptor.getsSignedAnswers, client.needsKeySet else { return page(request, login) }
+    // Without the keys, no answer would count, so get them before the browser opens.
+    return .send(
+      Step.Exchange(kind: .keySet) { nonce throws(OAuthError) in
+        try client.keySetRequest(nonce: nonce)
+      } read: { answer, _ throws(OAuthError) in
+        var request = request
+        request.keys = client.computing.isOnlyShown ? nil : try client.keySet(answer)
+        return page(request, login)
+      })
+  }
+
+  private static func page(_ request: AuthorizationRequest, _ login: LoginContext) -> Step {
+    let client = login.client
     guard client.descriptor.endpoints[.pushedAuthorizationRequest] != nil else {
       return .browse(page(request, at: request.uri, login))
     }
@@ -29,8 +43,8 @@ enum AuthorizationCodeGrant: GrantFlow {
 
   private static func page(_ request: AuthorizationRequest, at uri: URI, _ login: LoginContext) -> Step.Page {
     let client = login.client
-    return client.page(request, at: uri, login) { parameters, _ throws(OAuthError) in
-      let response = try client.authorizationResponse(parameters, to: request)
+    return client.page(request, at: uri, login) { parameters, now throws(OAuthError) in
+      let response = try client.authorizationResponse(parameters, to: request, now: now)
       return .send(
         Step.Exchange(kind: .token) { nonce throws(OAuthError) in
           try client.tokenRequest(response, nonce: nonce)

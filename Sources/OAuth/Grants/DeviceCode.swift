@@ -169,7 +169,10 @@ extension Client {
     } catch {
       throw .url(.deviceAuthorization, error)
     }
-    let own = descriptor.endpoints.values.compactMap { try? $0.url.filled(values()) } + [verificationURI]
+    let own =
+      descriptor.endpoints.filter { !$0.key.isPublic }.values.compactMap { try? $0.url.filled(values()) } + [
+        verificationURI
+      ]
     guard own.contains(where: { $0.origin == page.origin }) else { throw .foreignPage(origin: page.origin) }
     return page
   }

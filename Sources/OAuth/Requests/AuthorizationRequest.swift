@@ -5,7 +5,7 @@ import CredmgrText
 
 /// The page request for the user's browser (RFC 6749, 4.1.1 and 4.2.1), with the values that its answer must match.
 package struct AuthorizationRequest: Sendable, Redacted {
-  package let uri: URI
+  package fileprivate(set) var uri: URI
   package let page: URI  // Without the parameters of this request.
   package let grant: Grant
   package let state: String
@@ -13,6 +13,7 @@ package struct AuthorizationRequest: Sendable, Redacted {
   package let nonce: String?
   package let redirectURI: String
   package let scope: [String]
+  package var keys: KeySet?  // The provider's keys, if its answer is signed.
 
   /// The parameters of the page request, which a pushed request sends in its body instead (RFC 9126, 2.1).
   var parameters: FormParameters {
@@ -98,9 +99,17 @@ extension Client {
     let request = try request(
       .authorization, parameters, exchange: exchange, choosing: person, nonce: requestNonce)
     let page = try uri(.authorization, values: values(for: nil, exchange), calculator(requestNonce))
-    return AuthorizationRequest(
+    var plain = AuthorizationRequest(
       uri: request.uri, page: page, grant: grant, state: state, codeVerifier: verifier, nonce: nonce,
       redirectURI: redirectURI, scope: scope)
+    if descriptor.signsRequests {
+      let name = try endpoint(.authorization).rename["client_id"] ?? "client_id"
+      let object = try requestObject(plain.parameters, for: page, nonce: requestNonce)
+      // RFC 9101, 5: the identifier stays outside as well.
+      plain.uri = page.adding(
+        query: FormParameters([.init(name: name, value: identifier), .init(name: "request", value: object)]))
+    }
+    return plain
   }
 
   /// A public client always sends a challenge (RFC 9700, 2.1.1), because a server that does not know the parameter
@@ -133,9 +142,12 @@ extension Client {
 
   /// Reads the callback. Checks the `state` first, in constant time.
   package func authorizationResponse(
-    _ parameters: FormParameters, to request: AuthorizationRequest
+    _ parameters: FormParameters, to request: AuthorizationRequest, now: Moment = 0
   ) throws(OAuthError) -> AuthorizationResponse {
     let rules = try endpoint(.authorization).response
+    let parameters =
+      descriptor.getsSignedAnswers && !computing.isOnlyShown
+      ? try signedAnswer(parameters, to: request, now: now) : parameters
     let answer = Answer(redirect: parameters, rules)
     if let name = answer.repeatedName(Self.issuerPaths) {
       // Only a caller that knows the state may end the login with an error.

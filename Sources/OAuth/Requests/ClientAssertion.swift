@@ -27,7 +27,12 @@ extension Client {
     let claim = audienceRule.map { rule in
       rule.value.flatMap { try? $0.filled(values, calculate: calculate) } ?? ""
     }
-    let audience = hasNoAudience ? (text: "", server: token) : try audience(claim, token)
+    let isEndpoint = claim == nil && descriptor.assertion?.audience == .endpoint
+    let audience =
+      hasNoAudience
+      ? (text: "", server: token)
+      : isEndpoint
+        ? (text: destination.withoutQueryAndFragment.text, server: token) : try audience(claim, token)
     // A server that receives an assertion meant for another server could use it there.
     guard [token, audience.server].contains(where: { $0.origin == destination.origin }) else {
       throw .foreignAssertion(kind, origin: destination.origin)
@@ -127,12 +132,53 @@ extension Client {
     return text + "." + Base64.encodeURL(try Self.sign(Array(text.utf8), algorithm, key: key))
   }
 
+  /// Returns the parameters of an authorization request as a signed request object (RFC 9101, 4). Its audience is the
+  /// issuer (FAPI 2.0 Message Signing, 5.3.1), or else the page.
+  func requestObject(
+    _ parameters: FormParameters, for page: URI, nonce: RequestNonce
+  ) throws(OAuthError) -> String {
+    let rules = descriptor.assertion ?? AssertionRules()
+    let algorithm = rules.algorithm ?? .rs256
+    return try computing.signature("request") { () throws(OAuthError) in
+      let calculate = calculator(nonce)
+      guard let key = try? rules.key.filled(signingValues(for: nil, [:]), calculate: calculate) else {
+        throw .clientSecretMissing
+      }
+      let values = values()
+      var header: [JSONValue.Member] = [
+        .init("alg", .string(algorithm.rawValue)), .init("typ", "oauth-authz-req+jwt"),
+      ]
+      for rule in rules.header where !header.contains(where: { $0.name == rule.name }) {
+        let text = rule.value.flatMap { try? $0.filled(values, calculate: calculate) }
+        if let text { header.append(.init(rule.name, .string(text))) }
+      }
+      // The values that are JSON elsewhere are JSON here as well (RFC 9101, 4; RFC 9396, 3).
+      let structured: Set = ["claims", "authorization_details", "max_age"]
+      let own = parameters.pairs.map { pair in
+        let value = structured.contains(pair.name) ? (try? JSONValue.parse(Array(pair.value.utf8))) : nil
+        return JSONValue.Member(pair.name, value ?? .string(pair.value))
+      }
+      let claims: [JSONValue.Member] = [
+        .init("iss", .string(identifier)), .init("aud", .string(issuer ?? page.withoutQueryAndFragment.text)),
+        .init("jti", .string(nonce.text)), .init("iat", .moment(nonce.timestamp)),
+        .init("nbf", .moment(nonce.timestamp)), .init("exp", .moment(nonce.timestamp + rules.lifetime)),
+      ]
+      let parts = [JSONValue.object(header), .object(claims + own)]
+      let text = parts.map { Base64.encodeURL(Array($0.encoded.utf8)) }.joined(separator: ".")
+      return text + "." + Base64.encodeURL(try Self.sign(Array(text.utf8), algorithm, key: key))
+    }
+  }
+
   /// Returns the SHA-256 of the public key (RFC 5280, 4.1) in Base64, by which Snowflake knows a key.
   private static func fingerprint(_ algorithm: AssertionAlgorithm, key: String) throws(OAuthError) -> String {
     do {
       let secret = Secret(key)
-      let isElliptic = algorithm == .es256
-      let bytes = try isElliptic ? ECPrivateKey(pem: secret).publicBytes : RSAPrivateKey(pem: secret).publicBytes
+      let bytes =
+        switch algorithm {
+        case .es256: try ECPrivateKey(pem: secret).publicBytes
+        case .edDSA: try EdPrivateKey(pem: secret).publicBytes
+        default: try RSAPrivateKey(pem: secret).publicBytes
+        }
       return Base64.encode(HashAlgorithm.sha256.digest(bytes))
     } catch {
       throw error == .noSignatures ? .noSignatures : .clientKeyMalformed
@@ -144,10 +190,12 @@ extension Client {
   ) throws(OAuthError) -> [UInt8] {
     let bytes = Array(key.utf8)
     guard !bytes.isEmpty else { throw .clientKeyMalformed }
-    let (secret, hash) = (Secret(bytes: bytes), IDToken.hash(algorithm.rawValue) ?? .sha256)
+    let (secret, hash) = (Secret(bytes: bytes), algorithm.hash)
     do {
       return switch algorithm {
       case .rs256, .rs384, .rs512: try RSAPrivateKey(pem: secret).signature(for: text, hash)
+      case .ps256, .ps384, .ps512: try RSAPrivateKey(pem: secret).pssSignature(for: text, hash)
+      case .edDSA: try EdPrivateKey(pem: secret).signature(for: text)
       case .es256: try ECPrivateKey(pem: secret).signature(for: text)
       case .hs256, .hs384, .hs512: hash.authenticationCode(for: text, key: bytes)
       }

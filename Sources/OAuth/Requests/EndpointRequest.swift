@@ -27,7 +27,9 @@ extension Client {
     exchange["identity"] = person?.identity
     let takesToken = endpoint.authentication == .accessToken || (kind == .identity && endpoint.authentication == nil)
     let presentsToken = proof == .token || (proof == .asDescribed && takesToken)
-    let authenticates = proof == .asDescribed && !takesToken && kind != .authorization && kind != .registration
+    let authenticates =
+      proof == .asDescribed && !takesToken && kind != .authorization && kind != .registration
+      && kind != .endSession && !kind.isPublic
     // The grant itself may send the assertion (RFC 7523, 2.1), which another issuer may have made.
     let isGrant = parameters.contains("assertion") && !endpoint.sets("assertion")
     let assertion = try assertion(

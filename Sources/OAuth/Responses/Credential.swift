@@ -13,6 +13,7 @@ package struct Credential: Sendable, Equatable {
   package var tokenSecret: Secret?  // RFC 5849, 2.3
   package var sessionHandle: Secret?  // OAuth Session 1.0
   package var idToken: Secret?
+  package var isIDTokenVerified = false  // Whether its signature was verified (OpenID Connect Core 1.0, 3.1.3.7).
   package var requestedScope: [String] = []
   package var grantedScope: [String]?  // `nil` if the provider omitted it; the requested scope applies (RFC 6749, 5.1).
   package var requestedDetails: AuthorizationDetails?
@@ -24,6 +25,7 @@ package struct Credential: Sendable, Equatable {
   package var redirectURI: String?  // Some providers require it again at a refresh.
   package var identity: String?  // The user's name, as the provider reported it for this token.
   package var earlierIdentity: String?  // The name that the provider reported for an earlier token, if not for this
+  package var subject: String?  // The user's durable identifier, which stays if the provider renames the user.
   package var obtainedAt: Moment
   package var loggedInAt: Moment  // Unchanged by a refresh.
   package var margin: Duration  // How long before expiry to refresh.
@@ -44,6 +46,15 @@ package struct Credential: Sendable, Equatable {
     guard let token = keptSecrets[name] else { return nil }
     var credential = self
     credential.accessToken = token
+    return credential
+  }
+
+  /// Returns the credential with only the refresh token of a newer one.
+  package func rotated(by newer: Credential) -> Credential {
+    guard let refreshToken = newer.refreshToken, refreshToken != self.refreshToken else { return self }
+    var credential = self
+    credential.refreshToken = refreshToken
+    credential.refreshTokenExpiresAt = nil
     return credential
   }
 
@@ -81,6 +92,7 @@ extension Credential {
     add("token_secret", tokenSecret.map { .string($0.reveal()) })
     add("session_handle", sessionHandle.map { .string($0.reveal()) })
     add("id_token", idToken.map { .string($0.reveal()) })
+    add("id_token_verified", isIDTokenVerified ? true : nil)
     add("granted_scope", grantedScope.map { .array($0.map(JSONValue.string)) })
     add("requested_authorization_details", requestedDetails.map { .string($0.text) })
     add("authorization_details", grantedDetails.map { .string($0.text) })
@@ -89,6 +101,7 @@ extension Credential {
     add("variables", variables.isEmpty ? nil : Self.object(variables))
     add("redirect_uri", redirectURI.map(JSONValue.string))
     add("identity", identity.map(JSONValue.string))
+    add("subject", subject.map(JSONValue.string))
     add("earlier_identity", earlierIdentity.map(JSONValue.string))
     add("rejected", isRejected ? true : nil)
     add("given", isGiven ? true : nil)
@@ -113,6 +126,7 @@ extension Credential {
     tokenSecret = value["token_secret"]?.text.map { Secret($0) }
     sessionHandle = value["session_handle"]?.text.map { Secret($0) }
     idToken = value["id_token"]?.text.map { Secret($0) }
+    isIDTokenVerified = value["id_token_verified"] == .boolean(true)
     requestedScope = value["requested_scope"]?.elements?.compactMap(\.text) ?? []
     grantedScope = value["granted_scope"]?.elements?.compactMap(\.text)
     requestedDetails = value["requested_authorization_details"]?.text.flatMap { AuthorizationDetails($0) }
@@ -123,6 +137,7 @@ extension Credential {
     redirectURI = value["redirect_uri"]?.text
     identity = value["identity"]?.text
     earlierIdentity = value["earlier_identity"]?.text
+    subject = value["subject"]?.text
     isRejected = value["rejected"] == .boolean(true)
     isGiven = value["given"] == .boolean(true)
   }

@@ -4,38 +4,16 @@ import CredmgrHTTP
 import CredmgrJSON
 import CredmgrText
 
-/// Why an ID token is refused (OpenID Connect Core 1.0, 3.1.3.7).
-package enum IDTokenFault: Error, Sendable, Equatable {
-  case unsigned  // `alg` is `none`, or the signature is missing (RFC 7515, A.5).
-  case missing(claim: String)
-  case repeated(claim: String)
-  case issuer(expected: String, found: String)
-  case audience
-  case authorizedParty
-  case expired
-  case issuedLater
-  case nonce
-  case accessTokenHash
-  case subject  // The identity endpoint or the previous ID token names another user (5.3.2 and 12.2).
-}
-
-/// The claims of an ID token. Its signature is not verified: the token came over TLS (OpenID Connect Core 1.0, 3.1.3.7,
-/// 6), or contains the hash of the access token from the same answer.
+/// The claims of an ID token. Its issue checks everything except the signature, because the keys may be unreachable,
+/// and the answer may be the only copy of the tokens. `Client.verified` checks the signature.
 struct IDToken {
-  private let algorithm: String?
-  private let isSigned: Bool
-  private let claims: JSONValue
+  let jwt: SignedJWT
+  private var claims: JSONValue { jwt.claims }
 
   /// Parses an ID token; `nil` if the text is not a JWT with two JSON objects.
   init?(_ token: Secret) {
-    let text = token.reveal()
-    let pieces = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard let claims = JWTClaims.parse(text), claims.members != nil, let bytes = Base64.decodeURL(String(pieces[0])),
-      let header = try? JSONValue.parse(bytes), header.members != nil
-    else { return nil }
-    self.claims = claims
-    algorithm = header.repeats("alg") ? nil : header["alg"]?.text
-    isSigned = !pieces[2].isEmpty
+    guard let jwt = SignedJWT(token.reveal()) else { return nil }
+    self.jwt = jwt
   }
 
   var subject: String? { claims["sub"]?.text }
@@ -55,8 +33,22 @@ struct IDToken {
 
   /// Throws unless `issuer` issued the ID token to this client, for this access token, and the ID token is valid at one
   /// of the moments (our clock and the provider's).
-  func check(issuer: String?, client: String, accessToken: Secret, moments: [Moment]) throws(IDTokenFault) {
-    guard let algorithm, algorithm.lowercased() != "none", isSigned else { throw .unsigned }
+  func check(issuer: String?, client: String, accessToken: Secret, moments: [Moment]) throws(JWTFault) {
+    try checkParties(issuer: issuer, client: client)
+    guard let end = Self.moment(claims["exp"]) else { throw .missing(claim: "exp") }
+    guard let beginning = Self.moment(claims["iat"]) else { throw .missing(claim: "iat") }
+    guard moments.contains(where: { end > $0 - Self.leeway }) else { throw .expired }
+    guard moments.contains(where: { beginning < $0 + Self.leeway }) else { throw .issuedLater }
+    if hasAccessTokenHash, let hash = jwt.algorithmName.flatMap(Self.hash) {
+      let digest = hash.digest(accessToken.revealBytes())
+      let expected = Base64.encodeURL(Array(digest.prefix(digest.count / 2)))
+      guard let found = claims["at_hash"]?.text, constantTimeEqual(found, expected) else { throw .accessTokenHash }
+    }
+  }
+
+  /// Throws unless `issuer` issued the ID token to this client.
+  func checkParties(issuer: String?, client: String) throws(JWTFault) {
+    try jwt.checkHeader(types: ["jwt"])
     for claim in Self.claimNames where claims.repeats(claim) { throw .repeated(claim: claim) }
     guard let found = claims["iss"]?.text else { throw .missing(claim: "iss") }
     // One provider omits the scheme, which section 15.6.2 permits.
@@ -65,27 +57,19 @@ struct IDToken {
     guard audiences.contains(client) else { throw .audience }
     let party = claims["azp"]
     if party != nil || audiences.count > 1, party?.text != client { throw .authorizedParty }
-    guard let end = Self.moment(claims["exp"]) else { throw .missing(claim: "exp") }
-    guard let beginning = Self.moment(claims["iat"]) else { throw .missing(claim: "iat") }
-    guard moments.contains(where: { end > $0 - Self.leeway }) else { throw .expired }
-    guard moments.contains(where: { beginning < $0 + Self.leeway }) else { throw .issuedLater }
-    if hasAccessTokenHash, let hash = Self.hash(algorithm) {
-      let digest = hash.digest(accessToken.revealBytes())
-      let expected = Base64.encodeURL(Array(digest.prefix(digest.count / 2)))
-      guard let found = claims["at_hash"]?.text, constantTimeEqual(found, expected) else { throw .accessTokenHash }
-    }
   }
 
-  /// A refreshed ID token must keep its user, issuer and login (12.2).
-  func check(after previous: IDToken) throws(IDTokenFault) {
+  /// A refreshed ID token must keep its user, issuer, audience and login (12.2).
+  func check(after previous: IDToken) throws(JWTFault) {
     guard subject == previous.subject else { throw .subject }
     if let expected = previous.claims["iss"]?.text, let found = claims["iss"]?.text, expected != found {
       throw .issuer(expected: expected, found: found)
     }
+    guard Set(previous.audiences).isSubset(of: audiences) else { throw .audience }
     if let nonce, nonce != previous.nonce { throw .nonce }
   }
 
-  private static let leeway = Duration.seconds(300)  // How far two clocks may disagree.
+  static let leeway = Duration.seconds(300)  // How far two clocks may disagree.
 
   private static let claimNames = ["iss", "sub", "aud", "azp", "exp", "iat", "nonce", "at_hash"]
 
@@ -105,11 +89,14 @@ extension Client {
   func idToken(
     _ answer: Answer, for accessToken: Secret, previous: Credential?, now: Moment
   ) throws(OAuthError) -> Secret? {
-    guard let text = answer.secretIfReadable(.idToken), let token = IDToken(text) else { return nil }
-    do throws(IDTokenFault) {
+    guard let text = answer.secretIfReadable(.idToken) else { return nil }
+    if SignedJWT.isEncrypted(text.reveal()) { throw .idToken(answer.kind, .encrypted) }
+    guard let token = IDToken(text) else { return nil }
+    do throws(JWTFault) {
       try token.check(
         issuer: issuer, client: identifier, accessToken: accessToken,
         moments: [now] + [answer.date].compactMap(\.self))
+      if verifiesIDTokens { try token.jwt.checkAlgorithm(descriptor.idTokenAlgorithm) }
       // An exchanged token may have another issuer.
       if answer.kind != .tokenExchange, let previous = previous?.idToken.flatMap({ IDToken($0) }) {
         try token.check(after: previous)
@@ -118,6 +105,21 @@ extension Client {
       throw .idToken(answer.kind, error)
     }
     return text
+  }
+
+  /// Returns the credential with its ID token marked as verified. Throws unless a key of the set signed the ID token
+  /// for this client (3.1.3.7, 2 to 8).
+  package func verified(_ credential: Credential, with keys: KeySet?) throws(OAuthError) -> Credential {
+    guard let token = credential.idToken.flatMap({ IDToken($0) }) else { return credential }
+    do throws(JWTFault) {
+      try token.checkParties(issuer: issuer, client: identifier)
+      try token.jwt.verify(with: keys, descriptor.idTokenAlgorithm, secret: secret)
+    } catch {
+      throw error == .noSignatures ? .noSignatures : .idToken(.token, error)
+    }
+    var credential = credential
+    credential.isIDTokenVerified = true
+    return credential
   }
 
   /// Checks that the ID token repeats the `nonce` of its login, if it had one (3.1.3.7, 11).
@@ -149,5 +151,11 @@ extension Client {
 
 extension Credential {
   /// OpenID Connect Core 1.0, 2, `exp`
-  package var idTokenExpiresAt: Moment? { idToken.flatMap { IDToken.moment(JWTClaims.parse($0.reveal())?["exp"]) } }
+  package var idTokenExpiresAt: Moment? { IDToken.moment(idTokenClaims?["exp"]) }
+
+  /// The user's identifier in the ID token (OpenID Connect Core 1.0, 2, `sub`); `nil` without one.
+  package var idTokenSubject: String? { idTokenClaims?["sub"]?.text }
+
+  /// The claims of the ID token; `nil` without one.
+  package var idTokenClaims: JSONValue? { idToken.flatMap { JWTClaims.parse($0.reveal()) } }
 }

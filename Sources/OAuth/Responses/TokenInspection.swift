@@ -59,6 +59,14 @@ extension Client {
       .map { field throws(OAuthError) in try request(.revocation, for: field, of: credential, nonce: nonce) }
   }
 
+  /// Builds the page request that ends the user's session at the provider (OpenID Connect RP-Initiated Logout 1.0, 2);
+  /// `nil` without such a page or an ID token.
+  package func endSessionRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest? {
+    guard let idToken = credential.idToken, descriptor.endpoints[.endSession] != nil else { return nil }
+    let parameters: FormParameters = [("id_token_hint", idToken.reveal()), ("client_id", identifier)]
+    return try request(.endSession, parameters, credential: credential, nonce: nonce)
+  }
+
   /// Throws if the revocation failed. A token that the provider no longer knows counts as revoked (RFC 7009, 2.2).
   package func checkRevocation(_ response: HTTPResponse) throws(OAuthError) {
     let kind = EndpointKind.revocation
@@ -93,17 +101,19 @@ extension Client {
     descriptor.endpoints[.identity]?.followsRefresh == true && asksIdentity(after: grant)
   }
 
-  /// Returns the user's name and the kept fields. Leaves out any text that contains a secret of the credential.
+  /// Returns the user's name, the durable identifier and the kept fields. Leaves out any text that contains a secret of
+  /// the credential.
   package func identity(
     _ response: HTTPResponse, of credential: Credential? = nil, element index: Int? = nil
-  ) throws(OAuthError) -> (name: String?, kept: [String: String]) {
+  ) throws(OAuthError) -> (name: String?, subject: String?, kept: [String: String]) {
     var answer = try Answer(response, of: .identity, by: endpoint(.identity).response)
     _ = try choose(index, in: &answer, for: credential)
-    try answer.requireSingle(descriptor.account + [FieldPath("sub")])
+    try answer.requireSingle(descriptor.account + descriptor.subject + [FieldPath("sub")])
     try checkSubject(answer, of: credential)
     func isShown(_ text: String) -> Bool { !text.isEmpty && credential?.holds(text) != true }
     return (
       descriptor.account.lazy.compactMap { answer.text($0) }.first(where: isShown),
+      descriptor.subject.lazy.compactMap { answer.text($0) }.first(where: isShown),
       try kept(answer).filter { isShown($0.value) }
     )
   }

@@ -84,7 +84,9 @@ extension Client {
       credential.tokenSecret = try answer.secret(field) ?? previous?.tokenSecret
     }
     credential.sessionHandle = answer.secretIfReadable(.oauthSessionHandle) ?? previous?.sessionHandle
-    credential.idToken = try idToken(answer, for: token, previous: previous, now: now) ?? previous?.idToken
+    if let idToken = try idToken(answer, for: token, previous: previous, now: now), idToken != previous?.idToken {
+      (credential.idToken, credential.isIDTokenVerified) = (idToken, false)
+    }
     // A new refresh token has no known expiry unless the answer states one. An unchanged one keeps its expiry.
     let refreshEnd = answer.expiry(.refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now, unknown: nil)
     if let refreshToken = answer.secretIfReadable(.refreshToken), refreshToken != previous?.refreshToken {

@@ -10,6 +10,7 @@ extension Simulation {
   /// cannot be trusted (4.1.2.1).
   mutating func authorizationPage(_ parameters: EndpointParameters) throws(Refusal) -> HTTPResponse {
     if descriptor.endpoints[.pushedAuthorizationRequest] != nil { return try pushedPage(parameters) }
+    let parameters = try opened(parameters)
     let redirect = try trustedRedirect(parameters)
     do throws(Refusal) {
       let terms = try terms(parameters, redirect)
@@ -38,9 +39,12 @@ extension Simulation {
     var page = HTTPRequest(method: "GET", uri: parameters.request.uri)
     // The identifier of the authentication has its own name.
     let own = endpoint.rename["client_id"] == nil ? nil : parameters.wireName("client_id")
-    let sent = EndpointParameters.body(of: parameters.request).pairs.filter { $0.name != own }
+    let authentication = ["client_secret", "client_assertion", "client_assertion_type"].map(parameters.wireName)
+    let sent = EndpointParameters.body(of: parameters.request).pairs.filter {
+      $0.name != own && !authentication.contains($0.name)
+    }
     page.uri = page.uri.withoutQueryAndFragment.adding(query: FormParameters(sent))
-    let pushed = try EndpointParameters(page, .authorization, of: endpoint)
+    let pushed = try opened(EndpointParameters(page, .authorization, of: endpoint))
     let redirect = try trustedRedirect(pushed)
     let reference = "urn:ietf:params:oauth:request_uri:" + randomText("")
     state.pushedRequests[reference] = PushedRequest(
@@ -183,6 +187,7 @@ extension Simulation {
     let issuer = hasFault(.wrongIssuer) ? "https://wrong-issuer.example" : issuer
     if let issuer { answer.set(.issuer, .string(issuer)) }
     let inFragment = terms.grant == .implicit && answer.rules.format != .query
-    return Self.redirect(to: terms.redirectURI ?? registeredRedirect, answer.parameters, inFragment: inFragment)
+    let parameters = descriptor.getsSignedAnswers ? signedAnswer(answer.parameters) : answer.parameters
+    return Self.redirect(to: terms.redirectURI ?? registeredRedirect, parameters, inFragment: inFragment)
   }
 }

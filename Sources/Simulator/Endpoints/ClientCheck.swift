@@ -73,7 +73,9 @@ extension Simulation {
   enum SignatureScheme {
     case hmac(HashAlgorithm)
     case rsa(HashAlgorithm)
+    case pss(HashAlgorithm)
     case ecdsa
+    case eddsa
   }
 
   func isSignature(_ signature: [UInt8], of text: String, _ scheme: SignatureScheme, key: Secret) -> Bool {
@@ -83,6 +85,9 @@ extension Simulation {
       return constantTimeEqual(hash.authenticationCode(for: text, key: key.revealBytes()), signature)
     case .rsa(let hash):
       return (try? RSAPrivateKey(pem: key))?.isValid(signature: signature, for: text, hash) == true
+    case .pss(let hash):
+      return (try? RSAPrivateKey(pem: key))?.isValid(pssSignature: signature, for: text, hash) == true
+    case .eddsa: return (try? EdPrivateKey(pem: key))?.isValid(signature: signature, for: text) == true
     case .ecdsa: return (try? ECPrivateKey(pem: key))?.isValid(signature: signature, for: text) == true
     }
   }
@@ -135,7 +140,11 @@ extension AssertionAlgorithm {
     case .rs256: .rsa(.sha256)
     case .rs384: .rsa(.sha384)
     case .rs512: .rsa(.sha512)
+    case .ps256: .pss(.sha256)
+    case .ps384: .pss(.sha384)
+    case .ps512: .pss(.sha512)
     case .es256: .ecdsa
+    case .edDSA: .eddsa
     case .hs256: .hmac(.sha256)
     case .hs384: .hmac(.sha384)
     case .hs512: .hmac(.sha512)

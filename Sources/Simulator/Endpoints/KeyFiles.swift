@@ -85,7 +85,15 @@ extension Simulation {
     return .seconds(expiry)
   }
 
-  var practiceKey: Secret { Secret(descriptor.assertion?.algorithm == .es256 ? Self.ellipticKey : Self.rsaKey) }
+  var practiceKey: Secret { Self.practiceKey(descriptor.assertion?.algorithm ?? .rs256) }
+
+  static func practiceKey(_ algorithm: AssertionAlgorithm) -> Secret {
+    switch algorithm {
+    case .es256: Secret(ellipticKey)
+    case .edDSA: Secret(edwardsKey)
+    default: Secret(rsaKey)
+    }
+  }
 
   /// Returns the content of the key file for the login, with the variables that are not in it.
   func keyFile(_ values: [String: String]) -> String {
@@ -128,6 +136,12 @@ extension Simulation {
     NviUgy5jPKfWcR+SFTKgJKMzupZ0nHzJuVFpkt59U2eCwi9EEy4oZKgLezNLCdIr
     vqSdlipHjNZ7q+dlIix40TTFCo3dMN1EoKsErOiyI0CI38HqH3nr3W/sbhscosIn
     W4jjdXYd8asZUomagmfgJWw=
+    -----END PRIVATE KEY-----
+    """
+
+  private static let edwardsKey = """
+    -----BEGIN PRIVATE KEY-----
+    MC4CAQAwBQYDK2VwBCIEID2BUoX35XWCBv/nBaQZYEb98kvqcrDIhg+h0f9RrNCp
     -----END PRIVATE KEY-----
     """
 

@@ -139,6 +139,8 @@ extension Simulation {
       if kind == .authorization {
         return isOAuth1 ? try resourceOwnerPage(parameters) : try authorizationPage(parameters)
       }
+      if kind == .keySet { return try keySet(parameters) }
+      if kind == .endSession { return try endSession(parameters) }
       var answer = AnswerContent(rules(kind, endpoint))
       answer.setSuccess()
       switch kind {

@@ -90,10 +90,8 @@ extension Simulation {
       throw .unwanted(parameters.wireName("code_verifier"))
     }
     try checkRevoked(issued.consent)
-    issue(issued.consent, withRefreshToken: true, into: &answer)
-    if state.consents[issued.consent].scope.contains("openid") {
-      answer.set(.idToken, .string(idToken(issued.consent, nonce: issued.terms.nonce)))
-    }
+    let token = issue(issued.consent, withRefreshToken: true, into: &answer)
+    setIDToken(of: issued.consent, for: token, nonce: issued.terms.nonce, in: &answer)
   }
 
   /// Refreshes with rotation (RFC 6749, 6; RFC 9700, 4.14.2): reusing a replaced refresh token revokes the consent.
@@ -110,7 +108,16 @@ extension Simulation {
     state.log.count(.refreshes)
     let rotates = !hasFault(.noRotation)
     if rotates, issued.replacedAt == nil { state.refreshTokens[token]?.replacedAt = now }
-    issue(issued.consent, withRefreshToken: rotates, into: &answer)
+    let accessToken = issue(issued.consent, withRefreshToken: rotates, into: &answer)
+    setIDToken(of: issued.consent, for: accessToken, nonce: nil, in: &answer)
+  }
+
+  /// Adds an ID token if the login asked for one (OpenID Connect Core 1.0, 3.1.3.3 and 12.2).
+  private func setIDToken(
+    of consent: ConsentID, for accessToken: String, nonce: String?, in answer: inout AnswerContent
+  ) {
+    guard state.consents[consent].scope.contains("openid") else { return }
+    answer.set(.idToken, .string(idToken(consent, for: accessToken, nonce: nonce)))
   }
 
   /// Exchanges a login's token for one that lives longer (RFC 8693, 2.1). The first token stops working.
@@ -139,18 +146,5 @@ extension Simulation {
     }
     try checkRevoked(issued.consent)
     issue(issued.consent, withRefreshToken: false, into: &answer)
-  }
-
-  /// Returns an ID token (OpenID Connect Core 1.0, 2 and 3.1.3.7), signed with the client's secret (HS256).
-  private func idToken(_ consent: ConsentID, nonce: String?) -> String {
-    let claims: [JSONValue.Member] = [
-      .init("iss", .string(issuer ?? origin)), .init("sub", .string(state.consents[consent].account)),
-      .init("aud", .string(Self.clientIdentifier)), .init("iat", .duration(now)),
-      .init("exp", .duration(now + lifetime)),
-    ]
-    let given = nonce.map { [JSONValue.Member("nonce", .string($0))] } ?? []
-    let text = Self.jwt(["alg": "HS256", "typ": "JWT"], .object(claims + given))
-    let mark = HashAlgorithm.sha256.authenticationCode(for: Array(text.utf8), key: clientSecret.revealBytes())
-    return text + "." + Base64.encodeURL(mark)
   }
 }

@@ -25,6 +25,10 @@ extension Descriptor {
       // The simulator invents values for kept fields.
       for index in endpoint.response.keep.indices { simulated.endpoints[kind]?.response.keep[index].pattern = nil }
     }
+    // The simulator signs ID tokens with its own key.
+    if simulated.endpoints[.keySet] == nil, scope.requested.contains("openid"), idTokenAlgorithm?.isSymmetric != true {
+      simulated.endpoints[.keySet] = Endpoint(.keySet, URLTemplate(Template(literal: origin.origin + "/jwks")))
+    }
     // The simulator also invents the keys and the client.
     simulated.key?.pattern = nil
     (simulated.client.identifierPattern, simulated.client.secretPattern) = (nil, nil)
