@@ -61,6 +61,9 @@ package enum CredentialError: Error, Sendable, Equatable {
   case notAgreed(provider: String, origin: String, Route)
   /// Another program cannot use the token, because each request needs a key as well.
   case notUsableAlone(provider: String, Route)
+  /// The provider accepts only tokens that are bound to a key, and the account has no key. `isDescribed` says whether a
+  /// login would make one.
+  case proofNeeded(provider: String, account: String, isDescribed: Bool)
   /// The user did not agree to the unusual parts of a descriptor.
   case peculiar(provider: String, [NewPlace], isBeingAdded: Bool)
   /// The answer names a page for the device code that is on none of the provider's servers.

@@ -16,6 +16,7 @@ package final class CredentialSource {
   package let secrets: KnownSecrets  // The secrets sent to providers, which messages must not show.
   package var notice: (Notice) -> Void = { _ in }
   var openVault = OpenVault()
+  var serverNonces: [String: String] = [:]  // By origin, for the next proof (RFC 9449, 8.2).
   package var keysToLeave: OpenedKeys? { openVault.keysToLeave }
 
   /// Without `http`, a step that requires a network throws `.networkNeeded` before it changes anything.

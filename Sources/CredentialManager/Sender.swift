@@ -56,13 +56,19 @@ extension CredentialSource {
     var nonce = nonce
     var mayRepeat = true
     while true {
-      let request = try core(provider, make(nonce))
+      var request = try core(provider, make(nonce))
+      let server = request.uri.origin
+      if binding != nil, nonce.demanded == nil, let known = serverNonces[server] {
+        nonce.demanded = known
+        request = try core(provider, make(nonce))
+      }
       try permit?.require(request.uri, for: use)
       secrets.learn(request)
       var demanded: RequestNonce?
       let response: HTTPResponse
       do {
         response = try transmit(network, request) { head in
+          if let next = binding?.serverNonce(in: head) { self.serverNonces[server] = next }
           demanded = mayRepeat ? binding?.nonce(demandedBy: head, after: nonce) : nil
           return demanded != nil
         }

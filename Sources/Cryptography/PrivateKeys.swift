@@ -59,6 +59,24 @@ package struct ECPrivateKey: Sendable {
   /// Reads a PEM key in the form of SEC 1 or PKCS #8 without a passphrase.
   package init(pem: Secret) throws(CryptographyError) { key = try KeyHandle(pem, .p256) }
 
+  /// Returns a new key as PEM (RFC 5915, 3 and 4), made of random bytes.
+  package static func pem(random: some RandomSource) -> Secret {
+    var number = random.bytes(32)
+    // FIPS 186-5, A.2.2: a number outside of the range is very unlikely, and another one replaces it.
+    while !(number.contains { $0 != 0 } && number.lexicographicallyPrecedes(order)) { number = random.bytes(32) }
+    let version: [UInt8] = [0x02, 0x01, 0x01]
+    let curve: [UInt8] = [0xA0, 0x0A, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]
+    let text = Base64.encode([0x30, 0x31] + version + [0x04, 0x20] + number + curve)
+    return Secret(
+      "-----BEGIN EC PRIVATE KEY-----\n\(text.prefix(64))\n\(text.dropFirst(64))\n-----END EC PRIVATE KEY-----\n")
+  }
+
+  /// The order of the base point (SEC 2, 2.4.2).
+  private static let order: [UInt8] = [
+    0xFF, 0xFF, 0xFF, 0xFF, 0x00, 0x00, 0x00, 0x00, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xBC, 0xE6, 0xFA,
+    0xAD, 0xA7, 0x17, 0x9E, 0x84, 0xF3, 0xB9, 0xCA, 0xC2, 0xFC, 0x63, 0x25, 0x51,
+  ]
+
   /// The public key as a SubjectPublicKeyInfo (RFC 5280, 4.1).
   package var publicBytes: [UInt8] { key.publicBytes() }
 

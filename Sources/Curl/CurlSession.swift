@@ -100,6 +100,12 @@ import CredmgrText
     try set(CURLOPT_SSL_VERIFYHOST, 2)
     if let file = trust.file { try set(CURLOPT_CAINFO, file) }
     if let folder = trust.folder { try set(CURLOPT_CAPATH, folder) }
+    if let certificate = request.clientCertificate {
+      try check(
+        unsafe certificate.withUnsafeBytes {
+          unsafe credmgr_curl_set_certificate(curl, handle, $0.baseAddress, $0.count)
+        })
+    }
     // Zero would mean no limit, so the minimum is one millisecond.
     func milliseconds(_ time: Duration) -> Int { Int(max(1, time.millisecondsRoundedUp)) }
     try set(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(min(limits.time ?? .seconds(30), .seconds(30))))

@@ -14,6 +14,8 @@ package struct HTTPRequest: Sendable, Equatable, Redacted {
   package var uri: URI
   package var fields: HTTPFields  // Excludes the fields that the client sets (`Host`, `Content-Length`, …).
   package var body: [UInt8]  // Empty for no body, except that `POST`, `PUT` and `PATCH` then send length 0.
+  /// The certificate of the client with its chain and its private key, as PEM; `nil` for none. The key is not sent.
+  package var clientCertificate: [UInt8]?
 
   package init(method: String, uri: URI, fields: HTTPFields = HTTPFields(), body: [UInt8] = []) {
     self.method = method

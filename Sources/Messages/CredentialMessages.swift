@@ -137,6 +137,14 @@ extension CredentialError {
         "cannot use a token of \(quoted(provider)) with \(route == .kubectl ? "kubectl" : "other programs"): each "
           + "request needs a signature by credmgr"
       ).hint("\(credmgr: "request", provider, "URL") to send signed requests")
+    case .proofNeeded(let provider, let account, let isDescribed):
+      Message(
+        "\(quoted(provider)) accepts only tokens that are bound to a key (DPoP), and the account \(quoted(account)) "
+          + "has no key",
+        hint: isDescribed
+          ? "\(credmgr: "login", provider, "--account", account) to get a bound token"
+          : "add \"token_binding: dpop\" to the descriptor, then log in; \(credmgr: "providers", provider) to see its file",
+        status: isDescribed ? .loginNeeded : .refused)
     case .peculiar(let provider, let places, let isBeingAdded):
       .usage("\(quoted(provider)) requires your consent", items: places.peculiarities)
         .hint(

@@ -76,6 +76,7 @@ extension Finding {
     case .sentByBrowser(let key):
       "\(quoted(key)) has no effect here, because the browser sends this request, not credmgr"
     case .withoutKey(let key, let needed): "\(quoted(key)) has no effect without \(quoted(needed))"
+    case .profile(let profile, let rule): "the profile \(quoted(profile.rawValue)) \(rule.sentence)"
     case .unusedAssertion:
       "\"assertion\" has no effect: no endpoint uses \"private_key_jwt\", \"client_secret_jwt\" or \"{assertion}\""
     case .unsentParameter(let name, let suggestion):
@@ -251,5 +252,23 @@ extension Message {
         + " no value",
       hint: "\(add: variables.flatMap { ["--set", "\($0.name)=\($0.isSecret ? "@FILE" : "VALUE")"] })"
         + "\(variables.count == 1 ? variables[0].explanation : "")", status: .usage)
+  }
+}
+
+extension ProfileRule {
+  fileprivate var sentence: String {
+    switch self {
+    case .proofKey: "requires \"pkce: S256\""
+    case .issuer: "requires \"issuer\""
+    case .issuerResponse: "requires \"iss: required\""
+    case .binding: "requires \"token_binding: dpop\" or \"token_binding: mutual_tls\""
+    case .authentication:
+      "requires \"private_key_jwt\", \"tls_client_auth\" or \"self_signed_tls_client_auth\" as client authentication"
+    case .audience: "requires the issuer as the audience of assertions, which is the default"
+    case .algorithm: "allows only PS256, ES256 and EdDSA for assertions"
+    case .header: "requires that a header carries the token"
+    case .noImplicit: "does not allow the grant \"implicit\""
+    case .pushedRequest: "requires the endpoint \"pushed_authorization_request\""
+    }
   }
 }

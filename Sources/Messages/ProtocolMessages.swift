@@ -53,6 +53,11 @@ extension OAuthError {
       answer(
         "unsupported token type \(quoted(type)) in the answer of \(at(kind))"
       ).with(hints: ["if the provider accepts it like Bearer, add it to \"token_types\" under \"header_style\""])
+    case .tokenNotBound(let kind, let type):
+      answer(
+        "the token in the answer of \(at(kind)) is not bound to the key of the account: its type is \(quoted(type))"
+      )
+      .with(hints: ["if the provider does not support DPoP, remove \"token_binding\" from the descriptor"])
     case .idToken(let kind, let fault):
       answer("invalid ID token in the answer of \(at(kind)): \(fault.sentence)")
     case .signedAnswer(let fault): answer("invalid signed redirect from \(name): \(fault.sentence)")
@@ -108,6 +113,11 @@ extension OAuthError {
         .hint("if it never does, add \"callback_confirmed: optional\" under \"oauth1\" in its descriptor")
     case .deviceCodeExpired: .refused("the code expired before it was confirmed").hint(login + " again")
     case .clientSecretMissing: .usage("\(name) requires a client secret, but none is stored").hint(newSecret)
+    case .clientCertificateMissing:
+      .usage("\(name) requires a client certificate, but none is stored")
+        .hint(
+          "\(credmgr: "add-provider", provider, "--replace", "--client-secret-file", "KEY", "--client-certificate", "FILE")"
+        )
     case .privateKeyIsNotSent:
       .usage("cannot authenticate to \(name): the client secret is a private key, which credmgr never sends")
         .hint("check \"authentication\" in the descriptor; \(file)")
@@ -147,6 +157,8 @@ extension OAuthError {
     case "access_denied", "invalid_grant": "\(credmgr: "login", provider) again"
     case "invalid_scope": "\(credmgr: "login", provider, "--scope", "SCOPE") with a scope that the provider offers"
     case "timestamp_refused": "\(credmgr: "doctor") to check the clock of this machine"
+    case "invalid_dpop_proof", "use_dpop_nonce":
+      "\(credmgr: "doctor") to check the clock of this machine, and see \"token_binding\" in the descriptor"
     case "http_404", "http_405": comparing(provider)
     case "redirect_uri_mismatch": "register the redirect URI that \(command: "credmgr", "providers", provider) shows"
     default: "\(add: "--trace") to see the requests and answers"

@@ -10,6 +10,8 @@ package struct Client: Sendable {
   package let secret: Secret?  // For RSA signatures, the private key as PEM.
   package let variables: [String: String]
   let computing: any RequestComputing
+  /// The key of the account that logs in, to which the provider will bind the token; `nil` for other tokens.
+  package var bindingKey: Secret?
 
   init(
     descriptor: Descriptor, identifier: String, secret: Secret?, values: [String: String],

@@ -16,6 +16,7 @@ package enum OAuthError: Error, Sendable, Equatable {
   case repeated(EndpointKind, name: String)
   /// The token must be presented differently from what the descriptor says (RFC 6749, 7.1).
   case tokenType(EndpointKind, String)
+  case tokenNotBound(EndpointKind, String)  // The answer has a token of this type instead of one bound to our key.
   case idToken(EndpointKind, JWTFault)
   case signedAnswer(JWTFault)  // The redirect's JWT (JARM, 2.4).
   /// The request would send an assertion to an origin other than the token endpoint's.
@@ -46,6 +47,7 @@ package enum OAuthError: Error, Sendable, Equatable {
   case callbackNotConfirmed
   case deviceCodeExpired
   case clientSecretMissing
+  case clientCertificateMissing  // The client's secret does not contain a certificate and its private key.
   case privateKeyIsNotSent  // The descriptor would send a private key as the client secret.
   case unknownAuthentication(String)
   case clientKeyMalformed

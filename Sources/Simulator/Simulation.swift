@@ -124,7 +124,7 @@ struct Simulation {
     let granted = state.consents[consent]
     let rules = answer.rules
     let token = rules.source(of: .expiresAt).time == .jwt ? jwt() : randomText("access-")
-    state.tokens[token] = IssuedToken(consent: consent, expiresAt: now + lifetime)
+    state.tokens[token] = IssuedToken(consent: consent, expiresAt: now + lifetime, key: state.provenKey)
     answer.set(.accessToken, .string(token))
     answer.set(.tokenType, .string(tokenType))
     setExpiry(.expiresIn, .expiresAt, to: lifetime, in: &answer)
@@ -132,7 +132,8 @@ struct Simulation {
     if withRefreshToken || rules.refreshesWithAccessToken {
       let refreshToken = rules.refreshesWithAccessToken ? token : randomText("refresh-")
       let lifetime = Self.refreshTokenLifetime
-      state.refreshTokens[refreshToken] = IssuedToken(consent: consent, expiresAt: now + lifetime)
+      state.refreshTokens[refreshToken] = IssuedToken(
+        consent: consent, expiresAt: now + lifetime, key: state.provenKey)
       answer.set(.refreshToken, .string(refreshToken))
       setExpiry(.refreshTokenExpiresIn, .refreshTokenExpiresAt, to: lifetime, in: &answer)
     }
@@ -172,6 +173,7 @@ struct Simulation {
 
   /// The token type for the header's scheme. GitHub's scheme `token` also has the type `bearer`.
   private var tokenType: String {
+    if state.provenKey != nil { return "DPoP" }
     guard case .header(_, let scheme) = descriptor.headerStyle.location, scheme.lowercased() == "bearer" else {
       return "bearer"
     }

@@ -18,6 +18,7 @@ struct IssuedToken: Sendable {
   var expiresAt: Duration?  // `nil` if it never expires.
   var secret = ""  // For OAuth 1.0a.
   var replacedAt: Duration?  // `nil` unless replaced.
+  var key: String?  // The thumbprint of the key that it is bound to (RFC 9449, 6).
 }
 
 /// The terms of an authorization request, kept until the user decides, and then with the code.
@@ -27,6 +28,7 @@ struct AuthorizationTerms: Sendable {
   var scope: [String]
   var state: String?
   var challenge: String?
+  var key: String?  // The key that must prove itself with the code (RFC 9449, 10).
   var nonce: String?  // For the ID token (OpenID Connect Core 1.0, 3.1.2.1).
   var details: JSONValue?  // RFC 9396, 3
 }
@@ -84,6 +86,9 @@ struct IssuedKey: Sendable {
 
 struct SimulationState: Sendable {
   var key: IssuedKey?
+  var provenKey: String?  // The key that the current request proves.
+  var proofs: Set<String> = []  // The `jti` of each proof.
+  var serverNonce: String?
   var tokenOfPath: String?  // The token before the path of the current request.
   var consents: [Consent] = []
   var pages: [String: ConsentSubject] = [:]

@@ -56,6 +56,8 @@ import CredmgrYAML
     .notAgreed(provider: "notes", origin: "https://evil.example", .request),
     .notAgreed(provider: "notes", origin: "https://evil.example", .kubectl),
     .notUsableAlone(provider: "notes", .helper), .notUsableAlone(provider: "notes", .kubectl),
+    .proofNeeded(provider: "notes", account: "it's me", isDescribed: true),
+    .proofNeeded(provider: "notes", account: "it's me", isDescribed: false),
     .accountsRemain(provider: "notes", accounts: ["ada"]), .extended(provider: "notes", by: ["mine"]),
     .malformedRegistration(provider: "notes"), .tokenRefused(provider: "notes", words: nil),
     .newPassphraseUnavailable(.noTerminal), .exportPassphraseUnavailable(.noTerminal),
@@ -68,7 +70,7 @@ import CredmgrYAML
     .unavailable(.token, status: 503, words: nil, retryAfter: nil), .redirected(.token, status: 302), .stateMismatch,
     .stateMissing, .unknownAuthentication("x"), .notARedirect, .foreignRedirect(expected: "http://127.0.0.1/"),
     .tokenMismatch, .callbackNotConfirmed, .deviceCodeExpired, .clientSecretMissing, .clientKeyMalformed,
-    .privateKeyIsNotSent,
+    .privateKeyIsNotSent, .clientCertificateMissing, .tokenNotBound(.token, "Bearer"),
     .notRefreshable, .foreignHost("other.example"), .presentedInQuery, .credentialHeader("Authorization"),
     .signatureNeedsURL, .malformedCredential,
   ]

@@ -49,6 +49,54 @@ struct DiscoveryTests {
     }
   }
 
+  private static let fapi2 = """
+    "pushed_authorization_request_endpoint": "https://login.example/par",
+    "require_pushed_authorization_requests": true, "code_challenge_methods_supported": ["S256"],
+    "authorization_response_iss_parameter_supported": true
+    """
+
+  /// Metadata that demands everything in the profile names it.
+  @Test func theProfileOfTheMetadata() throws {
+    let discovery = try Self.discover(
+      Self.fapi2 + """
+        , "token_endpoint_auth_methods_supported": ["private_key_jwt"], "dpop_signing_alg_values_supported": ["ES256"]
+        """)
+    #expect(discovery.text.contains("\nprofile: fapi2  #"))
+    #expect(discovery.text.contains("\ntoken_binding: dpop  # dpop_signing_alg_values_supported\n"))
+    let descriptor = discovery.addition.descriptor
+    #expect(descriptor.profile == .fapi2 && descriptor.tokenBinding == .dpop && descriptor.issuerResponse == .required)
+    // A server that also accepts other clients gets no profile, and binding stays the user's choice.
+    let open = try Self.discover(
+      Self.fapi2 + """
+        , "token_endpoint_auth_methods_supported": ["private_key_jwt", "none"],
+        "dpop_signing_alg_values_supported": ["ES256"]
+        """)
+    #expect(open.addition.descriptor.profile == nil && open.addition.descriptor.tokenBinding == .none)
+    #expect(open.text.contains("\n# token_binding: dpop  # dpop_signing_alg_values_supported\n"))
+  }
+
+  /// RFC 8705, 5: these addresses are agreed to as all others are.
+  @Test(arguments: [("tls_client_auth", true), ("client_secret_basic", false)])
+  func aliasesOfClientsWithACertificate(_ method: String, _ isCertified: Bool) throws {
+    let discovery = try Self.discover(
+      """
+      "token_endpoint_auth_methods_supported": ["\(method)"], "tls_client_certificate_bound_access_tokens": true,
+      "mtls_endpoint_aliases": {"token_endpoint": "https://mtls.login.example/token", "x": 1}
+      """)
+    let token = isCertified ? "https://mtls.login.example/token" : "https://login.example/token"
+    #expect(discovery.addition.descriptor.endpoints[.token]?.url.template.text == token)
+    #expect(discovery.text.contains("# mtls_endpoint_aliases.token_endpoint") == isCertified)
+    #expect(discovery.addition.descriptor.tokenBinding == (isCertified ? .mutualTLS : .none))
+  }
+
+  @Test(arguments: [
+    #"{"token_endpoint": "http://login.example/token"}"#, #"{"token_endpoint": "https://127.0.0.1/token"}"#,
+    #"{"token_endpoint": 7}"#, "[]",
+  ])
+  func badAliases(_ aliases: String) throws {
+    #expect(throws: CredentialError.self) { try Self.discover("\"mtls_endpoint_aliases\": \(aliases)") }
+  }
+
   @Test func theFileSaysWhereEachValueIsFrom() throws {
     let discovery = try Self.discover(
       """

@@ -38,8 +38,9 @@ struct AgreedValueTests {
       ])
     #expect(
       Self.all(.compared) == [
-        "provider", "grant", "extra_headers", "redirect", "state", "pkce", "issuer", "iss", "nonce", "device", "hosts",
-        "git", "docker", "kubectl", "variables.default", "variables.secret", "header_style.scheme",
+        "provider", "profile", "grant", "extra_headers", "redirect", "state", "pkce", "issuer", "iss", "nonce",
+        "device", "token_binding", "hosts", "git",
+        "docker", "kubectl", "variables.default", "variables.secret", "header_style.scheme",
         "header_style.header", "header_style.query", "header_style.parameters", "client.authentication", "client.id",
         "assertion.lifetime", "oauth1.signature_method", "oauth1.callback_confirmed", "oauth1.verifier",
         "endpoints.token.url", "endpoints.token.send", "endpoints.token.authentication",

@@ -156,7 +156,8 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       .unknownValue(
         "basic",
         allowed: [
-          "client_secret_basic", "client_secret_post", "private_key_jwt", "client_secret_jwt", "none", "access_token",
+          "client_secret_basic", "client_secret_post", "private_key_jwt", "client_secret_jwt", "tls_client_auth",
+          "self_signed_tls_client_auth", "none", "access_token",
         ], suggestion: nil), .unknownValue("id_token", allowed: ["access_token", "refresh_token"], suggestion: nil)),
     FaultyDescriptor(
       "an unknown signature", tail: "oauth1: {signature_method: ‸HMAC-MD5, transport: ‸headers}\n",

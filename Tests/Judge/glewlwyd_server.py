@@ -53,6 +53,11 @@ PLUGIN = {
     "oauth-rar-allowed": True, "rar-types-client-property": "details", "rar-allow-auth-unsigned": True,
     "rar-allow-auth-unencrypted": True, "rar-types": {"note": {
         "scopes": ["notes"], "locations": [], "actions": ["read", "write"], "datatypes": [], "enriched": []}},
+    "oauth-par-allowed": True, "oauth-par-required": False, "oauth-par-duration": 90,
+    "oauth-par-request_uri-prefix": "urn:ietf:params:oauth:request_uri:",
+    # A proof needs a nonce, which is for three requests.
+    "oauth-dpop-allowed": True, "oauth-dpop-iat-duration": 60, "oauth-dpop-iat-gap-duration": 5,
+    "oauth-dpop-nonce-mandatory": True, "oauth-dpop-nonce-counter": 3,
 }
 
 

@@ -238,5 +238,23 @@ enum Descriptors {
       hosts: [pushed.example]
       """)
 
-  static let all = [linkedIn, gitHub, oclc, l2p, oauth1, odd, rare, pushed]
+  /// A provider that binds tokens to a key, with a public client.
+  static let bound = Sample(
+    text: """
+      provider: bound
+      grant: [authorization_code, device_code]
+      endpoints:
+        pushed_authorization_request: https://bound.example/par
+        authorization: https://bound.example/authorize
+        token: https://bound.example/token
+        device_authorization: https://bound.example/device
+        identity: https://bound.example/me
+      token_binding: dpop
+      client: { authentication: none }
+      scope: [read]
+      account: sub
+      hosts: [bound.example]
+      """)
+
+  static let all = [linkedIn, gitHub, oclc, l2p, oauth1, odd, rare, pushed, bound]
 }

@@ -39,9 +39,11 @@ struct Play {
     #expect(written.warnings == [])
     // The tokens of other issuers, which each exchange reads.
     let key = simulation.value.state.key?.variables.filter { descriptor.variable($0.key)?.isAtExchange == true }
-    client = try Client(
+    var client = try Client(
       descriptor: written.descriptor, identifier: secret == nil ? "" : Simulation.clientIdentifier, secret: secret,
       variables: variables.merging(key ?? [:]) { given, _ in given })
+    client.bindingKey = client.newBindingKey(of: written.descriptor.grants[0], random: TestRandom())
+    self.client = client
   }
 
   /// The simulation that all copies of a play share.

@@ -17,6 +17,9 @@ extension Command {
       Option("--client-document", "print the document to publish at the URL of \"--client-id\", and add nothing"),
       Option("--client-secret-file", value: "FILE", "file with the client secret; \"-\" reads standard input"),
       Option(
+        "--client-certificate", value: "FILE",
+        "PEM certificate of the client; its private key is the client secret"),
+      Option(
         "--initial-access-token-file", value: "FILE",
         "file with the token for registering a client; \"-\" reads standard input"),
       Option(
@@ -92,7 +95,14 @@ extension Command {
     // A file of the user or the administrator may have replaced a shipped file unnoticed.
     let isForeign =
       isPublished || isURL(source) || Context.isDescriptorFile(source) || !context.source.isShipped(addition.loaded)
-    let secret = try issued(secretFile, "client secret")
+    var secret = try issued(secretFile, "client secret")
+    if let file = invocation.value("--client-certificate") {
+      guard let key = secret else {
+        throw .usage("\"--client-certificate\" requires \"--client-secret-file\" with its private key")
+      }
+      // Both are for the same connection, so one secret contains them.
+      secret = Secret(bytes: key.revealBytes() + [UInt8(ascii: "\n")] + (try context.file(file, limit: 1 << 16)))
+    }
     let token = try issued(tokenFile, "initial access token")
     var client = invocation.value("--client-id")
     if client == nil, updates { client = try newClient(of: addition, context) }

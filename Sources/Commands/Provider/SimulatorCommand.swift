@@ -19,7 +19,7 @@ extension Command {
         + "with Ctrl-C. Its log is at /simulator/log, and a protected resource at /simulator/resource.",
       "At a terminal, it prints the two commands that log in. When it stops, it removes the provider that they added.",
       "The faults are html, not-json, huge, redirect, error-200, drop, wrong-state, no-rotation, no-expiry, "
-        + "server-error, wrong-issuer and slow=MS.",
+        + "server-error, wrong-issuer, nonce and slow=MS.",
     ],
     examples: [
       ("credmgr simulate github", "Try a login without the provider"),

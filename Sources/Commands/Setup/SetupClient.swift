@@ -67,8 +67,10 @@ extension Setup {
   }
 
   private func clientSecret(_ descriptor: Descriptor, _ title: String) throws(CommandError) -> Secret? {
-    if descriptor.client.authentication == .privateKeyJWT {
-      let path = try Question.answer("file with the private key:") { File.exists($0) ? nil : "file not found" }
+    let isCertified = descriptor.client.authentication?.usesCertificate == true
+    if isCertified || descriptor.client.authentication == .privateKeyJWT {
+      let name = isCertified ? "file with the certificate and its private key:" : "file with the private key:"
+      let path = try Question.answer(name) { File.exists($0) ? nil : "file not found" }
       return try context.issuedSecret(context.secretFile(path, called: "private key"), path, called: "private key")
     }
     let isNeeded = ClientNeeds(descriptor).needsSecret

@@ -11,7 +11,7 @@ extension Command {
       account, field, Option("--url", value: "URL", "URL of the request; required for signed requests"),
       Option("--method", short: "-X", value: "METHOD", "method of the request (default: GET)"),
       Option("--data-file", value: "FILE", "form body of the request, to be signed; \"-\" reads standard input"),
-      json,
+      Option("--nonce", value: "NONCE", "nonce that the server demanded (DPoP-Nonce)"), json,
     ],
     examples: [
       ("curl -H @<(credmgr header github) https://api.github.com/user", "Use curl without a token in the arguments"),
@@ -23,8 +23,8 @@ extension Command {
     var request: HTTPRequest?
     if let url = invocation.value("--url") {
       request = HTTPRequest(method: invocation.value("--method") ?? "GET", uri: try uri(url))
-    } else if invocation.has("--method") || invocation.has("--data-file") {
-      throw .usage("\"--method\" and \"--data-file\" require \"--url\"")
+    } else if ["--method", "--data-file", "--nonce"].contains(where: invocation.has) {
+      throw .usage("\"--method\", \"--data-file\" and \"--nonce\" require \"--url\"")
     }
     // Do this before reading the body, so that the program with networking can still read standard input.
     let account = try manager(context.source.handOut(name, of: provider, by: .header, to: .caller))
@@ -35,7 +35,8 @@ extension Command {
     let given = Set(request?.fields.map { $0.name.lowercased() } ?? [])
     let fields: HTTPFields
     do throws(CredentialError) {
-      fields = try context.source.headerFields(name, of: provider, for: request, token: invocation.value("--field"))
+      fields = try context.source.headerFields(
+        name, of: provider, for: request, token: invocation.value("--field"), nonce: invocation.value("--nonce"))
     } catch .networkNeeded {
       // A signature with a private key requires the other program, and standard input may already be read.
       throw .handOver(input: invocation.value("--data-file") == "-" ? request?.body : nil)

@@ -115,9 +115,25 @@ extension Command {
       return Message(text + ": " + words, hints: [remedy], status: .refused)
     }
     guard head.status == 401 else { return .refused(text) }
+    if let current, head.concernsProof(of: current.credential) {
+      return proofMessage(head, after: text, of: current, context)
+    }
     let canRefresh = current?.isRefreshable(at: context.clock.now()) ?? false
     let command = canRefresh ? "validate" : "login"
     return .refused(text).hint("\(credmgr: [command, provider] + accountOption(account))")
+  }
+
+  /// Returns the message for a refusal that concerns the proof of the account's key (RFC 9449, 7.1 and 9).
+  private static func proofMessage(
+    _ head: HTTPResponse, after text: String, of account: Account, _ context: Context
+  ) -> Message {
+    let provider = account.provider
+    guard account.credential.proofKey == nil else {
+      return .refused(text + ": it refuses the proof of the account's key" + (head.proofFault.map { " (\($0))" } ?? ""))
+        .hint("\(credmgr: "doctor") to check the clock of this machine")
+    }
+    let isDescribed = (try? context.home.library.load(provider))?.descriptor.tokenBinding == .dpop
+    return CredentialError.proofNeeded(provider: provider, account: account.name, isDescribed: isDescribed).message
   }
 
   static func uri(_ text: String) throws(CommandError) -> URI {

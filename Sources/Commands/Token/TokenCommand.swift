@@ -35,10 +35,18 @@ extension Command {
       context.tell("warning: \(context.titled(provider)) tokens are valid for only \(actual), not \(wish)")
     }
     // A token alone that the user supplied needs no look at the agreement either.
+    let isBound = credential.isBound
     let isBearer =
       credential.tokenType?.lowercased() == "bearer"
       || credential.isGiven && credential.tokenSecret == nil && credential.grant.traits.typed == nil
-    if !invocation.has("--field"), !isBearer, try !manager(context.source.isUsableAlone(account)) {
+    if !invocation.has("--field"), isBound {
+      context.tell(
+        "warning: the token alone is of no use: each request to \(context.titled(provider)) needs a proof of the "
+          + (credential.isCertificateBound ? "client's certificate" : "account's key"))
+      context.tell(
+        hint: credential.isCertificateBound
+          ? "\(credmgr: "request", provider, "URL")" : "\(credmgr: "header", provider, "--url", "URL") for one request")
+    } else if !invocation.has("--field"), !isBearer, try !manager(context.source.isUsableAlone(account)) {
       context.tell("warning: requests to \(context.titled(provider)) need a signature in addition to the token")
     }
     if let field = invocation.value("--field") {

@@ -196,8 +196,8 @@ struct Login {
       if !usable.isEmpty { user.tell(.alreadyLoggedIn(accounts: usable)) }
 
       var session = LoginSession(
-        source: source, loaded: loaded, permit: permit, grant: grant, options: options, user: user, others: others,
-        person: PersonChoice(for: id, among: before, after: try accounts.failure(id)?.0), ending: ending,
+        self, user: user, others: others,
+        person: PersonChoice(for: id, among: before, after: try accounts.failure(id)?.0),
         deadline: max(deadline, source.clock.monotonic() + .seconds(1)))
       // Without a name, the account is known only after the login.
       var begun = ExchangeNote(.login, startedAt: source.clock.now(), after: note)

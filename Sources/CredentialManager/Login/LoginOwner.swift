@@ -212,7 +212,7 @@ extension Login {
     }
     let client = permit.client
     let hasIdentity = client.descriptor.endpoints[.identity] != nil
-    let response = try source.send(to: permit, bound: client.binding(of: credential.grant)) {
+    let response = try source.send(to: permit, bound: client.binding(of: credential)) {
       nonce throws(OAuthError) in
       try hasIdentity
         ? client.identityRequest(credential, nonce: nonce)

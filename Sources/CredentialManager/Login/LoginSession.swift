@@ -17,8 +17,23 @@ struct LoginSession {
   let person: PersonChoice?
   let ending: LoginEnding
   let deadline: MonotonicMoment
+  private var bindingKey: Secret?  // The key of the account, made for this login.
 
-  var client: Client { permit.client }
+  init(
+    _ login: Login, user: any User, others: OtherProviders, person: PersonChoice?, deadline: MonotonicMoment
+  ) {
+    (source, loaded, permit, grant) = (login.source, login.loaded, login.permit, login.grant)
+    (options, ending, self.user, self.others) = (login.options, login.ending, user, others)
+    (self.person, self.deadline) = (person, deadline)
+    bindingKey = permit.client.newBindingKey(of: grant, random: source.random)
+    source.secrets.learn(bindingKey)
+  }
+
+  var client: Client {
+    var client = permit.client
+    client.bindingKey = bindingKey
+    return client
+  }
   var provider: String { client.descriptor.identifier }
   var timeLeft: Duration { max(deadline - source.clock.monotonic(), .zero) }
   private var patience: Duration { .seconds(timeLeft.secondsRoundedUp) }

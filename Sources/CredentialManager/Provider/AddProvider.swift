@@ -36,7 +36,7 @@ extension ClientNeeds {
     needsSecret =
       needsIdentifier
       && (descriptor.grants.first?.traits.alwaysHasSecret == true
-        || [.clientSecretBasic, .clientSecretPost, .clientSecretJWT, .privateKeyJWT].contains(client.authentication))
+        || ![nil, ClientAuthentication.none].contains(client.authentication))
   }
 }
 

@@ -102,7 +102,8 @@ extension Client {
 
   /// The client authentication methods, strongest first. A secret in a header and one in a form are equally strong.
   private static let authentications: [[ClientAuthentication]] = [
-    [.privateKeyJWT], [.clientSecretJWT], [.clientSecretBasic, .clientSecretPost], [.none], [.accessToken],
+    [.privateKeyJWT, .tlsClientAuth, .selfSignedTLSClientAuth], [.clientSecretJWT],
+    [.clientSecretBasic, .clientSecretPost], [.none], [.accessToken],
   ]
 
   private static func strength(of way: ClientAuthentication) -> Int {
@@ -110,7 +111,7 @@ extension Client {
   }
 
   private static func authentications(upTo strength: Int) -> [String] {
-    authentications.prefix(strength + 1).map { $0.count > 1 ? "client_secret" : $0[0].rawValue }
+    authentications.prefix(strength + 1).map { $0[0] == .clientSecretBasic ? "client_secret" : $0[0].rawValue }
   }
 
   /// The endpoints whose answers contain each secret.
@@ -188,6 +189,18 @@ extension DescriptorLibrary.Loaded {
 }
 
 extension CredentialSource {
+  /// Whether requests with an account's token need nothing else, such as a signature. Loads the descriptor only if the
+  /// stored agreement does not say so.
+  package func isUsableAlone(_ account: Account) throws(CredentialError) -> Bool {
+    let (provider, grant) = (account.provider, account.credential.grant)
+    if account.credential.isBound { return false }
+    let sealed = try accountsIfAny()?.registration(of: provider)?.agreement
+    if sealed?.knownGrants.first(where: { $0.grant == grant })?.isUsableAlone == true { return true }
+    let binding = try permit(.token, provider).client.descriptor.binding(of: grant)
+    // A token without a key is from a login before the descriptor required one.
+    return binding.isUsableAlone || [.dpop, .mutualTLS].contains(binding)
+  }
+
   /// Whether all files of a descriptor came with the program. A renamed copy counts as its original.
   package func isShipped(_ loaded: DescriptorLibrary.Loaded) -> Bool { ownFiles(of: loaded).isEmpty }
 

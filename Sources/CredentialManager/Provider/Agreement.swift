@@ -280,15 +280,6 @@ extension CredentialSource {
     return account
   }
 
-  /// Whether requests with an account's token need nothing else, such as a signature. Loads the descriptor only if the
-  /// stored agreement does not say so.
-  package func isUsableAlone(_ account: Account) throws(CredentialError) -> Bool {
-    let (provider, grant) = (account.provider, account.credential.grant)
-    let sealed = try accountsIfAny()?.registration(of: provider)?.agreement
-    if let known = sealed?.knownGrants.first(where: { $0.grant == grant }) { return known.isUsableAlone }
-    return try permit(.token, provider).client.descriptor.binding(of: grant).isUsableAlone
-  }
-
   /// Allows only a token that is usable alone, and an account with its own variables or fields only at the hosts that
   /// they produce.
   private func require(
@@ -297,7 +288,10 @@ extension CredentialSource {
     let (provider, credential) = (account.provider, account.credential)
     let uri: URI?
     switch destination {
-    case .caller: return
+    case .caller:
+      // The program gets the token in a variable, and cannot sign.
+      guard route != .exec || !credential.isBound else { throw .notUsableAlone(provider: provider, route) }
+      return
     case .claimed(let claim): uri = try? URI(parsing: "https://" + claim.host)
     case .server(let server): uri = server
     }

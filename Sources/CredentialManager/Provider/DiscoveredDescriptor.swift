@@ -19,6 +19,9 @@ struct DiscoveredDescriptor {
       "# \(metadata.location.uri.text) (\(metadata.location.specification)).",
       "# Each comment after a value names its source in the metadata.", "provider: \(Scalar.written(identifier))",
       "title: \(Scalar.written(metadata.issuer.uri.host ?? identifier))",
+    ]
+    if Self.isFAPI2(metadata) { lines.append("profile: fapi2  # The metadata demands everything in it.") }
+    lines += [
       "grant: [\(grants.map(\.rawValue).joined(separator: ", "))]", "",
     ]
     if hasRedirect {
@@ -43,6 +46,7 @@ struct DiscoveredDescriptor {
       lines.append("redirect: \"{redirect_uri}\"")
       lines += Self.pkce(metadata)
     }
+    lines += Self.binding(metadata, authentication)
     lines += ["", "client:", "  authentication: \(authentication.rawValue)  # token_endpoint_auth_methods_supported"]
     if metadata.takesDocuments {
       lines.append("  metadata_document: true  # client_id_metadata_document_supported")
@@ -84,7 +88,8 @@ struct DiscoveredDescriptor {
 
   /// The methods for a client with its own secret, simplest first. A client without one does not authenticate.
   private static let methods: [ClientAuthentication] = [
-    .clientSecretBasic, .clientSecretPost, .none, .clientSecretJWT, .privateKeyJWT,
+    .clientSecretBasic, .clientSecretPost, .none, .clientSecretJWT, .privateKeyJWT, .tlsClientAuth,
+    .selfSignedTLSClientAuth,
   ]
 
   private static func authentication(
@@ -102,7 +107,9 @@ struct DiscoveredDescriptor {
   ) -> [String] {
     var lines = ["endpoints:"]
     for kind in EndpointKind.allCases {
-      guard let uri = metadata.endpoints[kind], let name = kind.metadataName else { continue }
+      let alias = authentication.usesCertificate ? metadata.aliases[kind] : nil
+      guard let uri = alias ?? metadata.endpoints[kind], let member = kind.metadataName else { continue }
+      let name = (alias == nil ? "" : "mtls_endpoint_aliases.") + member
       // Without polling, the provider would call an address of the client, and a command has none.
       if kind == .backchannelAuthentication, !metadata.pollsBackchannel { continue }
       let value = Scalar.written(template(uri.text))
@@ -125,6 +132,29 @@ struct DiscoveredDescriptor {
       }
     }
     return lines
+  }
+
+  /// Whether the metadata is that of a server that meets FAPI 2.0 and serves only clients that do.
+  private static func isFAPI2(_ metadata: AuthorizationServerMetadata) -> Bool {
+    metadata.requiresPushedRequests && metadata.namesIssuer && metadata.codeChallengeMethods == ["S256"]
+      && metadata.authenticationMethods.allSatisfy { method in
+        ClientAuthentication(rawValue: method).map { $0 == .privateKeyJWT || $0.usesCertificate } ?? false
+      } && (metadata.proofAlgorithms?.contains("ES256") == true || metadata.bindsToCertificates)
+  }
+
+  /// Binding tokens is the user's choice, because other programs cannot use bound tokens. A client with a certificate
+  /// and a client of the profile have no choice.
+  private static func binding(
+    _ metadata: AuthorizationServerMetadata, _ authentication: ClientAuthentication
+  ) -> [String] {
+    let hasProofs = metadata.proofAlgorithms?.contains("ES256") == true
+    let isCertified = metadata.bindsToCertificates && (authentication.usesCertificate || !hasProofs)
+    guard isCertified || hasProofs else { return [] }
+    let isOn = isFAPI2(metadata) || (isCertified && authentication.usesCertificate)
+    let (value, source) =
+      isCertified
+      ? ("mutual_tls", "tls_client_certificate_bound_access_tokens") : ("dpop", "dpop_signing_alg_values_supported")
+    return ["\(isOn ? "" : "# ")token_binding: \(value)  # \(source)"]
   }
 
   private static func other(_ offered: [String]?, than method: ClientAuthentication) -> String? {

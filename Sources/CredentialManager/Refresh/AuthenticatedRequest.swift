@@ -7,15 +7,18 @@ import CredmgrStore
 
 extension CredentialSource {
   /// Returns the headers that present an account's credential, refreshing it if needed. Signing requires `request`.
+  /// `demanded` is the nonce that the server of the request demanded (RFC 9449, 9).
   package func headerFields(
     _ name: String?, of provider: String, for request: HTTPRequest?, token field: String? = nil,
-    by route: Route = .header
+    nonce demanded: String? = nil, by route: Route = .header
   ) throws(CredentialError) -> HTTPFields {
     let account = try freshAccount(name, of: provider)
     let permit = try permit(route, provider, variables: account.credential.variables)
     let client = permit.client
     let credential = try credential(of: account, token: field)
     if let request { try permit.require(request.uri, of: credential) }
+    var nonce = nonce
+    nonce.demanded = demanded
     return try core(provider, client.headerFields(presenting: credential, on: request, nonce: nonce))
   }
 
@@ -53,14 +56,15 @@ extension CredentialSource {
       let canRepeat = !isRepetition && canRefresh(account)
       var isRefused = false
       var next: URI?
-      let head = try stream(to: permit, body: body, limits: limits, bound: client.binding(of: account.credential.grant))
-      { nonce throws(OAuthError) in
+      let head = try stream(to: permit, body: body, limits: limits, bound: client.binding(of: account.credential)) {
+        nonce throws(OAuthError) in
         let presented = try client.presenting(credential, on: request, nonce: nonce)
         if !isNoted { noteHandOut(account, to: "request " + (request.uri.host ?? "")) }
         isNoted = true
         return presented
       } receive: { part in
-        if case .head(let response) = part, response.status == 401, canRepeat {
+        // Another token does not help if the server refuses the proof, or demands one from a token without a key.
+        if case .head(let response) = part, response.status == 401, canRepeat, !response.concernsProof(of: credential) {
           isRefused = true
           return false
         }
@@ -77,7 +81,7 @@ extension CredentialSource {
       }
       if !isRefused {
         // Another token of the login says nothing about this one.
-        if head.status == 401, field == nil {
+        if head.status == 401, field == nil, !head.concernsProof(of: credential) {
           try reject(account.credential.accessToken, account: account.name, of: provider)
         }
         return head
@@ -106,7 +110,7 @@ extension CredentialSource {
     var kind = EndpointKind.identity
     let response: HTTPResponse
     do {
-      response = try send(to: permit, bound: client.binding(of: account.credential.grant)) { nonce throws(OAuthError) in
+      response = try send(to: permit, bound: client.binding(of: account.credential)) { nonce throws(OAuthError) in
         let question = try client.validationRequest(account.credential, nonce: nonce)
         kind = question.kind
         return question.request
@@ -201,7 +205,7 @@ extension CredentialSource {
     let requests = try revocation(of: credential, client)
     var result = requests.isEmpty ? Revocation.notAsked : .done
     for index in requests.indices {
-      let response = try send(to: permit, bound: client.binding(of: credential.grant)) { nonce throws(OAuthError) in
+      let response = try send(to: permit, bound: client.binding(of: credential)) { nonce throws(OAuthError) in
         try client.revocationRequests(credential, nonce: nonce)[index]
       }
       do throws(CredentialError) { try core(permit.provider, client.checkRevocation(response)) } catch {

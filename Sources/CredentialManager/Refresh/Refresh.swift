@@ -201,6 +201,10 @@ extension CredentialSource {
       throw needed(account, refusal.reason)
     case .failed(let error):
       _ = try? pending.finish(.ended(noting: nil))
+      if old.proofKey == nil, error.demandsProof {
+        let isDescribed = client.descriptor.tokenBinding == .dpop
+        throw .proofNeeded(provider: account.provider, account: account.name, isDescribed: isDescribed)
+      }
       throw .oauth(error.masked(by: secrets), provider: account.provider)
     }
     credential = learn(credential)
@@ -229,7 +233,7 @@ extension CredentialSource {
     let client = permit.client
     do throws(CredentialError) {
       let current = credential
-      let response = try send(to: permit, bound: client.binding(of: current.grant)) { nonce throws(OAuthError) in
+      let response = try send(to: permit, bound: client.binding(of: current)) { nonce throws(OAuthError) in
         try client.identityRequest(current, nonce: nonce)
       }
       let fields = try core(permit.provider, client.identity(response, of: current)).kept
@@ -243,7 +247,7 @@ extension CredentialSource {
     _ permit: Permit, _ kind: EndpointKind, refreshing credential: Credential,
     making request: (RequestNonce) throws(OAuthError) -> HTTPRequest
   ) throws(CredentialError) -> TokenOutcome {
-    let response = try send(to: permit, bound: permit.client.binding(of: credential.grant), request)
+    let response = try send(to: permit, bound: permit.client.binding(of: credential), request)
     if kind != .tokenExchange { FaultPoint.reach("refresh.answered") }
     return permit.client.outcome(response, kind, refreshing: credential, now: clock.now())
   }
@@ -330,7 +334,7 @@ extension CredentialError {
   /// Whether a failed refresh leaves the current token valid: the provider did not answer, or refused only the refresh.
   fileprivate var leavesTokenGood: Bool {
     switch self {
-    case .http, .oauth, .lockTimedOut, .notAdded, .provider, .malformedRegistration, .subjectToken: true
+    case .http, .oauth, .proofNeeded, .lockTimedOut, .notAdded, .provider, .malformedRegistration, .subjectToken: true
     case .loginNeeded(_, _, .refreshRefused), .loginNeeded(_, _, .refreshInterrupted): true
     case .vault(.conflict), .vault(.absent): false
     case .vault: true

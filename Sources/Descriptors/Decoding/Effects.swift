@@ -146,8 +146,8 @@ extension DescriptorDecoder {
   /// The parameters that the engine sends at some endpoint, without the signed ones.
   private static let sentParameters: Set<String> = [
     "response_type", "client_id", "client_secret", "redirect_uri", "scope", "state", "nonce", "code_challenge",
-    "code_challenge_method", "grant_type", "code", "code_verifier", "refresh_token", "device_code", "auth_req_id",
-    "login_hint", "binding_message",
+    "code_challenge_method", "dpop_jkt", "grant_type", "code", "code_verifier", "refresh_token", "device_code",
+    "auth_req_id", "login_hint", "binding_message",
     "client_assertion",
     "client_assertion_type", "token", "token_type_hint", "subject_token", "subject_token_type", "oauth_token",
     "oauth_callback", "client_name", "application_type", "redirect_uris", "grant_types", "response_types",

@@ -8,10 +8,11 @@ package enum OwnedParameters {
     "state", "code_challenge", "code_challenge_method", "code_verifier", "nonce", "oauth_signature", "oauth_nonce",
     "oauth_timestamp", "oauth_signature_method", "oauth_consumer_key", "oauth_token", "oauth_callback",
     "oauth_verifier", "redirect_uri", "redirect_uris", "response_type", "request", "request_uri", "client_id",
+    "dpop_jkt",
   ]
 
   /// Parameters that a descriptor may drop, because the provider then uses its registered values.
-  static let droppable: Set<String> = ["redirect_uri", "response_type", "client_id"]
+  static let droppable: Set<String> = ["redirect_uri", "response_type", "client_id", "dpop_jkt"]
 
   /// Parameters without other names: a server ignores unknown names (RFC 6749, 3.1), and so would not check PKCE.
   static let fixed: Set<String> = ["code_challenge", "code_challenge_method"]

@@ -9,6 +9,9 @@ extension Descriptor {
       "title", at: \.title, as: .shownText, default: "the identifier",
       change: .harmless, means: "the provider's display name", for: "all")
     Key(
+      "profile", at: \.profile, as: .choice(), change: .compared,
+      means: "a profile whose requirements credmgr meets and `check` verifies: [Profiles](#profiles)", for: "FAPI 2.0")
+    Key(
       "verified", at: \.verified, as: .verification, default: "`unverified`", change: .harmless,
       means: "how and when the facts of the file were last checked: [Verification](#verification)", for: "all")
     Key(
@@ -112,6 +115,9 @@ extension Descriptor {
       "oauth1", at: \.oauth1, as: OAuth1Rules.keys.notation, means: "OAuth 1.0a (RFC 5849): [OAuth 1.0a](#oauth-10a)",
       for: "`oauth1`")
     Key(
+      "token_binding", at: \.tokenBinding, as: .choice(), from: "RFC 6750", change: .compared,
+      means: "what the provider binds tokens to: [Bound tokens](#bound-tokens)", for: "FAPI 2.0")
+    Key(
       "aws4", at: \.aws4, as: AWS4Rules.keys.notation,
       means: "AWS Signature Version 4, with the token as the key: [AWS Signature 4](#aws-signature-4)", for: "`aws`")
     Key(
@@ -157,6 +163,7 @@ extension Descriptor {
     // Signed requests have no header that contains only a token.
     if root["header_style"] == nil, descriptor.grants.first == .oauth1 { descriptor.headerStyle.scheme = "none" }
     if let issuer = descriptor.issuer { decoder.refuseKeptVariables(issuer.names) }
+    if let profile = descriptor.profile { decoder.apply(profile, root, to: &descriptor) }
     decoder.checkDevicePage(descriptor)
     decoder.checkEndpoints()
     for (paths, key) in [(descriptor.account, "account"), (descriptor.subject, "subject")] {

@@ -30,6 +30,8 @@ package struct Descriptor: Sendable, Equatable {
   package var assertion: AssertionRules?
   package var device = DeviceRules()
   package var oauth1 = OAuth1Rules()
+  package var profile: SecurityProfile?
+  package var tokenBinding = TokenBindingRule.none
   package var aws4: AWS4Rules?  // `nil` if requests are not signed this way.
   /// Paths of the account's name in the identity endpoint's response or else the kept fields; the first found counts.
   package var account: [FieldPath] = []
@@ -128,6 +130,13 @@ package struct ScopeRules: Sendable, Equatable {
 package struct ScopeSet: Sendable, Equatable {
   package let name: String
   package let scopes: [String]
+}
+
+/// The key or certificate that the provider binds tokens to, so that a stolen token is of no use.
+package enum TokenBindingRule: String, Sendable, CaseIterable {
+  case none
+  case dpop  // A key of the account (RFC 9449).
+  case mutualTLS = "mutual_tls"  // The client's certificate (RFC 8705, 3).
 }
 
 /// Whether the provider returns `state` (RFC 6749, 10.12) or identifies itself in `iss` (RFC 9207, 2).

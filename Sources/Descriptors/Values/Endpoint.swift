@@ -98,6 +98,11 @@ package enum ParameterPlacement: String, Sendable, CaseIterable {
   case fragment  // After the fragment's own `?`: a page whose routes begin with `#`.
 }
 
+extension ClientAuthentication {
+  /// Whether the client authenticates with its certificate (RFC 8705, 2).
+  package var usesCertificate: Bool { self == .tlsClientAuth || self == .selfSignedTLSClientAuth }
+}
+
 /// The client's authentication (RFC 6749, 2.3; OpenID Connect Core 1.0, 9).
 package enum ClientAuthentication: String, Sendable, CaseIterable {
   /// HTTP Basic with percent-encoded identifier and secret (RFC 6749, 2.3.1).
@@ -105,6 +110,8 @@ package enum ClientAuthentication: String, Sendable, CaseIterable {
   case clientSecretPost = "client_secret_post"
   case privateKeyJWT = "private_key_jwt"  // RFC 7523, 2.2, under OpenID Connect's name
   case clientSecretJWT = "client_secret_jwt"
+  case tlsClientAuth = "tls_client_auth"  // A certificate of an authority (RFC 8705, 2.1).
+  case selfSignedTLSClientAuth = "self_signed_tls_client_auth"  // A registered certificate (RFC 8705, 2.2).
   case none  // `client_id` alone (a public client).
   case accessToken = "access_token"  // The access token of the request, presented as to the API.
 }

@@ -48,12 +48,14 @@ package enum Grant: String, Sendable, CaseIterable {
     case signature  // RFC 5849, 3.4
     case pair  // RFC 7617, unless the descriptor has a `header_style`.
     case aws4(AWS4Rules)  // The key `aws4`, with any grant.
+    case dpop  // RFC 9449: the key `token_binding`, with any grant that gets its token from an endpoint.
+    case mutualTLS  // RFC 8705, 3: as `dpop`.
 
     /// Whether a request needs only the token. Other programs cannot use a token that needs a key as well.
     package var isUsableAlone: Bool {
       switch self {
       case .bearer, .pair: true
-      case .signature, .aws4: false
+      case .signature, .aws4, .dpop, .mutualTLS: false
       }
     }
   }
@@ -124,6 +126,10 @@ extension Descriptor {
   package func binding(of grant: Grant) -> Grant.Binding {
     if let aws4 { return .aws4(aws4) }
     let binding = grant.traits.binding
+    let hasEndpoint = grant.traits.endpoints.contains { $0.issuesToken && endpoints[$0] != nil }
+    if tokenBinding != .none, grant.traits.hasOAuth2Defaults, hasEndpoint {
+      return tokenBinding == .dpop ? .dpop : .mutualTLS
+    }
     return binding == .signature && headerStyle.location != .none ? .bearer : binding
   }
 

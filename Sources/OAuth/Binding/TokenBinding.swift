@@ -1,3 +1,4 @@
+import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrHTTP
 
@@ -16,6 +17,8 @@ package protocol TokenBinding: Sendable {
   func prove(_ request: HTTPRequest, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest
   /// Returns the nonce for another try if the provider demands one and has done nothing yet; otherwise `nil`.
   func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce?
+  /// Returns the nonce for the next request to the same server; `nil` if the response names none.
+  func serverNonce(in response: HTTPResponse) -> String?
 }
 
 extension TokenBinding {
@@ -24,14 +27,49 @@ extension TokenBinding {
   package func prove(_ request: HTTPRequest, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest { request }
 
   package func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce? { nil }
+
+  package func serverNonce(in response: HTTPResponse) -> String? { nil }
 }
 
 extension Client {
+  /// Returns the binding of an account's token. The account decides, not the descriptor: a token stays what it was when
+  /// it was issued.
+  package func binding(of credential: Credential) -> any TokenBinding {
+    let binding = descriptor.binding(of: credential.grant)
+    let isUnbound = !credential.isBound && [.dpop, .mutualTLS].contains(binding)
+    return self.binding(
+      isUnbound ? .bearer : credential.isCertificateBound ? .mutualTLS : binding, of: credential.grant,
+      key: credential.proofKey)
+  }
+
+  /// Returns the binding of the token that a login with this grant gets.
   package func binding(of grant: Grant) -> any TokenBinding {
-    switch descriptor.binding(of: grant) {
+    binding(descriptor.binding(of: grant), of: grant, key: bindingKey)
+  }
+
+  /// Returns the binding of the token that a request to this endpoint gets: a new one, or the next one of an account.
+  func binding(of credential: Credential?, gettingTokenAt kind: EndpointKind) -> any TokenBinding {
+    let grant =
+      credential?.grant ?? descriptor.grants.first { $0.traits.endpoints.contains(kind) } ?? .authorizationCode
+    if let credential, !credential.accessToken.isEmpty, grant.traits.renewal != .login {
+      return binding(of: credential)
+    }
+    return binding(descriptor.binding(of: grant), of: grant, key: credential?.proofKey ?? bindingKey)
+  }
+
+  private func binding(_ binding: Grant.Binding, of grant: Grant, key: Secret?) -> any TokenBinding {
+    if let key { return DPoPBinding(client: self, key: key) }
+    let bearer = BearerBinding(client: self, style: descriptor.headerStyle(of: grant))
+    return switch binding {
     case .aws4(let rules): AWS4Binding(client: self, rules: rules)
     case .signature: OAuth1Binding(client: self)
-    case .bearer, .pair: BearerBinding(client: self, style: descriptor.headerStyle(of: grant))
+    case .mutualTLS: MutualTLSBinding(client: self, bearer: bearer)
+    case .bearer, .pair, .dpop: bearer
     }
+  }
+
+  /// Returns a new key for the account of a login; `nil` if its token is not bound to a key.
+  package func newBindingKey(of grant: Grant, random: some RandomSource) -> Secret? {
+    descriptor.binding(of: grant) == .dpop ? ECPrivateKey.pem(random: random) : nil
   }
 }

@@ -19,7 +19,9 @@ enum ClientCredentialsGrant: GrantFlow {
   static func refreshRequest(
     _ credential: Credential, _ client: Client, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
-    try client.clientCredentialsRequest(
+    var client = client
+    client.bindingKey = credential.proofKey
+    return try client.clientCredentialsRequest(
       scope: credential.requestedScope, details: credential.requestedDetails, nonce: nonce)
   }
 }

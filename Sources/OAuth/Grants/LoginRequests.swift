@@ -166,6 +166,9 @@ extension LoginRequests {
   package init(
     _ grant: Grant, _ client: Client, scope: [String], choosing person: PersonChoice? = nil, hasToken: Bool
   ) throws(OAuthError) {
+    var client = client
+    let isBound = !hasToken && client.descriptor.binding(of: grant) == .dpop
+    client.bindingKey = isBound ? Secret(Placeholder.text("proof_key")) : nil
     (self.client, self.grant, self.scope, self.person) = (client, grant, scope, person)
     let verifier = CodeVerifier(random: FixedRandom())
     random = [

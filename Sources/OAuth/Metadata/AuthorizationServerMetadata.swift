@@ -104,6 +104,9 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
   package let revocationMethods: [String]?
   package let introspectionMethods: [String]?
   package let namesIssuer: Bool  // `authorization_response_iss_parameter_supported` (RFC 9207, 3).
+  package let aliases: [EndpointKind: URI]  // `mtls_endpoint_aliases` (RFC 8705, 5).
+  package let bindsToCertificates: Bool  // `tls_client_certificate_bound_access_tokens` (RFC 8705, 3.3).
+  package let proofAlgorithms: [String]?  // `dpop_signing_alg_values_supported` (RFC 9449, 5.1).
   package let requiresPushedRequests: Bool  // `require_pushed_authorization_requests` (RFC 9126, 5).
   package let detailsTypes: [String]?  // `authorization_details_types_supported` (RFC 9396, 10).
   /// Whether the client may poll for the result of a question to the user's device:
@@ -127,6 +130,7 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
       if let name = kind.metadataName { endpoints[kind] = try reader.endpoint(name, of: issuer) }
     }
     self.endpoints = endpoints
+    aliases = try reader.aliases(of: issuer)
     // RFC 8414, 2 defines these defaults.
     grantTypes = try reader.texts("grant_types_supported") ?? ["authorization_code", "implicit"]
     responseTypes = try reader.texts("response_types_supported")
@@ -136,6 +140,8 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
     revocationMethods = try reader.texts("revocation_endpoint_auth_methods_supported")
     introspectionMethods = try reader.texts("introspection_endpoint_auth_methods_supported")
     namesIssuer = try reader.boolean("authorization_response_iss_parameter_supported") ?? false
+    bindsToCertificates = try reader.boolean("tls_client_certificate_bound_access_tokens") ?? false
+    proofAlgorithms = try reader.texts("dpop_signing_alg_values_supported")
     requiresPushedRequests = try reader.boolean("require_pushed_authorization_requests") ?? false
     if requiresPushedRequests, endpoints[.pushedAuthorizationRequest] == nil {
       throw .missing("pushed_authorization_request_endpoint")
@@ -180,6 +186,18 @@ private struct MetadataReader {
     guard let member = member(name) else { return nil }
     guard case .boolean(let value) = member else { throw .malformed(name) }
     return value
+  }
+
+  /// Returns the endpoints for clients with a certificate (RFC 8705, 5), with the same rules as for other endpoints.
+  func aliases(of issuer: Issuer) throws(MetadataError) -> [EndpointKind: URI] {
+    guard let member = member("mtls_endpoint_aliases") else { return [:] }
+    guard member.members != nil else { throw .malformed("mtls_endpoint_aliases") }
+    let reader = MetadataReader(value: member)
+    var aliases: [EndpointKind: URI] = [:]
+    for kind in EndpointKind.allCases where kind != .authorization {
+      if let name = kind.metadataName { aliases[kind] = try reader.endpoint(name, of: issuer) }
+    }
+    return aliases
   }
 
   func endpoint(_ name: String, of issuer: Issuer) throws(MetadataError) -> URI? {

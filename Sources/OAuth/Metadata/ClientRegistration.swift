@@ -93,6 +93,7 @@ extension Client {
     if let method = answer.text(.tokenEndpointAuthMethod) {
       authentication = ClientAuthentication(rawValue: method)
       guard let authentication, authentication != .accessToken, authentication != .privateKeyJWT,
+        !authentication.usesCertificate,
         authentication == ClientAuthentication.none || secret != nil
       else { throw .unknownAuthentication(method) }
     }

@@ -82,7 +82,10 @@ extension Client {
       return audience
     }
     let issuer = descriptor.issuer.flatMap { try? $0.filled(values()) }
-    return issuer.flatMap(related) ?? (token.withoutQueryAndFragment.text, token)
+    if let audience = issuer.flatMap(related) { return audience }
+    // FAPI 2.0, 5.3.3.1 (5) allows only the issuer. Another server could use an assertion for it.
+    if descriptor.profile != nil { throw .foreignAudience(issuer ?? "") }
+    return (token.withoutQueryAndFragment.text, token)
   }
 
   /// The endpoint whose URL is the default audience. Some descriptors define it under the kind of their only grant.

@@ -68,9 +68,9 @@ extension Client {
     if endpoint.response.format == .json, request.fields["Accept"] == nil {
       request.fields.set("Accept", "application/json")
     }
-    // All grants with unsigned requests share one binding.
+    if authenticates, self.authentication(for: endpoint).usesCertificate { request = try certified(request) }
     guard kind.issuesToken, proof == .asDescribed else { return request }
-    return try binding(of: credential?.grant ?? .authorizationCode).prove(request, nonce: nonce)
+    return try binding(of: credential, gettingTokenAt: kind).prove(request, nonce: nonce)
   }
 
   /// Returns the headers that have a value. Optional ones, such as an institution's, may have none.
@@ -139,7 +139,7 @@ extension Client {
       guard let assertion else { throw .clientSecretMissing }
       let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
       return ([("client_assertion_type", type), ("client_assertion", assertion)], nil)
-    case .none:
+    case .none, .tlsClientAuth, .selfSignedTLSClientAuth:
       return (parameters.contains("client_id") || identifier.isEmpty ? [] : [("client_id", identifier)], nil)
     case .accessToken: return ([], nil)
     }
@@ -148,6 +148,10 @@ extension Client {
   /// A client without a secret is public, even if the descriptor expects a secret.
   package func authentication(for endpoint: Endpoint) -> ClientAuthentication {
     if let own = endpoint.authentication { return own }
+    // These clients are never public, so a missing secret is an error.
+    if let method = descriptor.client.authentication, descriptor.profile != nil || method.usesCertificate {
+      return method
+    }
     guard let secret, !secret.isEmpty else { return .none }
     return descriptor.client.authentication ?? .clientSecretBasic
   }

@@ -29,7 +29,7 @@ extension Client {
     // Sending two credentials would be ambiguous, and dropping one silently would be worse.
     let secrets = ["access_token", "refresh_token", "token_secret", "client_secret", "assertion"]
     let carriers = descriptor.extraHeaders.filter { $0.value.names.contains(where: secrets.contains) }
-    let names = binding(of: credential.grant).fieldNames.union(carriers.map { $0.name.lowercased() })
+    let names = binding(of: credential).fieldNames.union(carriers.map { $0.name.lowercased() })
     if let field = request.fields.first(where: { names.contains($0.name.lowercased()) }) {
       throw .credentialHeader(field.name)
     }
@@ -53,7 +53,7 @@ extension Client {
       return presented.fields
     }
     let needsRequest = descriptor.extraHeaders.contains { $0.value.names.contains { $0.hasPrefix("request_") } }
-    guard !needsRequest, var fields = try binding(of: credential.grant).fields(presenting: credential, nonce: nonce)
+    guard !needsRequest, var fields = try binding(of: credential).fields(presenting: credential, nonce: nonce)
     else { throw .signatureNeedsURL }
     for field in try filled(descriptor.extraHeaders, values: values(for: credential), calculator(nonce)) {
       fields.set(field.name, field.value)
@@ -66,7 +66,7 @@ extension Client {
     _ credential: Credential, on request: HTTPRequest, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     let request = try withExtraQuery(request, of: credential, nonce)
-    var signed = try binding(of: credential.grant).sign(request, with: credential, nonce: nonce)
+    var signed = try binding(of: credential).sign(request, with: credential, nonce: nonce)
     for field in try filled(descriptor.extraHeaders, values: values(for: credential, of: request), calculator(nonce))
     where request.fields[field.name] == nil { signed.fields.set(field.name, field.value) }
     return signed
@@ -91,7 +91,7 @@ extension Client {
   /// Whether the headers or signature of a request depend on its body.
   package func signsBody(of request: HTTPRequest, with credential: Credential) -> Bool {
     descriptor.extraHeaders.contains { $0.value.readsBody }
-      || binding(of: credential.grant).signsBody(of: request)
+      || binding(of: credential).signsBody(of: request)
   }
 }
 

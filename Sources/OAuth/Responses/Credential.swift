@@ -12,6 +12,8 @@ package struct Credential: Sendable, Equatable {
   package var refreshTokenExpiresAt: Moment?
   package var tokenSecret: Secret?  // RFC 5849, 2.3
   package var sessionHandle: Secret?  // OAuth Session 1.0
+  package var proofKey: Secret?  // The key to which the provider bound the token (RFC 9449); `nil` for other tokens.
+  package var isCertificateBound = false  // Whether the provider bound the token to the client's certificate.
   package var idToken: Secret?
   package var isIDTokenVerified = false  // Whether its signature was verified (OpenID Connect Core 1.0, 3.1.3.7).
   package var requestedScope: [String] = []
@@ -64,6 +66,9 @@ package struct Credential: Sendable, Equatable {
   /// Whether the user typed or pasted it, so that only the user can replace it.
   package var isTyped: Bool { isGiven || grant.traits.typed != nil }
 
+  /// Whether requests need a proof besides the token, so that the token alone is of no use.
+  package var isBound: Bool { proofKey != nil || isCertificateBound }
+
   /// The secret that a refresh sends; `nil` if a refresh sends none.
   package var refreshedWith: Secret? {
     switch grant.traits.renewal {
@@ -91,6 +96,7 @@ extension Credential {
     add("refresh_token_expires_at", refreshTokenExpiresAt.map(JSONValue.moment))
     add("token_secret", tokenSecret.map { .string($0.reveal()) })
     add("session_handle", sessionHandle.map { .string($0.reveal()) })
+    add("proof_key", proofKey.map { .string($0.reveal()) })
     add("id_token", idToken.map { .string($0.reveal()) })
     add("id_token_verified", isIDTokenVerified ? true : nil)
     add("granted_scope", grantedScope.map { .array($0.map(JSONValue.string)) })
@@ -103,6 +109,7 @@ extension Credential {
     add("identity", identity.map(JSONValue.string))
     add("subject", subject.map(JSONValue.string))
     add("earlier_identity", earlierIdentity.map(JSONValue.string))
+    add("certificate_bound", isCertificateBound ? true : nil)
     add("rejected", isRejected ? true : nil)
     add("given", isGiven ? true : nil)
     return Secret(JSONValue.object(members).encoded)
@@ -125,6 +132,7 @@ extension Credential {
     refreshTokenExpiresAt = value["refresh_token_expires_at"]?.moment
     tokenSecret = value["token_secret"]?.text.map { Secret($0) }
     sessionHandle = value["session_handle"]?.text.map { Secret($0) }
+    proofKey = value["proof_key"]?.text.map { Secret($0) }
     idToken = value["id_token"]?.text.map { Secret($0) }
     isIDTokenVerified = value["id_token_verified"] == .boolean(true)
     requestedScope = value["requested_scope"]?.elements?.compactMap(\.text) ?? []
@@ -138,6 +146,7 @@ extension Credential {
     identity = value["identity"]?.text
     earlierIdentity = value["earlier_identity"]?.text
     subject = value["subject"]?.text
+    isCertificateBound = value["certificate_bound"] == .boolean(true)
     isRejected = value["rejected"] == .boolean(true)
     isGiven = value["given"] == .boolean(true)
   }

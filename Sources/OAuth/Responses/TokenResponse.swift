@@ -76,7 +76,15 @@ extension Client {
       ? previous?.expiresAt : answer.expiry(.expiresIn, .expiresAt, now: now, unknown: now + Answer.unknownLifetime)
     credential.expiresAt = end ?? descriptor.expiry.lifetime.map { now + $0 }
     let type = try answer.string(.tokenType)
-    if let type, grant.traits.binding == .bearer, !descriptor.headerStyle.presents(tokenType: type) {
+    credential.proofKey = previous?.proofKey ?? bindingKey
+    // An account from before the descriptor bound tokens stays a bearer account, unless each token is a new login.
+    let stays = grant.traits.renewal == .login ? nil : previous?.isCertificateBound
+    credential.isCertificateBound = stays ?? (descriptor.binding(of: grant) == .mutualTLS)
+    if credential.proofKey != nil {
+      // RFC 9449, 5 lets a server issue a bearer token instead, which the user did not ask for.
+      if type == nil, !computing.isOnlyShown { throw .missingField(answer.kind, .tokenType) }
+      if let type, type.lowercased() != "dpop" { throw .tokenNotBound(answer.kind, type) }
+    } else if let type, grant.traits.binding == .bearer, !descriptor.headerStyle.presents(tokenType: type) {
       throw .tokenType(answer.kind, type)
     }
     credential.tokenType = type ?? previous?.tokenType
@@ -112,7 +120,7 @@ extension Client {
 
 extension Credential {
   var secrets: [Secret] {
-    [accessToken, refreshToken, idToken, tokenSecret, sessionHandle].compactMap(\.self) + keptSecrets.values
+    [accessToken, refreshToken, idToken, tokenSecret, sessionHandle, proofKey].compactMap(\.self) + keptSecrets.values
   }
 
   /// Whether the text is or contains one of the secrets. Shorter ones may occur in it by chance.

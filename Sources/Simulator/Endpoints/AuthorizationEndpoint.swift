@@ -101,7 +101,7 @@ extension Simulation {
     let state = try parameters.needed("state")
     return AuthorizationTerms(
       grant: grant, redirectURI: redirect, scope: try scope(parameters), state: state,
-      challenge: try challenge(parameters, grant),
+      challenge: try challenge(parameters, grant), key: try parameters.optional("dpop_jkt"),
       nonce: descriptor.sendsNonce ? try parameters.needed("nonce") : try parameters.optional("nonce"),
       details: try details(parameters))
   }

@@ -28,11 +28,14 @@ extension Simulation {
       guard let basic, isClient(basic.identifier), Secret(basic.secret) == clientSecret else { throw .unknownClient }
       let other = parameters.isSet("client_id") ? nil : try parameters.optional("client_id")
       guard other.map(isClient) ?? true else { throw .unknownClient }
-    case .clientSecretPost, .none:
+    // Without TLS, a certificate cannot be checked.
+    case .clientSecretPost, .none, .tlsClientAuth, .selfSignedTLSClientAuth:
       if hasClient, !parameters.isSet("client_id"), !parameters.isDropped("client_id") {
         guard isClient(try parameters.needed("client_id")) else { throw .unknownClient }
       }
-      if expected == .none || parameters.isSet("client_secret") || parameters.isDropped("client_secret") { return }
+      if expected != .clientSecretPost || parameters.isSet("client_secret") || parameters.isDropped("client_secret") {
+        return
+      }
       guard let secret else { throw wrong }
       guard Secret(secret) == clientSecret else { throw .unknownClient }
     case .privateKeyJWT, .clientSecretJWT:

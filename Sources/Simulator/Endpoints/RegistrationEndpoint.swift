@@ -57,6 +57,7 @@ extension Simulation {
     if descriptor.endpoints[.pushedAuthorizationRequest] != nil {
       members.append(.init("require_pushed_authorization_requests", .boolean(true)))
     }
+    if bindsTokens { members.append(.init("dpop_signing_alg_values_supported", ["ES256"])) }
     return .json(200, .object(members))
   }
 }

@@ -17,7 +17,9 @@ extension Simulation {
       "account": .string(consent.account), "method": .string(request.method), "path": .string(request.uri.path),
       "scopes": .array(consent.scope.map(JSONValue.string)), "length": .integer(request.body.count),
     ]
-    return .json(200, answer)
+    var response = HTTPResponse.json(200, answer)
+    addServerNonce(to: &response)
+    return response
   }
 
   /// Returns the logged-in user (OpenID Connect Core 1.0, 5.3, or the provider's own way).
@@ -43,11 +45,13 @@ extension Simulation {
     var response = HTTPResponse.json(401, refusal.json)
     let scheme: String
     switch descriptor.headerStyle.location {
+    case _ where bindsTokens: scheme = "DPoP"
     case .header(_, let declared) where HTTPFields.isValid(name: declared): scheme = declared
     case .none where isOAuth1: scheme = "OAuth"
     default: scheme = "Bearer"
     }
     response.fields.set("WWW-Authenticate", "\(scheme) realm=\"simulator\", error=\"\(refusal.code)\"")
+    addServerNonce(to: &response)
     return response
   }
 
@@ -62,14 +66,16 @@ extension Simulation {
     let isSigned = isOAuth1 && descriptor.headerStyle.location == .none
     let isSignedByKey = descriptor.aws4 != nil
     let token =
-      isSignedByKey
-      ? try signingKey(request) : isSigned ? try signedToken(request) : try bareToken(request, headers)
+      bindsTokens
+      ? try boundToken(request)
+      : isSignedByKey
+        ? try signingKey(request) : isSigned ? try signedToken(request) : try bareToken(request, headers)
     guard let issued = state.tokens[token] else { throw .tokenUnknown }
     let consent = state.consents[issued.consent]
     if consent.isRevoked { throw .revoked.with(code: "invalid_token") }
     if let expiresAt = issued.expiresAt, now >= expiresAt { throw .tokenExpired }
     let knowledge = knowledge(consent.kept.merging(["access_token": token]) { _, new in new })
-    if !isSignedByKey { try checkTokenParameters(request, knowledge) }
+    if !isSignedByKey, !bindsTokens { try checkTokenParameters(request, knowledge) }
     try request.check(headers, knowledge)
     return token
   }

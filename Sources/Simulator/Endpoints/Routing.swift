@@ -4,6 +4,7 @@ import CredmgrJSON
 
 extension Simulation {
   mutating func answer(_ request: HTTPRequest) -> LoopbackServer.Answer {
+    state.provenKey = nil
     let request = withoutTokenOfPath(request)
     learnOwnToken(request)
     // Refuse other hosts, because a web page could point its own host name at this server.
@@ -125,6 +126,7 @@ extension Simulation {
     let isToken = kind.issuesCredentials
     let broken = isToken ? brokenAnswer(endpoint.response) : nil
     var answer = LoopbackServer.Answer(broken ?? response(to: request, at: kind, endpoint))
+    if needsProof(at: kind) { addServerNonce(to: &answer.response) }
     if isToken {
       answer.isDropped = broken == nil && hasFault(.drop)
       answer.delay = settings.delay
@@ -141,6 +143,7 @@ extension Simulation {
       }
       if kind == .keySet { return try keySet(parameters) }
       if kind == .endSession { return try endSession(parameters) }
+      if needsProof(at: kind) { state.provenKey = try provenKey(request) }
       var answer = AnswerContent(rules(kind, endpoint))
       answer.setSuccess()
       switch kind {
@@ -208,7 +211,7 @@ extension Simulation {
         answer.setError(.codeUnknown)
         return answer.response
       case .serverError: return .json(500, ["error": "server_error"])
-      case .drop, .wrongState, .noRotation, .noExpiry, .wrongIssuer: continue
+      case .drop, .wrongState, .noRotation, .noExpiry, .wrongIssuer, .proofNonce: continue
       }
     }
     return nil

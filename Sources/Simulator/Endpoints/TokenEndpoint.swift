@@ -89,6 +89,7 @@ extension Simulation {
     } else if verifier != nil {
       throw .unwanted(parameters.wireName("code_verifier"))
     }
+    if let key = issued.terms.key, key != state.provenKey { throw .foreignKey }
     try checkRevoked(issued.consent)
     let token = issue(issued.consent, withRefreshToken: true, into: &answer)
     setIDToken(of: issued.consent, for: token, nonce: issued.terms.nonce, in: &answer)
@@ -98,6 +99,8 @@ extension Simulation {
   private mutating func refresh(_ token: String, _ answer: inout AnswerContent) throws(Refusal) {
     guard let issued = state.refreshTokens[token] else { throw .refreshTokenUnknown }
     try checkRevoked(issued.consent)
+    // The refresh token of a public client is bound (RFC 9449, 5). A confidential client authenticates instead.
+    if clientAuthentication == .none, issued.key != state.provenKey { throw .foreignKey }
     let now = now
     guard issued.expiresAt.map({ now < $0 }) ?? true else { throw .refreshTokenExpired }
     if let replacedAt = issued.replacedAt, now > replacedAt + settings.grace || settings.grace == .zero {

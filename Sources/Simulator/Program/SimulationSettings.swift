@@ -23,6 +23,7 @@ enum Fault: String, CaseIterable, Sendable {
   case noRotation = "no-rotation"  // A refresh returns no new refresh token; the old one stays valid.
   case noExpiry = "no-expiry"  // The answer omits the token's expiry.
   case serverError = "server-error"
+  case proofNonce = "nonce"  // Demands a nonce in each proof (RFC 9449, 8).
   case wrongIssuer = "wrong-issuer"  // Returns another `iss` (RFC 9207).
 
   /// The effect, for the start page.
@@ -38,6 +39,7 @@ enum Fault: String, CaseIterable, Sendable {
     case .noRotation: "no new refresh token, and the old one stays valid"
     case .noExpiry: "no token lifetime in the answer"
     case .serverError: "an answer with status 500"
+    case .proofNonce: "a nonce is demanded in each DPoP proof"
     case .wrongIssuer: "another issuer in the redirect"
     }
   }

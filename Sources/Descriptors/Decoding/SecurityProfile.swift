@@ -1,0 +1,69 @@
+import CredmgrYAML
+
+/// A profile that makes several keys stricter.
+package enum SecurityProfile: String, Sendable, CaseIterable {
+  case fapi2  // FAPI 2.0 Security Profile (2025).
+}
+
+/// A requirement of a profile on a descriptor.
+package enum ProfileRule: Sendable, Equatable, CaseIterable {
+  case proofKey  // FAPI 2.0, 5.3.3.2 (3)
+  case issuer  // 5.3.3.1 (5) and (11)
+  case issuerResponse  // 5.3.3.2 (5)
+  case binding  // 5.3.3.1 (1)
+  case authentication  // 5.3.3.1 (2)
+  case audience  // 5.3.3.1 (5)
+  case algorithm  // 5.4.1 (1)
+  case header  // 5.3.3.1 (3)
+  case noImplicit  // 5.3.3.2 (1)
+  case pushedRequest  // 5.3.3.2 (2)
+}
+
+extension ClientAuthentication {
+  /// The methods of FAPI 2.0, 5.3.3.1 (2).
+  fileprivate static let ofProfile: [ClientAuthentication] = [.privateKeyJWT, .tlsClientAuth, .selfSignedTLSClientAuth]
+}
+
+extension DescriptorDecoder {
+  /// Sets what the profile demands, and reports each key that has another value and each part that is missing.
+  mutating func apply(_ profile: SecurityProfile, _ root: Node, to descriptor: inout Descriptor) {
+    func node(_ keys: String...) -> Node? {
+      let found = keys.reduce(root as Node?) { $0?[$1] }
+      return found?.isNull == true ? nil : found
+    }
+    func unmet(_ rule: ProfileRule, at node: Node?) {
+      add(.profile(profile, rule), at: (node ?? root["profile"] ?? root).place)
+    }
+    if descriptor.pkce != .s256 { unmet(.proofKey, at: node("pkce")) }
+    if descriptor.issuer == nil { unmet(.issuer, at: nil) }
+    if node("iss") == nil { descriptor.issuerResponse = .required }
+    if descriptor.issuerResponse != .required { unmet(.issuerResponse, at: node("iss")) }
+    if node("token_binding") == nil { descriptor.tokenBinding = .dpop }
+    if descriptor.tokenBinding == .none { unmet(.binding, at: node("token_binding")) }
+    if node("client", "authentication") == nil { descriptor.client.authentication = .privateKeyJWT }
+    let allowed = ClientAuthentication.ofProfile
+    if let method = descriptor.client.authentication, !allowed.contains(method) {
+      unmet(.authentication, at: node("client", "authentication"))
+    }
+    for kind in EndpointKind.allCases where kind.authenticatesClient {
+      guard let own = node("endpoints", kind.rawValue, "authentication"),
+        let method = descriptor.endpoints[kind]?.authentication, !allowed.contains(method)
+      else { continue }
+      unmet(.authentication, at: own)
+    }
+    var assertion = descriptor.assertion ?? AssertionRules()
+    assertion.algorithm = assertion.algorithm ?? .es256
+    if !["PS256", "ES256", "EdDSA"].contains(assertion.algorithm?.rawValue) {
+      unmet(.algorithm, at: node("assertion", "algorithm"))
+    }
+    if assertion.claims.contains(where: { $0.name == "aud" }) {
+      unmet(.audience, at: node("assertion", "claims", "aud"))
+    }
+    descriptor.assertion = assertion
+    if case .header = descriptor.headerStyle.location {} else { unmet(.header, at: node("header_style")) }
+    if descriptor.grants.contains(.implicit) { unmet(.noImplicit, at: node("grant")) }
+    if descriptor.grants.contains(.authorizationCode), descriptor.endpoints[.pushedAuthorizationRequest] == nil {
+      unmet(.pushedRequest, at: node("endpoints"))
+    }
+  }
+}

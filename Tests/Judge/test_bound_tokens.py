@@ -1,0 +1,123 @@
+"""Tokens that are bound to a key or to a certificate, at servers that verify the proofs."""
+
+import base64
+import hashlib
+import json
+import os
+import ssl
+import subprocess
+import unittest
+
+import glewlwyd_server
+import jwt
+from browser import Browser
+from glewlwyd_server import GlewlwydServer
+from mutual_tls_server import CLIENT_ID, MutualTLSServer
+from program import DONE, LOGIN_NEEDED, UNREACHABLE, USAGE, ProgramTest, text_of
+from test_oauth1 import rsa_key
+from tls import Authority
+
+
+def verified(proof):
+    """Verifies a proof with PyJWT, and returns its header and claims (RFC 9449, 4.3)."""
+    header = jwt.get_unverified_header(proof)
+    assert header["typ"] == "dpop+jwt" and header["alg"] == "ES256", header
+    assert set(header["jwk"]) == {"kty", "crv", "x", "y"}, header
+    key = jwt.PyJWK({**header["jwk"], "alg": "ES256"})
+    return header, jwt.decode(proof, key, algorithms=["ES256"], options={"require": ["iat", "jti"]}, leeway=5)
+
+
+def digest(text):
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
+
+
+@unittest.skipUnless(glewlwyd_server.PROGRAM and os.path.exists(glewlwyd_server.SCHEMA), "there is no glewlwyd")
+class BoundToKey(ProgramTest):
+    """glewlwyd verifies pushed requests and proofs, with nonces, at its token endpoint and at its userinfo."""
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.serve(GlewlwydServer(self.folder, *rsa_key()))
+        base = "http://127.0.0.1:{port}/api/oidc"
+        text = text_of("Tests/Judge/descriptors/glewlwyd.yaml") + "token_binding: dpop\n"
+        text = text.replace("endpoints:\n", f"endpoints:\n  pushed_authorization_request: {base}/par\n")
+        path = self.file("bound.yaml", text)
+        self.add(path.removesuffix(".yaml"), self.service, glewlwyd_server.CLIENT_ID, glewlwyd_server.CLIENT_SECRET,
+                 redirect_port=self.service.redirect_port)
+        self.userinfo = self.service.base + "/api/oidc/userinfo"
+
+    def test_from_login_to_logout(self):
+        login = self.start("login", "glewlwyd", "--no-browser", stdin=False)
+        address = login.address()
+        self.assertRegex(address, r"/auth\?client_id=[^&]+&request_uri=urn[^&]+$")
+        Browser().open(self.service.person.consent(address))
+        outcome = login.end()
+        self.assertEqual(outcome.status, DONE, outcome.err)
+        self.assertIn("sub", json.loads(self.credmgr("request", "glewlwyd", self.userinfo).out))
+        outcome = self.credmgr("token", "glewlwyd")
+        self.assertIn("the token alone is of no use", outcome.err)
+        token = outcome.line
+        # The token says to which key glewlwyd bound it, and each proof is of this key.
+        bound = jwt.decode(token, options={"verify_signature": False})["cnf"]["jkt"]
+        jwk = self.assert_proof(token, "GET")
+        self.assertEqual(digest(json.dumps(jwk, sort_keys=True, separators=(",", ":"))), bound)
+        self.credmgr("refresh", "glewlwyd")
+        renewed = self.credmgr("token", "glewlwyd").line
+        self.assertNotEqual(renewed, token)
+        self.assertEqual(self.assert_proof(renewed, "POST"), jwk)
+        # Other programs get no token that is of no use to them.
+        self.credmgr("exec", "glewlwyd=TOKEN", "--", "true", status=USAGE)
+        self.credmgr("logout", "glewlwyd")
+        self.credmgr("token", "glewlwyd", status=LOGIN_NEEDED)
+
+    def assert_proof(self, token, method):
+        """Checks the headers for one request, and returns the public key."""
+        lines = self.credmgr("header", "glewlwyd", "--url", self.userinfo + "?x=y", "--method", method).out.splitlines()
+        fields = dict(line.split(": ", 1) for line in lines)
+        self.assertEqual(fields["Authorization"], "DPoP " + token)
+        header, claims = verified(fields["DPoP"])
+        self.assertEqual((claims["htm"], claims["htu"], claims["ath"]), (method, self.userinfo, digest(token)))
+        return header["jwk"]
+
+
+class BoundToCertificate(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        authority = Authority(self.folder)
+        self.environment["SSL_CERT_FILE"] = authority.certificate
+        self.service = self.serve(MutualTLSServer(authority))
+        self.certificate, self.key = authority.client("client")
+
+    def add_client(self, *arguments):
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "descriptors", "mutual-tls.yaml")
+        self.credmgr("add-provider", path, "--client-id", CLIENT_ID, "--client-secret-file", self.key,
+                     "--set", f"port={self.service.port}", "--replace", *arguments)
+
+    def test_token_and_request_carry_the_certificate(self):
+        # A key without its certificate is not enough.
+        self.add_client()
+        self.assertIn("requires a client certificate", self.credmgr("login", "mutual-tls", status=USAGE).err)
+        self.assertEqual(self.service.seen, [])
+        self.add_client("--client-certificate", self.certificate)
+        self.credmgr("login", "mutual-tls")
+        answer = self.credmgr("request", "mutual-tls", self.service.base + "/notes").out
+        self.assertEqual(json.loads(answer), {"path": "/notes"})
+        der = subprocess.run(["openssl", "x509", "-in", self.certificate, "-outform", "DER"], capture_output=True,
+                             check=True).stdout
+        own = base64.urlsafe_b64encode(hashlib.sha256(der).digest()).decode().rstrip("=")
+        self.assertEqual(self.service.seen, [("/token", own), ("/notes", own)])
+        outcome = self.credmgr("token", "mutual-tls")
+        self.assertIn("the token alone is of no use", outcome.err)
+        self.credmgr("exec", "mutual-tls=TOKEN", "--", "true", status=USAGE)
+        # The server binds each token, so one of another certificate is refused, and credmgr gets another token.
+        self.service.tokens[outcome.line] = "another"
+        self.credmgr("request", "mutual-tls", self.service.base + "/notes")
+        self.assertEqual([path for path, _ in self.service.seen[2:]], ["/notes", "/token", "/notes"])
+        self.assertEqual({key for _, key in self.service.seen}, {own})
+
+    def test_old_versions_of_TLS_are_refused(self):
+        self.service.http.socket.context.maximum_version = ssl.TLSVersion.TLSv1_1
+        self.service.http.socket.context.set_ciphers("ALL:@SECLEVEL=0")
+        self.add_client("--client-certificate", self.certificate)
+        self.assertIn("no trusted TLS connection", self.credmgr("login", "mutual-tls", status=UNREACHABLE).err)
+        self.assertEqual(self.service.seen, [])
