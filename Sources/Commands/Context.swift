@@ -130,6 +130,10 @@ package struct Context {
       let slots = (try? source.vaultStatus())?.status.slots ?? []
       return fault.message(opensVault: slots.contains { $0.kind == .secretService })
     case .vault(let error): return error.message(passphrase: passphraseSource)
+    case .oauth(let fault, let provider) where fault.deniesEndpoint && source.knownMetadata(of: provider) != nil:
+      return error.message(titled: titled).with(hints: [
+        "\(credmgr: "add-provider", provider, "--update") to read its metadata again"
+      ])
     case .oauth(let fault, let provider) where fault.refusesClient:
       guard let client = try? source.accountsIfAny()?.registration(of: provider), !client.clientIdentifier.isEmpty
       else { return error.message(titled: titled) }

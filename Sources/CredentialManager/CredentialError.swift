@@ -13,6 +13,7 @@ package enum CredentialError: Error, Sendable, Equatable {
     /// The provider refuses the refresh token after an interrupted refresh, whose answer was lost before it was saved.
     case refreshInterrupted(String?)
     case rejected
+    case otherIssuer  // An issuer other than the descriptor's made the refresh token.
     case loginUnderWay  // Only the running login keeps the account from being refreshed.
   }
 

@@ -29,6 +29,14 @@ extension CredentialSource {
     }
   }
 
+  /// Returns only the head of the answer, and ends the exchange before its body.
+  func headWithoutCredential(to provider: String, _ request: HTTPRequest) throws(CredentialError) -> HTTPResponse {
+    try exchange(with: provider, permit: nil, bound: nil, making: { _ in request }) {
+      network, request, _ throws(HTTPError) in
+      try network.stream(request, body: nil, limits: .tokenEndpoint) { _ in false }
+    }
+  }
+
   /// Streams the answer to `receive` and returns its head. `receive` does not get an answer that demands another try.
   /// `body` replaces the body of the request. Each try sends it from the beginning.
   func stream(

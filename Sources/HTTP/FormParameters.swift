@@ -27,20 +27,6 @@ package struct FormParameters: Sendable, Equatable, Redacted, ExpressibleByArray
     }
   }
 
-  /// Reads the parameters of a challenge, `SCHEME NAME="VALUE", …` (RFC 9110, 11.6.1).
-  package init(challenge: String) {
-    pairs = []
-    var rest = challenge.drop { $0 != " " }
-    while let sign = rest.firstIndex(of: "=") {
-      let name = rest[..<sign].split { " ,".contains($0) }.last ?? ""
-      rest = rest[sign...].dropFirst()
-      let isQuoted = rest.first == "\""
-      let value = isQuoted ? rest.dropFirst().prefix { $0 != "\"" } : rest.prefix { !" ,".contains($0) }
-      pairs.append(Pair(name: String(name), value: String(value)))
-      rest = rest[value.endIndex...].dropFirst(isQuoted ? 1 : 0)
-    }
-  }
-
   private static func decoded(_ bytes: [UInt8]) -> String {
     let bytes = PercentEncoding.bytes(decoding: bytes, plusAsSpace: true, strict: false) ?? bytes
     return String(decoding: bytes, as: UTF8.self)

@@ -305,6 +305,7 @@ extension CredentialError.LoginReason {
     case .refreshInterrupted(let words):
       "an earlier refresh of \(token) was interrupted, and the new token is lost" + said(words)
     case .rejected: "\(token) was rejected and cannot be refreshed"
+    case .otherIssuer: "cannot refresh \(token): another issuer made it, and the provider's issuer has changed"
     case .loginUnderWay: "cannot refresh \(token) while a login is under way"
     }
   }

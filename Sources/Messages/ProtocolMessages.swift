@@ -182,6 +182,17 @@ extension OAuthError {
   }
 }
 
+extension OAuthError {
+  /// Whether the answer says that an endpoint is elsewhere.
+  package var deniesEndpoint: Bool {
+    switch self {
+    case .redirected: true
+    case .refused(_, let response): ["http_404", "http_405", "http_410"].contains(response.code)
+    default: false
+    }
+  }
+}
+
 package func comparing(_ provider: String) -> Remedy {
   "\(credmgr: "providers", provider) and compare its endpoints with the provider's documentation"
 }
@@ -330,6 +341,20 @@ extension MetadataError {
       .refused("\(name) offers no grant that credmgr supports, only \(listed(offered.prefix(8)))")
     case .noAuthentication(let offered):
       .refused("credmgr supports no client authentication method of \(name): \(listed(offered.prefix(8)))")
+    case .otherResource(let found):
+      .refused("the metadata of \(name) is for another resource: \(quoted(found))")
+    case .foreignMetadata(let text):
+      .refused("\(name) names metadata on another server, \(quoted(text)); only its own server can speak for it")
+    case .noProofKey(let offered):
+      .refused(
+        "\(name) does not announce PKCE with S256, which protects the login"
+          + (offered.map { $0.isEmpty ? "" : ", only \(listed($0.prefix(8)))" } ?? ""))
+    case .severalServers(let servers):
+      .usage("\(name) has \(servers.count) authorization servers: \(listed(servers.prefix(8)))").hint(
+        "\(add: "--issuer", servers[0]) to use the first one")
+    case .unknownServer(let server, let offered):
+      .usage("\(quoted(server)) is not an authorization server of \(name), only \(listed(offered.prefix(8)))").hint(
+        "\(add: "--issuer", offered[0])")
     }
   }
 

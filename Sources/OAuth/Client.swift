@@ -141,7 +141,16 @@ package struct Client: Sendable {
   }
 
   /// The issuer that the descriptor names, with its variables filled in.
-  var issuer: String? { descriptor.issuer.flatMap { try? $0.filled(values()) } }
+  package var issuer: String? { descriptor.issuer.flatMap { try? $0.filled(values()) } }
+
+  /// Whether the issuer of this client made the credential. The secrets of one issuer are not sent to another.
+  package func made(_ credential: Credential) -> Bool {
+    guard let made = credential.issuer, let issuer else { return true }
+    return made == issuer
+  }
+
+  /// The resource that tokens are for (RFC 8707, 2), with its variables filled in.
+  var resource: String? { descriptor.resource.flatMap { try? $0.filled(values()) } }
 
   func joined(_ scope: [String]) -> String { scope.joined(separator: descriptor.scope.separator) }
 

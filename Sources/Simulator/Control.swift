@@ -36,7 +36,7 @@ extension Simulation {
       switch name {
       case "resource":
         state.log.count(.resourceRefused)
-        return unauthorized(error)
+        return unauthorized(error, at: resourceMetadataURL)
       case "approve-device": return .json(404, error.json)
       default: return .page(error)
       }

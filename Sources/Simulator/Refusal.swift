@@ -6,6 +6,7 @@ struct Refusal: Error, Equatable, Sendable {
   /// The code of RFC 6749 (4.1.2.1, 5.2), RFC 6750 (3.1), RFC 7591 (3.2.2) or RFC 8628 (3.5), which the descriptor may
   /// translate.
   var code: String
+  var scope: String?  // The scope that the token lacks, in a refusal of a request to the API.
   let problem: String  // The word in the "problem reporting" extension of OAuth 1.0a.
 
   private init(_ sentence: String, _ code: String = "invalid_request", problem: String = "parameter_rejected") {
@@ -104,6 +105,11 @@ extension Refusal {
   static let presentedTwice = Refusal("the token is sent twice")
   static let tokenUnknown = Refusal("unknown token", "invalid_token", problem: "token_rejected")
   static let subjectTokenExpired = Refusal("the subject token has expired")
+  static func insufficientScope(_ scope: String) -> Refusal {
+    var refusal = Refusal("the token lacks a scope", "insufficient_scope")
+    refusal.scope = scope
+    return refusal
+  }
   static let tokenExpired = Refusal("the token has expired", "invalid_token", problem: "token_expired")
 
   // MARK: OAuth 1.0a

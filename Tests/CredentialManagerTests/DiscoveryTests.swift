@@ -22,7 +22,7 @@ struct DiscoveryTests {
 
   static func discover(_ more: String, as name: String? = nil) throws -> Discovery {
     let fixture = try Fixture()
-    fixture.http.then(metadata(more))
+    fixture.http.then(HTTPResponse(status: 404), metadata(more))
     let discovery = try fixture.source.discover(issuer, as: name)
     #expect(fixture.http.isDone)
     #expect(!File.exists(fixture.home.userProviders))
@@ -229,6 +229,7 @@ struct DiscoveryTests {
 
   @Test func pagesAndRedirectsAreSkipped() throws {
     let fixture = try Fixture()
+    fixture.http.then(HTTPResponse(status: 200))
     fixture.http.then(HTTPResponse(status: 302, fields: ["Location": "https://elsewhere.example/"]))
     fixture.http.then(HTTPResponse(status: 200, fields: ["Content-Type": "text/html"], body: Array("<p>".utf8)))
     fixture.http.then(Self.metadata(issuer: Self.issuer + "/a"))
@@ -236,7 +237,7 @@ struct DiscoveryTests {
     #expect(discovery.addition.identifier == "login.example-a")
     #expect(
       fixture.http.requests.map(\.uri.text) == [
-        "https://login.example/a/.well-known/openid-configuration",
+        "https://login.example/a", "https://login.example/a/.well-known/openid-configuration",
         "https://login.example/.well-known/oauth-authorization-server/a",
         "https://login.example/.well-known/openid-configuration/a",
       ])
@@ -247,7 +248,8 @@ struct DiscoveryTests {
   @Test func noMetadataAnywhere() throws {
     let fixture = try Fixture()
     fixture.http.then(
-      HTTPResponse(status: 301, fields: ["Location": "https://elsewhere.example/"]), HTTPResponse(status: 404))
+      HTTPResponse(status: 404), HTTPResponse(status: 301, fields: ["Location": "https://elsewhere.example/"]),
+      HTTPResponse(status: 404), HTTPResponse(status: 404))
     let error = try #require(throws: CredentialError.self) { try fixture.source.discover(Self.issuer, as: nil) }
     guard case .discovery(.absent(let attempts), _) = error else { throw error }
     #expect(attempts.map(\.status) == [301, 404])
@@ -256,7 +258,7 @@ struct DiscoveryTests {
 
   @Test(arguments: [429, 500, 503]) func aServerThatCannotAnswer(_ status: Int) throws {
     let fixture = try Fixture()
-    fixture.http.then(HTTPResponse(status: status))
+    fixture.http.then(HTTPResponse(status: 404), HTTPResponse(status: status))
     let error = try #require(throws: CredentialError.self) { try fixture.source.discover(Self.issuer, as: nil) }
     guard case .discovery(.unavailable(let attempt), _) = error else { throw error }
     #expect(attempt.status == status)
@@ -265,7 +267,8 @@ struct DiscoveryTests {
 
   @Test func anotherIssuerEndsTheDiscovery() throws {
     let fixture = try Fixture()
-    fixture.http.then(Self.metadata(issuer: "https://evil.example"))
+    fixture.http.then(
+      HTTPResponse(status: 404), Self.metadata(issuer: "https://evil.example"), HTTPResponse(status: 404))
     let other = MetadataError.otherIssuer(found: "https://evil.example")
     #expect(throws: CredentialError.discovery(other, issuer: Self.issuer)) {
       try fixture.source.discover(Self.issuer, as: nil)

@@ -53,6 +53,22 @@ struct RefreshTests {
 
   // MARK: The exchange
 
+  /// A refresh token is sent only to the issuer that made it.
+  @Test func aSessionBelongsToItsIssuer() throws {
+    var credential = Fixture.credential("old", refresh: "refresh-1", identity: "ana")
+    credential.expiresAt = Fixture.now
+    credential.issuer = "https://earlier.example"
+    let text = Fixture.endpoints + "\nissuer: https://provider.example"
+    let fixture = try Fixture.added(text, credential: credential)
+    #expect(throws: Self.needed(.otherIssuer)) { try fixture.fresh() }
+    #expect(fixture.http.requests.isEmpty)
+    // An account of an earlier version does not know its issuer.
+    credential.issuer = nil
+    let other = try Fixture.added(text, credential: credential)
+    other.http.then(.token("new"))
+    #expect(try other.fresh().credential.accessToken == Secret("new"))
+  }
+
   @Test func aRotatedTokenIsStored() throws {
     let fixture = try Self.fixture()
     let before = try fixture.source.accounts().resolve(nil, provider: "example").revision

@@ -199,7 +199,7 @@ struct RouteTests {
       """
     var response = HTTPResponse(status: 200, body: Array(metadata.utf8))
     response.fields.set("Content-Type", "application/json")
-    fixture.http.then(response)
+    fixture.http.then(HTTPResponse(status: 404), response)
     let found = try fixture.source.discover("https://evil.example", as: "example")
     #expect(fixture.http.requests.allSatisfy { $0.fields["Authorization"] == nil && $0.body.isEmpty })
     #expect(throws: CredentialError.self) { try fixture.add(found.addition, id: nil, replaces: true) }
@@ -267,7 +267,7 @@ struct RouteTests {
     #expect(revealing == known)
     let unauthorized = [
       "ClientDocuments.swift": 1, "Discovery.swift": 1, "Examination.swift": 1, "PublishedDescriptor.swift": 1,
-      "Sender.swift": 1,
+      "ResourceDiscovery.swift": 2, "Sender.swift": 1,
     ]
     #expect(try Self.counts(of: "sendWithoutCredential(", in: manager, "Commands", "Credmgr") == unauthorized)
   }

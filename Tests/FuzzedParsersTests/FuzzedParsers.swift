@@ -115,6 +115,23 @@ let fuzzedParsers: [String: FuzzedParser] = [
     guard let text = text(bytes), let remote = RemoteAddress(text) else { return }
     require(!remote.host.isEmpty && !remote.host.contains { "/@?# ".contains($0) }, "a host is a host")
   },
+  "challenge": { bytes in
+    guard let text = text(bytes) else { return }
+    for challenge in Challenge.all(in: [text]) {
+      require(!challenge.scheme.isEmpty, "a scheme has a name")
+      require(challenge.parameters.names.allSatisfy { HTTPFields.isValid(name: $0) }, "a parameter has a name")
+    }
+  },
+  "metadata": { bytes in
+    guard let address = try? Issuer("https://mcp.example.org/mcp"),
+      let location = ProtectedResourceMetadata.locations(of: address).first
+    else { preconditionFailure("the fuzzer's own address has an error") }
+    let response = HTTPResponse(status: 200, body: bytes)
+    let resource = try? ProtectedResourceMetadata(response, of: address, at: location)
+    for server in resource?.authorizationServers ?? [] { require(server.isSecure, "only https") }
+    _ = try? AuthorizationServerMetadata(
+      response, of: address, at: MetadataLocation(uri: location, specification: "RFC 8414"))
+  },
   "issuer": { bytes in
     guard let text = text(bytes) else { return }
     _ = try? Issuer(text)
@@ -168,6 +185,14 @@ let fuzzedSeeds: [String: [String]] = [
   "git": [
     "protocol=https\nhost=example.org:8443\npath=a/b\nusername=ada\nwwwauth[]=Basic realm=\"x\"\ncapability[]=authtype\n\n"
   ], "remote": ["https://ada@example.org:8443/acme/notes.git", "git@example.org:acme/notes.git"],
+  "challenge": [
+    "Bearer realm=\"a\\\"b\", scope=x,Basic realm=y, Negotiate YII==, DPoP algs=\"ES256 PS256\"",
+    "Bearer resource_metadata=https://mcp.example.org/.well-known/oauth-protected-resource/mcp, error=\"x",
+  ],
+  "metadata": [
+    #"{"resource":"https://mcp.example.org/mcp","authorization_servers":["https://id.example.org"],"scopes_supported":["a"]}"#,
+    #"{"issuer":"https://mcp.example.org/mcp","token_endpoint":"https://10.0.0.1/t","code_challenge_methods_supported":["S256"]}"#,
+  ],
   "issuer": ["https://id.example.org/tenant"],
   "import": [
     "github.com:\n    users:\n        ada:\n            oauth_token: t\n    user: ada\n    oauth_token: t\n",

@@ -169,6 +169,56 @@ class DiscoveryServer(OAuth2Server):
         return Response(response.status, response.body, [("Location", named.location)])
 
 
+class ResourceServer(DiscoveryServer):
+    """As DiscoveryServer, with a protected resource at `/mcp` (RFC 9728), like an MCP server. Tokens are only for this
+    resource (RFC 8707): a request without it is refused. `POST` needs the scope `write`, and `PUT` a login of level
+    `gold` (RFC 9470)."""
+
+    well_known = "/.well-known/oauth-protected-resource"
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.address = self.base + "/mcp"
+        for method in ("GET", "POST", "PUT"):
+            self.routes[(method, "/mcp")] = self.mcp
+        self.routes[("GET", self.well_known + "/mcp")] = lambda _: json_response(self.resource_metadata())
+
+    def resource_metadata(self):
+        return {"resource": self.address, "authorization_servers": [self.issuer], "scopes_supported": ["read", "write"],
+                "bearer_methods_supported": ["header"]}
+
+    def refuse(self, status, **parameters):
+        parameters["resource_metadata"] = self.base + self.well_known + "/mcp"
+        challenge = "Bearer " + ", ".join(f'{name}="{value}"' for name, value in parameters.items())
+        return json_response({"error": parameters.get("error", "")}, status, [("WWW-Authenticate", challenge)])
+
+    def mcp(self, request):
+        value = (request.headers.get("Authorization") or "").removeprefix("Bearer ")
+        if not value:
+            return self.refuse(401, scope="read")
+        if not self.accepts(value):
+            return self.refuse(401, error="invalid_token")
+        if request.method == "POST" and "write" not in self.find(value).scope.split():
+            return self.refuse(403, error="insufficient_scope", scope="write")
+        if request.method == "PUT" and self.level != "gold":
+            return self.refuse(401, error="insufficient_user_authentication", acr_values="gold", max_age="60")
+        return json_response({"scope": self.find(value).scope})
+
+    level = ""
+
+    def authorize(self, request):
+        fields = request.query_fields()
+        if fields.get("resource") != self.address:
+            return oauth_error("invalid_target", "no token for another resource")
+        self.level = fields.get("acr_values", self.level)
+        return super().authorize(request)
+
+    def token(self, request):
+        if request.form_fields().get("resource") != self.address:
+            return oauth_error("invalid_target", "no token for another resource")
+        return super().token(request)
+
+
 class DocumentServer(DiscoveryServer):
     """As DiscoveryServer, without registration: a client's identifier is the URL of a document with its metadata
     (draft-ietf-oauth-client-id-metadata-document-01), which this server fetches."""

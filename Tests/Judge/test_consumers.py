@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -110,6 +111,28 @@ class Documentation(ProgramTest):
         self.environment["PATH"] = self.folder + ":" + self.environment["PATH"]
         self.assertEqual(self.recipe("a program that reads a variable").splitlines(), [
             "gh repo list the-token-of-github ", "make deploy the-token-of-forge the-token-of-github"])
+
+    def add_mcp_server(self):
+        name = "mcp.example.org-mcp"
+        self.credmgr("add-provider", "-", "--client-id", "client", stdin=(
+            f"provider: {name}\ngrant: authorization_code\nresource: https://mcp.example.org/mcp\nendpoints: {{ authorization: "
+            "'https://id.example.org/a', token: 'https://id.example.org/t' }\nhosts: [mcp.example.org]\n"))
+        self.credmgr("login", name, "--account", ADA, "--with-token", stdin="the-token-of-mcp\n")
+
+    @unittest.skipUnless(shutil.which("jq"), "there is no jq here")
+    def test_recipe_an_MCP_client(self):
+        self.add_mcp_server()
+        self.recipe("an MCP client")
+        server = json.loads(text_of(os.path.join(self.folder, ".mcp.json")))["mcpServers"]["example"]
+        headers = json.loads(self.bash(server["headersHelper"]))
+        self.assertEqual(headers, {"Authorization": "Bearer the-token-of-mcp"})
+        self.assertIn(server["url"], server["headersHelper"])
+
+    def test_recipe_an_MCP_client_that_reads_a_variable(self):
+        self.add_mcp_server()
+        self.file("codex", '#!/bin/sh\necho "$MCP_TOKEN"\n', 0o700)
+        self.environment["PATH"] = self.folder + ":" + self.environment["PATH"]
+        self.assertEqual(self.recipe("an MCP client that reads a variable"), "the-token-of-mcp\n")
 
     def test_recipe_a_script(self):
         if not CURL:

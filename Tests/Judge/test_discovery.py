@@ -11,7 +11,7 @@ import yaml
 from joserfc.jwk import ECKey
 
 from browser import Browser
-from discovery_server import DiscoveryServer, DocumentServer, OpenIDServer
+from discovery_server import DiscoveryServer, DocumentServer, OpenIDServer, ResourceServer
 from program import ADA, LOGIN_NEEDED, REFUSED, TIMEOUT, UNREACHABLE, USAGE, ProgramTest, text_of
 from service import Response, Service, json_response, text_response
 from tls import Authority
@@ -233,6 +233,119 @@ hosts: [{service.base.removeprefix("http://")}]
         self.credmgr("add-provider", service.issuer, "--as", "found", "--yes", "--replace",
                      "--set", "redirect_uri=http://127.0.0.1:8417/callback")
         self.assertEqual(service.counts["registered"], 2, "another redirect is another client")
+
+
+class Resource(DiscoveryTest):
+    """The address of a protected resource, such as an MCP server."""
+
+    def test_from_the_address_of_a_resource_to_a_request(self):
+        service = self.serve(ResourceServer())
+        outcome = self.credmgr("add-provider", service.address, "--as", "mcp", "--yes")
+        self.assertIn(f"the authorization server is {service.issuer}", outcome.err)
+        kept = self.descriptor("mcp")
+        self.assertEqual((kept["resource"], kept["scope"], kept["pkce"]), (service.address, ["read"], "S256"))
+        registered = json.loads(service.requests("/register")[0].body)
+        self.assertEqual(registered["application_type"], "native")
+        self.credmgr("login", "mcp", "--account", ADA)
+        # Many such servers compare the whole redirect.
+        self.assertEqual([dict(request.query)["redirect_uri"] for request in service.requests("/authorize", "GET")],
+                         registered["redirect_uris"])
+        self.assertEqual(json.loads(self.credmgr("request", "mcp", service.address).out), {"scope": "read"})
+        self.assertRegex(self.credmgr("header", "mcp", "--url", service.address).line, "^Authorization: Bearer at-")
+        # The refresh names the resource too.
+        self.credmgr("token", "mcp", "--refresh")
+        sent = [dict(urllib.parse.parse_qsl(request.body.decode())) for request in service.requests("/token")]
+        self.assertEqual([fields["resource"] for fields in sent], [service.address] * 2)
+        # Another path of the same server is covered, another server is not.
+        self.credmgr("request", "mcp", "https://other.example/mcp", status=USAGE)
+
+    def test_metadata_that_changed(self):
+        service = self.serve(ResourceServer())
+        self.credmgr("add-provider", service.address, "--as", "mcp", "--yes")
+        self.credmgr("login", "mcp", "--account", ADA)
+        self.assertIn("has not changed", self.credmgr("add-provider", "mcp", "--update").err)
+        service.routes[("POST", "/token2")] = service.token
+        service.change = lambda metadata: metadata.update(token_endpoint=service.base + "/token2")
+        # The server says that its endpoint is elsewhere.
+        del service.routes[("POST", "/token")]
+        moved = self.credmgr("token", "mcp", "--refresh", status=REFUSED)
+        self.assertIn('run "credmgr add-provider mcp --update" to read its metadata again', moved.err.replace("\n         ", " "))
+        refused = self.credmgr("add-provider", "mcp", "--update", status=USAGE)
+        self.assertRegex(refused.err, r"-  token: .*/token\b")
+        self.assertRegex(refused.err, r"\+  token: .*/token2\b")
+        self.credmgr("add-provider", "mcp", "--update", "--yes")
+        self.assertEqual(self.descriptor("mcp")["endpoints"]["token"], service.base + "/token2")
+        self.assertEqual(service.counts["registered"], 1)
+        self.credmgr("token", "mcp", "--refresh")
+        self.assertEqual(len(service.requests("/token2")), 1)
+
+    def test_another_issuer(self):
+        service = self.serve(ResourceServer())
+        self.credmgr("add-provider", service.address, "--as", "mcp", "--yes")
+        self.credmgr("login", "mcp", "--account", ADA)
+        other = self.serve(ResourceServer())
+        metadata = service.resource_metadata() | {"authorization_servers": [other.issuer]}
+        service.resource_metadata = lambda: metadata
+        self.credmgr("add-provider", "mcp", "--update", "--yes")
+        self.assertEqual(other.counts["registered"], 1)
+        # Neither the client nor the refresh token of the first issuer is sent to the other one.
+        refused = self.credmgr("token", "mcp", "--refresh", status=LOGIN_NEEDED)
+        self.assertIn("another issuer made it", refused.err)
+        self.credmgr("logout", "mcp")
+        self.assertEqual(other.requests("/token") + other.requests("/revoke"), [])
+
+    def test_a_refused_request_names_the_login_that_helps(self):
+        service = self.serve(ResourceServer())
+        self.credmgr("add-provider", service.address, "--as", "mcp", "--yes")
+        self.credmgr("login", "mcp", "--account", ADA)
+        for method, demand in (("POST", "--scope write"), ("PUT", "--step-up --acr gold --max-age 60s")):
+            refused = self.run_program("request", "mcp", service.address, "--method", method)
+            self.assertEqual(refused.status, REFUSED)
+            command = re.search(r'run "credmgr (login mcp .*)"', refused.err.replace("\n         ", " ")).group(1)
+            self.assertIn(demand, command)
+            self.credmgr(*command.split())
+            self.assertEqual(set(json.loads(self.credmgr("request", "mcp", service.address, "--method", method).out)["scope"].split()),
+                             {"read", "write"})
+        pages = [dict(request.query) for request in service.requests("/authorize", "GET")]
+        self.assertEqual((pages[-1]["acr_values"], pages[-1]["max_age"], set(pages[-1]["scope"].split())), ("gold", "60", {"read", "write"}))
+        self.assertNotIn("acr_values", pages[0])
+
+    def test_metadata_that_is_not_the_resource_s_own(self):
+        elsewhere = {
+            "another resource": {"resource": "https://evil.example/mcp"},
+            "is not https": {"authorization_servers": ["http://evil.example"]},
+            "lacks": {"authorization_servers": []},
+        }
+        for words, change in elsewhere.items():
+            with self.subTest(words):
+                service = self.serve(ResourceServer())
+                metadata = service.resource_metadata() | change
+                service.resource_metadata = lambda metadata=metadata: metadata
+                outcome = self.credmgr("add-provider", service.address, "--as", "mcp", "--yes", status=REFUSED)
+                self.assertIn(words, outcome.err)
+                self.assert_nothing_kept()
+
+    def test_several_authorization_servers(self):
+        service = self.serve(ResourceServer())
+        metadata = service.resource_metadata()
+        metadata["authorization_servers"].append("https://id.example")
+        service.resource_metadata = lambda: metadata
+        outcome = self.credmgr("add-provider", service.address, "--as", "mcp", "--yes", status=USAGE)
+        self.assertIn(f'--issuer {service.issuer}"', outcome.err)
+        self.credmgr("add-provider", service.address, "--as", "mcp", "--yes", "--issuer", service.issuer)
+        self.new_home()
+        person = self.terminal("add-provider", service.address, "--as", "mcp", columns=0)
+        person.wait_for(r"Which one\?")
+        person.type("1\n")
+        person.wait_for(r"\[y/N\]")
+        person.type("y\n")
+        self.assertEqual(person.end(), 0, person.seen)
+
+    def test_a_server_without_pkce(self):
+        service = self.serve(ResourceServer(change=lambda metadata: metadata.pop("code_challenge_methods_supported") and None))
+        outcome = self.credmgr("add-provider", service.address, "--as", "mcp", "--yes", status=REFUSED)
+        self.assertIn("PKCE", outcome.err)
+        self.assert_nothing_kept()
 
 
 class OverTLS(DiscoveryTest):

@@ -11,7 +11,7 @@ import sys
 import urllib.error
 import urllib.request
 
-from discovery_server import OpenIDServer
+from discovery_server import ResourceServer
 from git_server import GitServer
 from program import BINARY, HERE, ROOT, TIMEOUT, ProgramTest, text_of
 from terminal import Terminal
@@ -164,13 +164,15 @@ class Tasks(Newcomer):
         key = text_of(said["key_file"]).strip()
         self.follow("Store an API key", {"credmgr setup openai": [("API key of OpenAI", key)]})
 
-    def test_an_issuer(self):
-        service = self.serve(OpenIDServer())
+    def test_an_mcp_server(self):
+        service = self.serve(ResourceServer())
         service.lifetime = 3630
-        self.replaced = [(service.issuer, "https://id.example.org"), ("token 127.0.0.1", "token id.example.org")]
-        self.examples = [("http://127.0.0.1/callback", "http://LOOPBACK/callback"), (f"127.0.0.1:{service.port}", "id.example.org"),
-                         ("127.0.0.1", "id.example.org"), ("LOOPBACK", "127.0.0.1")]
-        self.follow("Log in to an issuer", {"credmgr setup https://id.example.org": [("Add it as", "y")]})
+        host = "mcp.example.org"
+        self.replaced = [(service.base, "https://" + host)] + [
+            (f"{word} 127.0.0.1-mcp", f"{word} {host}-mcp") for word in ("header", "request", "list", "token")]
+        self.examples = [("http://127.0.0.1/callback", "http://LOOPBACK/callback"), (f"127.0.0.1:{service.port}", host),
+                         ("127.0.0.1", host), ("LOOPBACK", "127.0.0.1")]
+        self.follow("Log in to an MCP server", {f"credmgr setup https://{host}/mcp": [("Add it as", "y")]})
 
     def test_the_login_of_gh(self):
         said = self.github()

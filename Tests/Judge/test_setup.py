@@ -346,7 +346,7 @@ class WithoutATerminal(SetupTest):
                 (("openai",), f'run "credmgr login openai {key}" with its file'),
                 (("forge",), f'create a key at https://forge.example/tokens and run "credmgr login forge {key}" with its file'),
                 ((path,), f'run "credmgr add-provider {path} --client-id ID --client-secret-file FILE && credmgr login own"'),
-                (("https://id.example.org",), 'run "credmgr add-provider https://id.example.org" to see what the issuer offers'),
+                (("https://id.example.org",), 'run "credmgr add-provider https://id.example.org" to see what it offers'),
                 (("opnai",), 'run "credmgr setup openai"')):
             with self.subTest(arguments=arguments):
                 outcome = self.credmgr("setup", *arguments, status=USAGE)

@@ -39,6 +39,21 @@ struct DiscoveryTests {
     }
   }
 
+  /// The address of the resource leads to the authorization server (RFC 9728).
+  @Test func theResourceHasMetadata() throws {
+    let play = try Self.play()
+    let address = try Issuer(Play.origin + "/simulator/resource")
+    let refusal = play.send(HTTPRequest(method: "GET", uri: address.uri))
+    #expect(refusal.status == 401)
+    let location = try #require(
+      try ProtectedResourceMetadata.location(in: refusal.challenges, of: address))
+    let metadata = try ProtectedResourceMetadata(
+      play.send(ProtectedResourceMetadata.request(at: location)), of: address, at: location)
+    #expect(metadata.authorizationServers.map(\.text) == [Play.origin])
+    #expect(metadata.scopes == ["read"])
+    #expect(metadata.resource == address.text)
+  }
+
   @Test func anIssuerElsewhereHasNoMetadataHere() throws {
     let play = try Self.play(Self.text + "\nissuer: https://odd.example")
     let location = try #require(MetadataLocation.all(for: Issuer(Play.origin)).first)

@@ -16,6 +16,9 @@ extension Command {
       Option("--for", value: "PURPOSES", "purposes whose scopes to request, such as git,packages"),
       Option("--scope", value: "SCOPE", repeats: true, "scope to request instead of the descriptor's scopes"),
       Option("--authorization-details", value: "FILE", "JSON file with details of the access to request (RFC 9396)"),
+      Option("--step-up", "request the scopes of the account and those of \"--scope\" and \"--for\""),
+      Option("--acr", value: "LEVEL", repeats: true, "required way of authentication, such as a second factor"),
+      Option("--max-age", value: "DURATION", "time within which you must have authenticated"),
       Option(
         "--set", value: "NAME=VALUE", repeats: true,
         "set a variable for this account only; NAME=@FILE for a secret variable"),
@@ -42,6 +45,7 @@ extension Command {
       ("credmgr login github --account work --replace", "Sign in to an account as another user"),
       ("credmgr login github --for git,packages", "Request the scopes for git and for packages"),
       ("credmgr login gitlab --scope api --scope read_user", "Request other scopes"),
+      ("credmgr login gitlab --step-up --scope api", "Add a scope to those of the account"),
       ("credmgr login github --grant device_code", "Enter a code on another device"),
       ("credmgr login github --with-token <token.txt", "Store an existing token"),
       ("credmgr login openai", "Store an API key, which credmgr prompts for"),
@@ -52,6 +56,8 @@ extension Command {
     var wish = LoginOptions()
     wish.account = invocation.value("--account")
     wish.details = try details(invocation, context)
+    wish.keepsScope = invocation.has("--step-up")
+    wish.demands = try demands(invocation, context)
     if invocation.has("--dry-run") {
       let descriptor = try descriptor(invocation.operands[0], context)
       wish.scope = try context.scope(invocation, of: descriptor)
@@ -99,6 +105,10 @@ extension Command {
       throw .usage("\"--expires\" requires a key or \"--with-token\": the provider says when its tokens expire")
     }
     let isAsked = isTyped || ["--no-browser", "--paste", "--with-token", "--grant"].contains(where: invocation.has)
+    if !wish.demands.isEmpty, grant?.traits.responseType == nil, grant != .deviceCode {
+      throw .usage(
+        "\(context.titled(provider)) does not ask you to consent, so it cannot meet \"--acr\" and \"--max-age\"")
+    }
     if !SessionKind.hasReader(context.environment), grant?.traits.needsPerson == true, !isAsked {
       throw .failed(unread(context.titled(provider), offered: offered, grant))
     }
@@ -147,6 +157,17 @@ extension Command {
       "withheld_scope": .array(withheld.map(JSONValue.string)),
       "authorization_details": credential.detailsJSON, "expires_at": .optional(credential.expiresAt?.text),
     ])
+  }
+
+  /// Returns what the login demands of the consent.
+  private static func demands(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ConsentDemands {
+    let demands = ConsentDemands(
+      authenticationContexts: invocation.all("--acr"), maxAge: try context.duration("--max-age", invocation))
+    for level in demands.authenticationContexts
+    where level.isEmpty || !level.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) {
+      throw .usage("invalid value of \"--acr\"", hint: "repeat the option for each level")
+    }
+    return demands
   }
 
   /// Returns the message for a user who cannot enter an address or a code.

@@ -25,14 +25,15 @@ extension Command {
       Option(
         "--set", value: "NAME=VALUE", repeats: true,
         "set a variable of the descriptor; NAME=@FILE for a secret variable"),
+      Option("--issuer", value: "URL", "authorization server of an API that has several"),
       Option("--yes", "agree to a discovered issuer, or to an unusual or changed descriptor, without a prompt"),
       Option("--replace", "change an added provider; omitted values stay the same"),
-      Option("--update", "fetch the descriptor of an added provider again, and show the changes"), json,
+      Option("--update", "fetch the descriptor or the metadata of an added provider again, and show changes"), json,
     ],
     notes: [
       "SOURCE is a provider from \"credmgr providers\", the path of a descriptor (with \"/\" or \".yaml\"), \"-\" for "
-        + "standard input, or the https URL of an issuer. For an issuer, credmgr makes a descriptor from its metadata "
-        + "and shows it before storing it.",
+        + "standard input, or the https URL of an issuer, an API or an MCP server. credmgr makes a descriptor from the "
+        + "server's metadata and shows it before storing it.",
       "A URL that ends with \".yaml\" is that of a descriptor, for example your organization's. credmgr fetches it "
         + "once, shows it, and stores a copy with its address and SHA-256. \"--update\" fetches it again.",
       "Without \"--client-id\", credmgr registers a client at the provider if the descriptor supports it. If the "
@@ -42,6 +43,7 @@ extension Command {
     examples: [
       ("credmgr add-provider github --client-id Ov23liExample", "Add a built-in provider"),
       ("credmgr add-provider gitlab --set host=git.example.org --client-id ID", "Add your own GitLab server"),
+      ("credmgr add-provider https://mcp.example.org/mcp", "Add an MCP server"),
       ("credmgr add-provider https://intranet.example.org/github.yaml", "Add a descriptor of your organization"),
       ("credmgr add-provider github --update", "Look for changes of that descriptor"),
       ("credmgr add-provider ./notes.yaml --client-id ID --client-secret-file secret", "Add your own descriptor"),
@@ -70,8 +72,8 @@ extension Command {
         isAgreed: invocation.has("--yes"), context)
     } else if isURL(source) {
       addition = try discovered(
-        at: source, as: invocation.value("--as"), replaces: invocation.has("--replace"),
-        isAgreed: invocation.has("--yes"), context)
+        at: source, as: invocation.value("--as"), from: invocation.value("--issuer"),
+        replaces: invocation.has("--replace"), isAgreed: invocation.has("--yes"), context)
     } else if Context.isDescriptorFile(source) {
       let bytes = try context.descriptor(source)
       if source == "-" { input = bytes }
@@ -149,17 +151,31 @@ extension Command {
     return beginning == "https://" || beginning.hasPrefix("http://")
   }
 
-  /// Makes a descriptor from an issuer's metadata, shows it, and asks whether to add it.
+  /// Finds the metadata of an issuer or a protected resource, and asks which authorization server to use if there are
+  /// several.
+  private static func discovery(
+    at source: String, as name: String?, from server: String?, _ context: Context
+  ) throws(CommandError) -> Discovery {
+    do throws(CredentialError) { return try context.source.discover(source, as: name, from: server) } catch {
+      guard case .discovery(.severalServers(let servers), _) = error, Question.canAsk else { throw CommandError(error) }
+      context.tell("\(source) has \(servers.count) authorization servers:")
+      return try discovery(at: source, as: name, from: servers[Question.choice(among: servers)], context)
+    }
+  }
+
+  /// Makes a descriptor from an issuer's or a resource's metadata, shows it, and asks whether to add it.
   static func discovered(
-    at source: String, as name: String? = nil, replaces: Bool = false, isAgreed: Bool = false, _ context: Context
+    at source: String, as name: String? = nil, from server: String? = nil, replaces: Bool = false,
+    isAgreed: Bool = false, _ context: Context
   ) throws(CommandError) -> ProviderAddition {
-    let discovery = try manager(context.source.discover(source, as: name))
+    let discovery = try discovery(at: source, as: name, from: server, context)
     let identifier = discovery.addition.identifier
     let registration = try manager(context.source.accountsIfAny()?.registration(of: identifier))
     if registration != nil, !replaces { throw CommandError(.alreadyAdded(provider: identifier)) }
     context.tell("found this metadata at \(discovery.location):")
     let lines = discovery.text.split(separator: "\n", omittingEmptySubsequences: false)
     Terminal.writeError("\n" + lines.map { ($0.isEmpty ? "" : "  " + Message.visible(String($0))) + "\n" }.joined())
+    if let server = discovery.authorizationServer { context.tell("the authorization server is \(server)") }
     for endpoint in discovery.foreignEndpoints {
       context.tell("the \(endpoint.name) is on a different host than the issuer: \(endpoint.host)")
     }

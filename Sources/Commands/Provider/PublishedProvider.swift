@@ -17,7 +17,10 @@ extension Command {
     var (address, name) = (source, name)
     if !isURL(source) {
       let provider = try context.provider(source)
-      guard let copy = context.source.fetchedCopy(of: provider) else { throw notFetched(provider, context) }
+      guard let copy = context.source.fetchedCopy(of: provider) else {
+        guard let known = context.source.knownMetadata(of: provider) else { throw notFetched(provider, context) }
+        return try discoveredAgain(known, as: provider, isAgreed: isAgreed, context)
+      }
       (address, name) = (copy.location, provider)
     }
     let found = try manager(context.source.fetch(address, as: name))
@@ -37,14 +40,33 @@ extension Command {
       show(found.copy.text.linesByScalars, as: "found this descriptor at \(found.copy.location):")
     }
     context.tell("its SHA-256 is \(found.copy.digest)")
-    if isAgreed { return found.addition }
+    try confirmUse(
+      updates ? "Use the new descriptor?" : "Add it as \"\(provider)\"?", isAgreed: isAgreed,
+      refusal: updates ? "nothing was changed" : "nothing was added")
+    return found.addition
+  }
+
+  /// Reads the metadata of a provider again, shows what changed, and asks whether to use it.
+  private static func discoveredAgain(
+    _ known: KnownMetadata, as provider: String, isAgreed: Bool, _ context: Context
+  ) throws(CommandError) -> ProviderAddition {
+    let found = try manager(context.source.discoverAgain(known, as: provider))
+    let lines = changes(from: known.text, to: found.text)
+    if lines.isEmpty {
+      context.tell("the metadata of \(context.titled(provider)) has not changed")
+      throw .ended(.done)
+    }
+    show(lines, as: "the descriptor from \(found.location) differs from your file:")
+    try confirmUse("Use the new descriptor?", isAgreed: isAgreed, refusal: "nothing was changed")
+    return found.addition
+  }
+
+  private static func confirmUse(_ question: String, isAgreed: Bool, refusal: String) throws(CommandError) {
+    if isAgreed { return }
     guard Question.canAsk else {
       throw .usage("cannot ask whether to use this descriptor: no terminal", hint: "\(add: "--yes") to use it")
     }
-    guard try Question.confirm(updates ? "Use the new descriptor?" : "Add it as \"\(provider)\"?") else {
-      throw .usage(updates ? "nothing was changed" : "nothing was added")
-    }
-    return found.addition
+    guard try Question.confirm(question) else { throw .usage(refusal) }
   }
 
   /// Returns the client that a new descriptor publishes, if the provider has the client of the old descriptor.

@@ -177,14 +177,7 @@ struct Setup {
   private func chosenWay(_ ways: [Way], of descriptor: Descriptor, title: String) throws(CommandError) -> Way {
     guard ways.count > 1 else { return ways.first ?? .client }
     context.tell("\(title) offers \(ways.count) ways to log in:")
-    for (index, way) in ways.enumerated() {
-      Terminal.writeError("  \(index + 1)  " + Message.visible(words(way, descriptor)) + "\n")
-    }
-    let text = try Question.answer("Which one? (Enter for 1)") { text in
-      text.isEmpty || Int(text).map { ways.indices.contains($0 - 1) } == true
-        ? nil : "type a number from 1 to \(ways.count)"
-    }
-    return ways[(Int(text) ?? 1) - 1]
+    return ways[try Question.choice(among: ways.map { words($0, descriptor) })]
   }
 
   private func words(_ way: Way, _ descriptor: Descriptor) -> String {
@@ -252,7 +245,7 @@ struct Setup {
       return .usage(fault("a provider"), hint: "\(credmgr: "providers") to see the providers")
     }
     if Command.isURL(source) {
-      return .usage(fault("your consent"), hint: "\(credmgr: "add-provider", source) to see what the issuer offers")
+      return .usage(fault("your consent"), hint: "\(credmgr: "add-provider", source) to see what it offers")
     }
     let addition = try addition(source)
     let provider = addition.identifier

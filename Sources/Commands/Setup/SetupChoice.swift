@@ -19,7 +19,8 @@ struct SetupChoice {
 
   /// Asks until the user names a provider, an issuer or a file.
   func source() throws(CommandError) -> String {
-    context.tell("type a provider or a word such as \"mail\", the URL of an issuer, or the path of a descriptor")
+    context.tell(
+      "type a provider or a word such as \"mail\", the URL of an issuer or an MCP server, or the path of a descriptor")
     var listed: [ProviderEntry] = []
     while true {
       let word = try Question.answer("Set up what? (Enter lists all providers)")

@@ -1,4 +1,5 @@
 import CredmgrCredentialManager
+import CredmgrMessages
 import CredmgrPlatform
 
 /// Questions that the user answers at the terminal.
@@ -32,6 +33,18 @@ enum Question {
       guard let words = objection(text) else { return text }
       StandardError.tell(words)
     }
+  }
+
+  /// Lists texts with numbers, and returns the index of the text that the user chooses.
+  static func choice(among labels: [String]) throws(CommandError) -> Int {
+    for (index, label) in labels.enumerated() {
+      Terminal.writeError("  \(index + 1)  " + Message.visible(label) + "\n")
+    }
+    let text = try answer("Which one? (Enter for 1)") { text in
+      text.isEmpty || Int(text).map { labels.indices.contains($0 - 1) } == true
+        ? nil : "type a number from 1 to \(labels.count)"
+    }
+    return (Int(text) ?? 1) - 1
   }
 
   /// Returns a text that the user types without echo; empty if the user presses Enter.

@@ -107,6 +107,10 @@ extension Command {
     if head.status == 429 || head.status >= 500 {
       return .unreachable(text).hint(head.retryAfter.map { "try again in \(patience($0))" } ?? "try again later")
     }
+    if let required = RequiredAuthentication(head) {
+      return .refused(text + ": " + required.sentence).hint(
+        "\(credmgr: ["login", provider] + accountOption(account) + required.loginOptions)")
+    }
     let current = try? context.source.accountsIfAny()?.resolve(account, provider: provider)
     if let current, let descriptor = (try? context.home.library.load(provider))?.descriptor,
       let required = RequiredScope(head, of: descriptor, granted: current.credential.grantedScope ?? [])
@@ -140,5 +144,14 @@ extension Command {
     do { return try URI(parsing: text) } catch {
       throw .failed(error.message().with(hints: ["use a form like https://HOST/PATH"]))
     }
+  }
+}
+
+extension RequiredAuthentication {
+  fileprivate var sentence: String {
+    let level = contexts.isEmpty ? "" : ", with a login of the level \(some(contexts))"
+    return
+      (maxAge.map { "the user must have authenticated within \(duration($0))" } ?? "the user must authenticate again")
+      + level
   }
 }

@@ -82,7 +82,8 @@ final class TracedExchange: HTTPExchange {
         value = (words.count == 2 && KnownSecrets.isScheme(words[0]) ? words[0] + " " : "") + "…"
         // A challenge says what is wrong.
         if field.name.lowercased() == "www-authenticate" {
-          for pair in FormParameters(challenge: field.value).pairs where isHarmless(pair.name) {
+          let pairs = Challenge.all(in: [field.value]).flatMap(\.parameters.pairs)
+          for pair in pairs where isHarmless(pair.name) {
             value += ", \(pair.name)=\"\(shown(pair.value))\""
           }
         }

@@ -8,9 +8,9 @@ package struct RequiredScope: Sendable, Equatable {
 
   /// Reads the challenges of an answer (RFC 6750, 3.1); `nil` if none says that the scope is insufficient.
   package init?(challenges: [String]) {
-    let parameters = challenges.map { FormParameters(challenge: $0) }
-    guard let found = parameters.first(where: { $0[first: "error"] == "insufficient_scope" }) else { return nil }
-    scopes = Self.tokens(found[first: "scope"] ?? "")
+    let challenges = Challenge.all(in: challenges)
+    guard let found = challenges.first(where: { $0["error"] == "insufficient_scope" }) else { return nil }
+    scopes = Self.tokens(found["scope"] ?? "")
     isChoice = false
   }
 
@@ -29,7 +29,7 @@ package struct RequiredScope: Sendable, Equatable {
   }
 
   /// Returns the scopes in a text from a server (RFC 6749, 3.3), without those that look like an option.
-  private static func tokens(_ text: String) -> [String] {
+  static func tokens(_ text: String) -> [String] {
     text.split { " ,".contains($0) }.map(String.init).filter { word in
       word.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C } && !word.hasPrefix("-")
     }

@@ -237,7 +237,8 @@ struct Login {
 
   /// Whether this login makes the same request as the login that got the credential.
   private func asksFor(_ credential: Credential) -> Bool {
-    !credential.isGiven && credential.grant == grant && credential.variables == options.variables
+    options.demands.isEmpty && !credential.isGiven && credential.grant == grant
+      && credential.variables == options.variables
       && credential.requestedDetails == client.descriptor.authorizationDetails.requested
       && credential.requestedScope == (options.scope.isEmpty ? client.descriptor.scope.requested : options.scope)
   }

@@ -44,7 +44,9 @@ struct LoginSession {
     ending.receiver = receiver
     let login = LoginContext(
       grant, client, scope: options.scope.isEmpty ? client.descriptor.scope.requested : options.scope,
-      redirectURI: receiver.redirectURI, choosing: person, random: source.random, nonce: source.nonce)
+      demanding: options.demands, redirectURI: receiver.redirectURI, choosing: person,
+      random: source.random,
+      nonce: source.nonce)
     var step = try source.core(provider, login.begin())
     while true {
       switch step {

@@ -29,7 +29,8 @@ extension CredentialSource {
     let person = PersonChoice(
       for: id, among: try vault?.accounts(of: descriptor.identifier) ?? [], after: try vault?.failure(id)?.0)
     let planned = try core(
-      descriptor.identifier, LoginRequests(grant, client, scope: scope, choosing: person, hasToken: hasToken))
+      descriptor.identifier,
+      LoginRequests(grant, client, scope: scope, demanding: options.demands, choosing: person, hasToken: hasToken))
     return (planned, identifier)
   }
 }
@@ -43,10 +44,10 @@ extension CredentialSource {
     guard let accounts = try accountsIfAny() else { return nil }
     if let name = options.account { return try accounts.readableAccount(AccountID(provider, name)) }
     guard !hasToken, let likely = try accounts.likely(at: provider), likely.credential.grant.isConsent,
-      options.grant?.isConsent ?? true,
-      try accounts.state(of: likely, accounts.note(likely.id), at: clock.now()).needsLogin
+      options.grant?.isConsent ?? true
     else { return nil }
-    return likely
+    if options.keepsScope { return likely }
+    return try accounts.state(of: likely, accounts.note(likely.id), at: clock.now()).needsLogin ? likely : nil
   }
 }
 

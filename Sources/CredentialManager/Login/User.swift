@@ -55,6 +55,9 @@ package struct LoginOptions: Sendable {
   package var grant: Grant?  // `nil` for the descriptor's first grant that works here.
   package var scope: [String] = []  // If empty, the login requests the descriptor's scopes.
   package var details: AuthorizationDetails?  // `nil` for the descriptor's authorization details.
+  package var demands = ConsentDemands()
+  /// Whether the login also requests the scopes that the account has.
+  package var keepsScope = false
   package var variables: [String: String] = [:]
   package var opensBrowser = true
   /// Whether the browser runs on this machine, so a local port can redirect it to the page.
@@ -86,7 +89,12 @@ package struct LoginOptions: Sendable {
         return credential.grant.traits.asked == nil || !isOfKey
       }
     }
-    if scope.isEmpty { scope = credential.requestedScope }
+    if scope.isEmpty {
+      scope = credential.requestedScope
+    } else if keepsScope {
+      let current = credential.requestedScope.isEmpty ? credential.grantedScope ?? [] : credential.requestedScope
+      scope = current + scope.filter { !current.contains($0) }
+    }
     details = details ?? credential.requestedDetails
     if grant == nil, !credential.isGiven, !credential.grant.traits.needsPerson, offered.contains(credential.grant) {
       grant = credential.grant

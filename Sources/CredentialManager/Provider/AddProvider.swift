@@ -113,7 +113,9 @@ extension CredentialSource {
     // A login with a token of the user adds a provider without a client.
     let hasClient = previous?.clientIdentifier.isEmpty == false
     if previous != nil, !replaces, hasClient || !needsClient { throw .alreadyAdded(provider: identifier) }
-    let agreedClient = hasClient ? previous?.clientIdentifier : nil
+    // A client that another issuer knows is not sent to this one.
+    let isForeign = previous?.isOfOtherIssuer(than: addition.descriptor) == true
+    let agreedClient = hasClient && !isForeign ? previous?.clientIdentifier : nil
     let known = clientIdentifier ?? agreedClient ?? addition.descriptor.client.identifier
     let canRegister = addition.descriptor.endpoints[.registration] != nil && clientSecret == nil
     var needs = ClientNeeds(addition.descriptor)
@@ -129,8 +131,8 @@ extension CredentialSource {
     var agreed = previous?.agreement
     agreed?.secrets.subtract(variables.keys)
     var registration = Registration(
-      clientIdentifier: known ?? "", clientSecret: clientSecret ?? previous?.clientSecret, variables: values,
-      redirect: previous == nil ? Descriptor.standardRedirect(of: identifier) : previous?.redirect,
+      clientIdentifier: known ?? "", clientSecret: clientSecret ?? (isForeign ? nil : previous?.clientSecret),
+      variables: values, redirect: previous == nil ? Descriptor.standardRedirect(of: identifier) : previous?.redirect,
       // Another client's registration does not apply.
       registered: known == previous?.clientIdentifier ? previous?.registered : nil, agreement: agreed)
     let client = try client(addition.descriptor, registration)

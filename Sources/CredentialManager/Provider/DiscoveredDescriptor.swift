@@ -4,21 +4,29 @@ import CredmgrJSON
 import CredmgrOAuth
 import CredmgrText
 
-/// A readable descriptor for an issuer that notes the origin of each value. It includes only metadata read as a URL, a
-/// scope or a known name, quoted so that YAML reads exactly that text.
+/// A readable descriptor for an issuer, or for a protected resource and its issuer, that notes each value's origin.
+/// It includes only metadata read as a URL, a scope or a known name, quoted so that YAML reads exactly that text.
 struct DiscoveredDescriptor {
   let text: String
 
   /// Creates the text. `redirect` is the default; a client added earlier keeps its own.
-  init(_ metadata: AuthorizationServerMetadata, identifier: String, redirect: String) throws(MetadataError) {
+  init(
+    _ metadata: AuthorizationServerMetadata, of resource: DiscoveredResource? = nil, identifier: String,
+    redirect: String
+  ) throws(MetadataError) {
+    let scope = Self.requested(metadata, resource)
+    // Without its scope, the identity endpoint of OpenID Connect refuses the token of a resource.
+    let leavesOut: [EndpointKind] = resource != nil && !scope.contains("openid") ? [.identity] : []
     let grants = try Self.grants(metadata)
     let authentication = try Self.authentication(metadata)
     let hasRedirect = grants.contains(where: \.traits.redirects)
-    var lines = [
-      "# Made from the metadata of \(metadata.issuer.uri.withoutQueryAndFragment.text) at",
-      "# \(metadata.location.uri.text) (\(metadata.location.specification)).",
+    if resource?.metadata != nil, hasRedirect, metadata.codeChallengeMethods?.contains("S256") != true {
+      throw .noProofKey(offered: metadata.codeChallengeMethods)
+    }
+    var lines = Self.origin(metadata, resource)
+    lines += [
       "# Each comment after a value names its source in the metadata.", "provider: \(Scalar.written(identifier))",
-      "title: \(Scalar.written(metadata.issuer.uri.host ?? identifier))",
+      "title: \(Scalar.written((resource?.address ?? metadata.issuer).uri.host ?? identifier))",
     ]
     if Self.isFAPI2(metadata) { lines.append("profile: fapi2  # The metadata demands everything in it.") }
     lines += [
@@ -27,8 +35,10 @@ struct DiscoveredDescriptor {
     if hasRedirect {
       lines += [
         "variables:",
-        "  # Any port (RFC 8252, 7.3). If the provider compares the whole URI, "
-          + "set a port: " + redirect.exchanging("127.0.0.1/", for: "127.0.0.1:8417/"),
+        resource == nil
+          ? "  # Any port (RFC 8252, 7.3). If the provider compares the whole URI, set a port: "
+            + redirect.exchanging("127.0.0.1/", for: "127.0.0.1:8417/")
+          : "  # Many MCP servers compare the whole URI, so it has a port, despite RFC 8252, 7.3.",
         "  redirect_uri:",
         "    default: \(redirect)",
         "    format: redirect",
@@ -36,11 +46,14 @@ struct DiscoveredDescriptor {
         "",
       ]
     }
-    lines += Self.endpoints(metadata, authentication)
+    lines += Self.endpoints(metadata, authentication, without: leavesOut)
     lines += [
       "", "# Compared with the \"iss\" of a redirect (RFC 9207).",
       "issuer: \(Scalar.written(Self.template(metadata.issuer.text)))",
     ]
+    if let resource = resource?.metadata?.resource {
+      lines.append("resource: \(Scalar.written(Self.template(resource)))  # resource")
+    }
     if metadata.namesIssuer { lines.append("iss: required  # authorization_response_iss_parameter_supported") }
     if hasRedirect {
       lines.append("redirect: \"{redirect_uri}\"")
@@ -54,16 +67,34 @@ struct DiscoveredDescriptor {
     if let page = metadata.documentation?.text {
       lines.append("  register: \(Scalar.written(page))  # service_documentation")
     }
-    lines += Self.scopes(metadata, hasRedirect: hasRedirect)
+    lines += Self.scopes(metadata, resource, requested: scope, hasRedirect: hasRedirect, without: leavesOut)
     if let types = metadata.detailsTypes, !types.isEmpty {
       let list = types.prefix(Self.shownScopes).map(Scalar.written).joined(separator: ", ")
       lines += ["", "# authorization_details_types_supported", "authorization_details: { types: [\(list)] }"]
     }
-    lines += Self.hosts(metadata)
+    lines += Self.hosts(metadata, resource, without: leavesOut)
     text = lines.joined(separator: "\n") + "\n"
   }
 
   // MARK: Pieces
+
+  private static func origin(_ metadata: AuthorizationServerMetadata, _ resource: DiscoveredResource?) -> [String] {
+    let source = [
+      "\(metadata.issuer.uri.withoutQueryAndFragment.text) at",
+      "# \(metadata.location.uri.text) (\(metadata.location.specification)).",
+    ]
+    guard let resource else { return ["# Made from the metadata of " + source[0], source[1]] }
+    let whole = "\(resource.address.uri.text) at"
+    guard let location = resource.metadata?.location.text else {
+      return [
+        "# Made for the resource \(resource.address.uri.text),", "# from the metadata of " + source[0], source[1],
+      ]
+    }
+    return [
+      "# Made from the metadata of the resource " + whole, "# \(location) (RFC 9728, 3),",
+      "# and from that of its authorization server " + source[0], source[1],
+    ]
+  }
 
   private static func grants(_ metadata: AuthorizationServerMetadata) throws(MetadataError) -> [Grant] {
     let types = metadata.grantTypes
@@ -103,10 +134,11 @@ struct DiscoveredDescriptor {
   }
 
   private static func endpoints(
-    _ metadata: AuthorizationServerMetadata, _ authentication: ClientAuthentication
+    _ metadata: AuthorizationServerMetadata, _ authentication: ClientAuthentication,
+    without others: [EndpointKind]
   ) -> [String] {
     var lines = ["endpoints:"]
-    for kind in EndpointKind.allCases {
+    for kind in EndpointKind.allCases where !others.contains(kind) {
       let alias = authentication.usesCertificate ? metadata.aliases[kind] : nil
       guard let uri = alias ?? metadata.endpoints[kind], let member = kind.metadataName else { continue }
       let name = (alias == nil ? "" : "mtls_endpoint_aliases.") + member
@@ -179,18 +211,35 @@ struct DiscoveredDescriptor {
 
   private static let shownScopes = 100
 
-  private static func scopes(_ metadata: AuthorizationServerMetadata, hasRedirect: Bool) -> [String] {
-    let hasIdentity = metadata.endpoints[.identity] != nil
-    var requested = wanted.filter { metadata.scopes?.contains($0) ?? false }
+  /// Returns the scopes to request. Of a resource: those that it demands, or else those that it supports, and the one
+  /// for refreshing, as MCP (Scope Selection Strategy; Refresh Tokens) says.
+  private static func requested(
+    _ metadata: AuthorizationServerMetadata, _ resource: DiscoveredResource?
+  ) -> [String] {
+    if let resource {
+      let scope = resource.challengedScope ?? resource.metadata?.scopes ?? []
+      let refreshes = metadata.scopes?.contains("offline_access") == true && !scope.contains("offline_access")
+      return scope + (refreshes ? ["offline_access"] : [])
+    }
+    let requested = wanted.filter { metadata.scopes?.contains($0) ?? false }
     // OpenID Connect Core 1.0, 5.3: the identity endpoint requires this scope.
-    if requested.isEmpty, metadata.scopes == nil, hasIdentity { requested = ["openid"] }
+    let needsIdentity = requested.isEmpty && metadata.scopes == nil && metadata.endpoints[.identity] != nil
+    return needsIdentity ? ["openid"] : requested
+  }
+
+  private static func scopes(
+    _ metadata: AuthorizationServerMetadata, _ resource: DiscoveredResource?, requested: [String], hasRedirect: Bool,
+    without others: [EndpointKind]
+  ) -> [String] {
+    let hasIdentity = metadata.endpoints[.identity] != nil && !others.contains(.identity)
     var lines = [""]
-    if let scopes = metadata.scopes {
+    if let scopes = resource == nil ? metadata.scopes : resource?.metadata?.scopes {
       lines.append("# scopes_supported:")
       lines += wrapped(Array(scopes.prefix(shownScopes)))
       if scopes.count > shownScopes { lines.append("#   and \(scopes.count - shownScopes) more") }
     }
-    lines.append("scope: [\(requested.map(Scalar.written).joined(separator: ", "))]")
+    let source = resource?.challengedScope == nil ? "" : "  # scope of the refusal without a token"
+    lines.append("scope: [\(requested.map(Scalar.written).joined(separator: ", "))]" + source)
     if requested.contains("openid"), hasRedirect { lines.append("nonce: true  # OpenID Connect Core 1.0, 3.1.2.1") }
     if hasIdentity { lines.append("account: [preferred_username, email, sub]  # OpenID Connect Core 1.0, 5.1") }
     return lines
@@ -209,8 +258,11 @@ struct DiscoveredDescriptor {
     return lines + [line]
   }
 
-  private static func hosts(_ metadata: AuthorizationServerMetadata) -> [String] {
-    let uris = [metadata.issuer.uri, metadata.endpoints[.identity]].compactMap { $0 }
+  private static func hosts(
+    _ metadata: AuthorizationServerMetadata, _ resource: DiscoveredResource?, without others: [EndpointKind]
+  ) -> [String] {
+    let identity = others.contains(.identity) ? nil : metadata.endpoints[.identity]
+    let uris = [resource?.address.uri ?? metadata.issuer.uri, identity].compactMap { $0 }
     var hosts: [String] = []
     for uri in uris {
       // `hosts` cannot contain an IPv6 address; without entries, the endpoints' hosts apply.
@@ -219,7 +271,7 @@ struct DiscoveredDescriptor {
       if !hosts.contains(authority) { hosts.append(authority) }
     }
     return [
-      "", "# The hosts that receive the token. Add the hosts of the API.",
+      "", "# The hosts that receive the token." + (resource == nil ? " Add the hosts of the API." : ""),
       "hosts: [\(hosts.map(Scalar.written).joined(separator: ", "))]",
     ]
   }

@@ -8,33 +8,47 @@ package struct Discovery: Sendable {
   package let addition: ProviderAddition
   package let text: String
   package let location: String
+  package let authorizationServer: String?  // The one of a protected resource; `nil` if the address is an issuer.
   /// Endpoints on hosts other than the issuer's, by their names in the metadata.
   package let foreignEndpoints: [(name: String, host: String)]
 }
 
 extension CredentialSource {
-  /// Makes a descriptor from an issuer's metadata (RFC 8414; OpenID Connect Discovery 1.0). Does not follow redirects,
-  /// because metadata is trusted only from the issuer's own host over TLS.
-  package func discover(_ text: String, as name: String?) throws(CredentialError) -> Discovery {
+  /// Makes a descriptor from the metadata of an issuer (RFC 8414; OpenID Connect Discovery 1.0), or from that of a
+  /// protected resource (RFC 9728) and one of its authorization servers, which `server` names. Does not follow
+  /// redirects, because metadata is trusted only from its own host over TLS.
+  package func discover(
+    _ text: String, as name: String?, from server: String? = nil
+  ) throws(CredentialError) -> Discovery {
     let issuer = try wrapping({ CredentialError.http($0, provider: text) }, Issuer(text))
     guard issuer.isSecure else { throw .discovery(.insecure("issuer", text: text), issuer: text) }
     let identifier = name ?? Self.identifier(of: issuer)
     guard DescriptorLibrary.isIdentifier(identifier) else { throw .provider(.malformedIdentifier(identifier)) }
-    let metadata = try metadata(of: issuer)
+    let found = try self.server(at: issuer, choosing: server)
+    let metadata = found.metadata
     let previous = try accountsIfAny()?.registration(of: identifier)
-    let redirect = previous.map { $0.redirect ?? Descriptor.sharedRedirect }
+    let redirect =
+      found.resource == nil
+      ? previous.map { $0.redirect ?? Descriptor.sharedRedirect } : Descriptor.redirectWithPort(of: identifier)
     let descriptor = try wrapping(
-      { CredentialError.discovery($0, issuer: issuer.text) },
+      Self.discoveryError(found.resource == nil ? issuer : metadata.issuer),
       DiscoveredDescriptor(
-        metadata, identifier: identifier, redirect: redirect ?? Descriptor.standardRedirect(of: identifier)))
+        metadata, of: found.resource, identifier: identifier,
+        redirect: redirect ?? Descriptor.standardRedirect(of: identifier)))
     let addition = try addition(Array(descriptor.text.utf8), named: identifier + ".yaml", as: nil)
     let foreign = EndpointKind.allCases.compactMap { kind in
       metadata.endpoints[kind]?.host.flatMap { host in
-        host == issuer.uri.host ? nil : (name: kind.metadataName ?? "", host: host)
+        host == metadata.issuer.uri.host ? nil : (name: kind.metadataName ?? "", host: host)
       }
     }
+    let locations = [found.resource?.metadata?.location, metadata.location.uri].compactMap(\.self).map(\.text)
     return Discovery(
-      addition: addition, text: descriptor.text, location: metadata.location.uri.text, foreignEndpoints: foreign)
+      addition: addition, text: descriptor.text, location: locations.joined(separator: " and "),
+      authorizationServer: found.resource == nil ? nil : metadata.issuer.text, foreignEndpoints: foreign)
+  }
+
+  static func discoveryError(_ issuer: Issuer) -> (MetadataError) -> CredentialError {
+    { .discovery($0, issuer: issuer.text) }
   }
 
   private static func identifier(of issuer: Issuer) -> String {
@@ -43,7 +57,7 @@ extension CredentialSource {
     return DescriptorLibrary.isIdentifier(whole) ? whole : host
   }
 
-  private func metadata(of issuer: Issuer) throws(CredentialError) -> AuthorizationServerMetadata {
+  func metadata(of issuer: Issuer) throws(CredentialError) -> AuthorizationServerMetadata {
     var attempts: [MetadataError.Attempt] = []
     for location in MetadataLocation.all(for: issuer) {
       let response = try sendWithoutCredential(to: issuer.text, location.request)
@@ -54,8 +68,7 @@ extension CredentialSource {
       }
       guard (200..<300).contains(response.status) else { throw .discovery(.unavailable(attempt), issuer: issuer.text) }
       return try wrapping(
-        { CredentialError.discovery($0, issuer: issuer.text) },
-        AuthorizationServerMetadata(response, of: issuer, at: location))
+        Self.discoveryError(issuer), AuthorizationServerMetadata(response, of: issuer, at: location))
     }
     throw .discovery(.absent(attempts), issuer: issuer.text)
   }
@@ -71,6 +84,7 @@ extension CredentialSource {
     guard let previous else { return true }
     guard let registered = previous.registered else { return false }
     if let expiresAt = registered.secretExpiresAt, expiresAt <= clock.now() { return true }
+    if previous.isOfOtherIssuer(than: client.descriptor) { return true }
     let (place, redirectURI) = (try place(client), try redirectURI(client))
     return registered.place != place || registered.redirectURI != redirectURI
   }

@@ -40,6 +40,13 @@ extension Registration {
     return descriptor
   }
 
+  /// Whether another issuer registered the client. Identifiers of clients are unique only at their own authorization
+  /// server (RFC 6749, 2.2), except the address of a client's own document.
+  func isOfOtherIssuer(than descriptor: Descriptor) -> Bool {
+    guard let issuer = descriptor.issuer?.literal, let agreed = agreement?.issuer else { return false }
+    return issuer != agreed && !(descriptor.client.takesDocument && clientIdentifier.hasPrefix("https://"))
+  }
+
   /// Whether the redirect returns to credmgr. Only a hand-written one might not.
   var hasOwnRedirect: Bool {
     redirect.map { $0 == Descriptor.sharedRedirect || $0.hasPrefix(Descriptor.sharedRedirect + "/") } ?? true

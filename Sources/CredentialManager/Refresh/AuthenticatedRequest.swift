@@ -219,6 +219,7 @@ extension CredentialSource {
 
   private func revocation(of credential: Credential, _ client: Client) throws(CredentialError) -> [HTTPRequest] {
     secrets.learn(credential)
+    guard client.made(credential) else { return [] }
     do throws(OAuthError) {
       return try client.revocationRequests(credential, nonce: nonce)
     } catch .clientSecretMissing {

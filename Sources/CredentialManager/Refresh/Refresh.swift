@@ -62,6 +62,7 @@ extension CredentialSource {
     }
     _ = try network()
     let permit = try permit(.refresh, loaded, variables: account.credential.variables)
+    if !permit.client.made(account.credential) { throw needed(account, .otherIssuer) }
     let accounts = try accounts(.readWrite)
     // Another process's new token satisfies a caller that asked for a refresh.
     func renewed() throws(CredentialError) -> Account? {

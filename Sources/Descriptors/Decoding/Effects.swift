@@ -151,7 +151,7 @@ extension DescriptorDecoder {
     "client_assertion",
     "client_assertion_type", "token", "token_type_hint", "subject_token", "subject_token_type", "oauth_token",
     "oauth_callback", "client_name", "application_type", "redirect_uris", "grant_types", "response_types",
-    "token_endpoint_auth_method", "assertion", "authorization_details",
+    "token_endpoint_auth_method", "assertion", "authorization_details", "resource", "acr_values", "max_age",
   ]
 }
 

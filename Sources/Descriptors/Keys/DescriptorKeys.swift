@@ -81,6 +81,10 @@ extension Descriptor {
       change: .compared, means: "the issuer; an `iss` in the redirect must equal it (RFC 9207)",
       for: "`github`, `google`, `keycloak`, `zoom`")
     Key(
+      "resource", at: \.resource, as: .template(isShown: true),
+      means: "the resource that tokens are for, sent as `resource` with each request for a token (RFC 8707, 2)",
+      for: "MCP servers")
+    Key(
       "iss", at: \.issuerResponse, as: .choice(), from: "RFC 9207, 2.4",
       change: .compared, means: "whether the redirect must contain `iss` if `issuer` is known (RFC 9207, 2.4)",
       for: "servers that announce `iss` in their metadata")

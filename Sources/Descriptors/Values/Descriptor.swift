@@ -1,3 +1,5 @@
+import CredmgrText
+
 package struct Descriptor: Sendable, Equatable {
   package var identifier = ""
   package var title = ""
@@ -20,6 +22,7 @@ package struct Descriptor: Sendable, Equatable {
   package var state = StateRule.required
   package var pkce = PKCEMethod.s256
   package var issuer: Template?
+  package var resource: Template?  // Where the token will be used (RFC 8707, 2); `nil` sends no `resource`.
   package var issuerResponse = StateRule.optional
   package var sendsNonce = false
   package var signsRequests = false  // Whether the authorization request is a signed request object (RFC 9101).
@@ -56,6 +59,14 @@ package struct Descriptor: Sendable, Equatable {
 
   /// The provider's own redirect, so that a response from one provider cannot pass for another's (RFC 9700, 4.4.2).
   package static func standardRedirect(of identifier: String) -> String { sharedRedirect + "/" + identifier }
+
+  /// The provider's own redirect with a port, for servers that compare the whole URI against RFC 8252, 7.3, as many of
+  /// MCP do. The port depends on the provider and is not one that Linux gives to other programs (ip(7)).
+  package static func redirectWithPort(of identifier: String) -> String {
+    // FNV-1a
+    let hash = identifier.utf8.reduce(UInt32(2_166_136_261)) { ($0 ^ UInt32($1)) &* 16_777_619 }
+    return standardRedirect(of: identifier).exchanging("127.0.0.1/", for: "127.0.0.1:\(61_000 + hash % 4_500)/")
+  }
 
   /// The redirect of all providers in earlier versions.
   package static let sharedRedirect = "http://127.0.0.1/callback"

@@ -10,9 +10,8 @@ enum AuthorizationCodeGrant: GrantFlow {
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
     let client = login.client
     let request = try client.authorizationRequest(
-      .authorizationCode, redirectURI: login.redirectURI, scope: login.scope, choosing: login.person,
-      random: login.random,
-      nonce: login.nonce)
+      .authorizationCode, redirectURI: login.redirectURI, scope: login.scope, demanding: login.demands,
+      choosing: login.person, random: login.random, nonce: login.nonce)
     guard client.descriptor.getsSignedAnswers, client.needsKeySet else { return page(request, login) }
     // Without the keys, no answer would count, so get them before the browser opens.
     return .send(

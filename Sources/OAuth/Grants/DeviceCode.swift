@@ -8,7 +8,7 @@ enum DeviceCodeGrant: GrantFlow {
     let (client, scope) = (login.client, login.scope)
     return .send(
       Step.Exchange(kind: .deviceAuthorization) { nonce throws(OAuthError) in
-        try client.deviceAuthorizationRequest(scope: scope, nonce: nonce)
+        try client.deviceAuthorizationRequest(scope: scope, demanding: login.demands, nonce: nonce)
       } read: { answer, now throws(OAuthError) in
         let device = try client.deviceAuthorization(answer, scope: scope, now: now)
         return .showCode(
@@ -105,8 +105,11 @@ package enum DeviceAnswer: Sendable, Equatable {
 
 extension Client {
   /// Builds the device authorization request (RFC 8628, 3.1).
-  package func deviceAuthorizationRequest(scope: [String], nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
+  package func deviceAuthorizationRequest(
+    scope: [String], demanding demands: ConsentDemands = ConsentDemands(), nonce: RequestNonce
+  ) throws(OAuthError) -> HTTPRequest {
     var parameters: FormParameters = scope.isEmpty ? [] : [("scope", joined(scope))]
+    add(demands, to: &parameters)
     parameters.append(contentsOf: details(descriptor.authorizationDetails.requested))
     return try request(.deviceAuthorization, parameters, exchange: ["scope": joined(scope)], nonce: nonce)
   }

@@ -7,8 +7,8 @@ enum ImplicitGrant: GrantFlow {
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
     let client = login.client
     let request = try client.authorizationRequest(
-      .implicit, redirectURI: login.redirectURI, scope: login.scope, choosing: login.person, random: login.random,
-      nonce: login.nonce)
+      .implicit, redirectURI: login.redirectURI, scope: login.scope, demanding: login.demands, choosing: login.person,
+      random: login.random, nonce: login.nonce)
     return .browse(
       client.page(request, at: request.uri, login) { parameters, now throws(OAuthError) in
         let response = try client.authorizationResponse(parameters, to: request)

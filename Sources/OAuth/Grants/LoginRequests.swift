@@ -33,6 +33,7 @@ package struct LoginRequests: Sendable {
   private let client: Client
   private let scope: [String]
   private let person: PersonChoice?
+  private let demands: ConsentDemands
   private let listening: String?
   private let random: Set<String>
 
@@ -164,12 +165,14 @@ private struct FixedRandom: RandomSource { func bytes(_ count: Int) -> [UInt8] {
 // Performs a login as a dry run: it records each request and invents the answer.
 extension LoginRequests {
   package init(
-    _ grant: Grant, _ client: Client, scope: [String], choosing person: PersonChoice? = nil, hasToken: Bool
+    _ grant: Grant, _ client: Client, scope: [String], demanding demands: ConsentDemands = ConsentDemands(),
+    choosing person: PersonChoice? = nil, hasToken: Bool
   ) throws(OAuthError) {
     var client = client
     let isBound = !hasToken && client.descriptor.binding(of: grant) == .dpop
     client.bindingKey = isBound ? Secret(Placeholder.text("proof_key")) : nil
     (self.client, self.grant, self.scope, self.person) = (client, grant, scope, person)
+    self.demands = demands
     let verifier = CodeVerifier(random: FixedRandom())
     random = [
       verifier.text, verifier.challenge(client.descriptor.pkce) ?? verifier.text,
@@ -211,7 +214,8 @@ extension LoginRequests {
 
   private mutating func login() throws(OAuthError) -> Credential {
     let login = LoginContext(
-      grant, client, scope: scope, redirectURI: listening ?? "", choosing: person, random: FixedRandom(),
+      grant, client, scope: scope, demanding: demands, redirectURI: listening ?? "", choosing: person,
+      random: FixedRandom(),
       nonce: Client.placeholderNonce)
     var step = try login.begin()
     while true {

@@ -70,6 +70,7 @@ package struct LoginContext {
   let grant: Grant
   let client: Client
   let scope: [String]
+  let demands: ConsentDemands
   let redirectURI: String
   let person: PersonChoice?
   let random: any RandomSource
@@ -77,12 +78,13 @@ package struct LoginContext {
 
   /// The redirect URI includes the listening port. It is empty for a grant without a callback.
   package init(
-    _ grant: Grant, _ client: Client, scope: [String], redirectURI: String, choosing person: PersonChoice? = nil,
-    random: any RandomSource, nonce: RequestNonce
+    _ grant: Grant, _ client: Client, scope: [String], demanding demands: ConsentDemands = ConsentDemands(),
+    redirectURI: String, choosing person: PersonChoice? = nil, random: any RandomSource, nonce: RequestNonce
   ) {
     self.grant = grant
     self.client = client
     self.scope = scope
+    self.demands = demands
     self.redirectURI = redirectURI
     self.person = person
     self.random = random

@@ -16,6 +16,11 @@ package enum MetadataError: Error, Sendable, Equatable {
   case inwardAddress(String, text: String)
   case noGrant(offered: [String])
   case noAuthentication(offered: [String])
+  case otherResource(found: String)  // RFC 9728, 3.3
+  case foreignMetadata(String)  // The address in `resource_metadata` is on another server than the resource.
+  case noProofKey(offered: [String]?)  // Without PKCE, credmgr gets no token for a protected resource.
+  case severalServers([String])  // The user must choose one.
+  case unknownServer(String, offered: [String])  // The chosen one is not in the metadata.
 
   package struct Attempt: Sendable, Equatable {
     package let url: String
@@ -24,7 +29,11 @@ package enum MetadataError: Error, Sendable, Equatable {
     package let location: String?
 
     package init(_ place: MetadataLocation, _ response: HTTPResponse) {
-      url = place.uri.text
+      self.init(place.uri, response)
+    }
+
+    package init(_ uri: URI, _ response: HTTPResponse) {
+      url = uri.text
       status = response.status
       location = response.fields["Location"].map(MetadataReader.cut)
     }
@@ -35,10 +44,11 @@ package enum MetadataError: Error, Sendable, Equatable {
 package struct Issuer: Sendable, Equatable {
   package let text: String
   package let uri: URI
+  package let isFromMetadata: Bool  // Whether the user gave the address of the metadata.
 
   /// Reads an issuer, or derives it from the address of its metadata. Throws if there is a query or a fragment.
-  package init(_ text: String) throws(HTTPError) {
-    var text = text
+  package init(_ given: String) throws(HTTPError) {
+    var text = given
     for suffix in MetadataLocation.suffixes {
       let path = MetadataLocation.folder + suffix
       if text.hasSuffix(path) {
@@ -52,14 +62,27 @@ package struct Issuer: Sendable, Equatable {
       throw .invalidURI(text: uri.withoutQueryAndFragment.text, reason: .character(mark.utf8.first ?? 0))
     }
     self.text = text
+    isFromMetadata = text != given
   }
 
   package var isSecure: Bool { uri.isSecure || (uri.scheme == "http" && uri.isLoopback) }
 }
 
+extension MetadataError {
+  /// Whether the metadata is missing or another issuer's, so that the address may be something else than an issuer.
+  package var isAboutAnotherAddress: Bool {
+    switch self {
+    case .absent, .otherIssuer: true
+    default: false
+    }
+  }
+}
+
 package struct MetadataLocation: Sendable, Equatable {
   package let uri: URI
   package let specification: String
+
+  package init(uri: URI, specification: String) { (self.uri, self.specification) = (uri, specification) }
 
   static let folder = "/.well-known/"
   static let suffixes = ["openid-configuration", "oauth-authorization-server"]
@@ -158,12 +181,12 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
   }
 }
 
-private struct MetadataReader {
+struct MetadataReader {
   let value: JSONValue
 
   // The metadata of real providers stays below these limits.
-  private static let mostItems = 1000
-  private static let longestText = 2048
+  static let mostItems = 1000
+  static let longestText = 2048
 
   private func member(_ name: String) -> JSONValue? { value[name].flatMap { $0 == .null ? nil : $0 } }
 

@@ -76,8 +76,8 @@ extension PKCEMethod {
 extension Client {
   /// Builds the page request. The redirect URI includes the listening port. An empty scope is omitted.
   package func authorizationRequest(
-    _ grant: Grant, redirectURI: String, scope: [String], choosing person: PersonChoice? = nil,
-    random: some RandomSource, nonce requestNonce: RequestNonce
+    _ grant: Grant, redirectURI: String, scope: [String], demanding demands: ConsentDemands = ConsentDemands(),
+    choosing person: PersonChoice? = nil, random: some RandomSource, nonce requestNonce: RequestNonce
   ) throws(OAuthError) -> AuthorizationRequest {
     let state = Base64.encodeURL(random.bytes(32))
     let method = proofKeyMethod
@@ -98,6 +98,7 @@ extension Client {
     }
     let nonce = descriptor.sendsNonce ? Base64.encodeURL(random.bytes(32)) : nil
     if let nonce { parameters.append("nonce", nonce) }
+    add(demands, to: &parameters)
     let exchange = ["redirect_uri": redirectURI, "scope": joined(scope)]
     let request = try request(
       .authorization, parameters, exchange: exchange, choosing: person, nonce: requestNonce)

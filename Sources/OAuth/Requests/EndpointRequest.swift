@@ -41,6 +41,7 @@ extension Client {
       ? try authentication(at: endpoint, parameters, exchange["assertion"]) : (parameters: [], header: nil)
 
     var all = parameters
+    if let resource, kind.issuesToken { all.append("resource", resource) }
     if isGrant { all.replace("assertion", with: assertion) }
     all.append(contentsOf: authentication.parameters)
     var bytes = 0

@@ -107,10 +107,9 @@ struct Answer: Sendable {
   /// Returns the parameters of an `OAuth` challenge, which carries the error in problem reporting of OAuth 1.0a; `null`
   /// without such a challenge.
   private static func problem(in response: HTTPResponse) -> JSONValue {
-    let challenge = response.fields.values("WWW-Authenticate").first { $0.lowercased().hasPrefix("oauth ") }
-    guard let challenge else { return .null }
+    guard let challenge = response.challenges.first(where: { $0.scheme == "oauth" }) else { return .null }
     return .object(
-      FormParameters(challenge: challenge).pairs.map { pair in
+      challenge.parameters.pairs.map { pair in
         .init(pair.name, .string(PercentEncoding.decode(pair.value, plusAsSpace: true) ?? pair.value))
       })
   }

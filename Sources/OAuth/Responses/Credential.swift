@@ -28,6 +28,7 @@ package struct Credential: Sendable, Equatable {
   package var identity: String?  // The user's name, as the provider reported it for this token.
   package var earlierIdentity: String?  // The name that the provider reported for an earlier token, if not for this
   package var subject: String?  // The user's durable identifier, which stays if the provider renames the user.
+  package var issuer: String?  // The issuer of the login; `nil` if the descriptor named none.
   package var obtainedAt: Moment
   package var loggedInAt: Moment  // Unchanged by a refresh.
   package var margin: Duration  // How long before expiry to refresh.
@@ -110,6 +111,7 @@ extension Credential {
     add("subject", subject.map(JSONValue.string))
     add("earlier_identity", earlierIdentity.map(JSONValue.string))
     add("certificate_bound", isCertificateBound ? true : nil)
+    add("issuer", issuer.map(JSONValue.string))
     add("rejected", isRejected ? true : nil)
     add("given", isGiven ? true : nil)
     return Secret(JSONValue.object(members).encoded)
@@ -147,6 +149,7 @@ extension Credential {
     earlierIdentity = value["earlier_identity"]?.text
     subject = value["subject"]?.text
     isCertificateBound = value["certificate_bound"] == .boolean(true)
+    issuer = value["issuer"]?.text
     isRejected = value["rejected"] == .boolean(true)
     isGiven = value["given"] == .boolean(true)
   }

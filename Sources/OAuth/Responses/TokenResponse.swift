@@ -65,6 +65,7 @@ extension Client {
       throw .missingField(answer.kind, tokenField)
     }
     var credential = previous ?? Credential(grant: grant, accessToken: token, obtainedAt: now)
+    if previous == nil { credential.issuer = issuer }
     credential.accessToken = token
     credential.obtainedAt = now
     credential.margin = descriptor.expiry.margin

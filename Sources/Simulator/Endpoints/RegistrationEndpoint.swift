@@ -25,6 +25,28 @@ extension Simulation {
     return !redirects.isEmpty && redirects.allSatisfy { Descriptor.isOutOfBand($0) || (try? URI(parsing: $0)) != nil }
   }
 
+  private static let resourceMetadataPath = "/.well-known/oauth-protected-resource"
+
+  /// The address that replaces the provider's API.
+  private var resourcePath: String { Self.controlPrefix + "resource" }
+
+  /// Where a client without a token finds the metadata of the resource (RFC 9728, 5.1); `nil` without metadata.
+  var resourceMetadataURL: String? {
+    (issuer ?? origin) == origin && !isOAuth1 ? origin + Self.resourceMetadataPath + resourcePath : nil
+  }
+
+  /// Returns the metadata of the resource (RFC 9728, 3); `nil` for another address.
+  func resourceMetadata(_ request: HTTPRequest) -> HTTPResponse? {
+    guard request.method == "GET", origin + request.uri.path == resourceMetadataURL else { return nil }
+    return .json(
+      200,
+      [
+        "resource": .string(origin + resourcePath), "authorization_servers": [.string(origin)],
+        "scopes_supported": .array(descriptor.scope.requested.map(JSONValue.string)),
+        "bearer_methods_supported": ["header"],
+      ])
+  }
+
   /// Returns the metadata (RFC 8414, 3; OpenID Connect Discovery 1.0, 4); `nil` if the issuer is elsewhere.
   func metadata(_ request: HTTPRequest) -> HTTPResponse? {
     let paths = ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"]

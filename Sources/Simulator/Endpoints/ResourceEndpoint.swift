@@ -8,6 +8,9 @@ extension Simulation {
   mutating func resource(_ request: HTTPRequest) throws(Refusal) -> HTTPResponse {
     let consent = consent(of: try presentedToken(request, headers: descriptor.extraHeaders))
     let knowledge = knowledge(consent.kept)
+    if let scope = request.uri.queryParameters[first: "needs"], !consent.scope.contains(scope) {
+      throw .insufficientScope(scope)
+    }
     for rule in descriptor.extraQuery {
       guard let template = rule.value else { continue }
       try TemplatePattern(template, knowledge).check(request.uri.queryParameters[first: rule.name], rule.name)
@@ -41,8 +44,10 @@ extension Simulation {
     }
   }
 
-  func unauthorized(_ refusal: Refusal) -> HTTPResponse {
-    var response = HTTPResponse.json(401, refusal.json)
+  /// Returns the refusal of a request to the API, or of one whose token lacks a scope (RFC 6750, 3.1). `metadata` is
+  /// where a client without a token learns how to get one (RFC 9728, 5.1).
+  func unauthorized(_ refusal: Refusal, at metadata: String? = nil) -> HTTPResponse {
+    var response = HTTPResponse.json(refusal.scope == nil ? 401 : 403, refusal.json)
     let scheme: String
     switch descriptor.headerStyle.location {
     case _ where bindsTokens: scheme = "DPoP"
@@ -50,7 +55,10 @@ extension Simulation {
     case .none where isOAuth1: scheme = "OAuth"
     default: scheme = "Bearer"
     }
-    response.fields.set("WWW-Authenticate", "\(scheme) realm=\"simulator\", error=\"\(refusal.code)\"")
+    var challenge = "\(scheme) realm=\"simulator\", error=\"\(refusal.code)\""
+    if let scope = refusal.scope { challenge += ", scope=\"\(scope)\"" }
+    if let metadata { challenge += ", resource_metadata=\"\(metadata)\"" }
+    response.fields.set("WWW-Authenticate", challenge)
     addServerNonce(to: &response)
     return response
   }

@@ -10,7 +10,7 @@ extension Simulation {
     // Refuse other hosts, because a web page could point its own host name at this server.
     guard request.uri.origin == origin else { return refused("simulator", .foreignHost, status: 421) }
     if request.uri.path.hasPrefix(Self.controlPrefix) { return LoopbackServer.Answer(control(request)) }
-    if let metadata = metadata(request) { return LoopbackServer.Answer(metadata) }
+    if let metadata = resourceMetadata(request) ?? metadata(request) { return LoopbackServer.Answer(metadata) }
     let candidates = descriptor.endpoints.filter { isOffered($0.key) && captures($0.value, request) != nil }
     guard !candidates.isEmpty else {
       if ["", "/"].contains(request.uri.path), ["GET", "HEAD"].contains(request.method) {

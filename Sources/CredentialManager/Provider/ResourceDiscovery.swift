@@ -1,0 +1,108 @@
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+
+/// A protected resource (RFC 9728), such as an API or an MCP server, and what it demands.
+struct DiscoveredResource {
+  let address: Issuer
+  /// `nil` for an MCP server of the revision 2025-03-26, which publishes none.
+  let metadata: ProtectedResourceMetadata?
+  /// The scopes that the refusal of a request without a token names (RFC 6750, 3); `nil` if it names none.
+  let challengedScope: [String]?
+}
+
+/// The result of a discovery: an authorization server, and the resource if the address is one.
+struct DiscoveredServer {
+  let metadata: AuthorizationServerMetadata
+  let resource: DiscoveredResource?  // `nil` if the address is the issuer's own.
+}
+
+extension CredentialSource {
+  /// Finds out whether an address is a protected resource or an issuer. A resource says so when it refuses a request
+  /// without a token, or publishes its metadata. `server` is one of its authorization servers.
+  func server(at address: Issuer, choosing server: String?) throws(CredentialError) -> DiscoveredServer {
+    let (isRefused, challenges) = try challenges(at: address)
+    let scope = challenges.lazy.filter { $0.scheme != "basic" }.compactMap { $0["scope"] }.first
+    func found(_ metadata: ProtectedResourceMetadata) throws(CredentialError) -> DiscoveredServer {
+      let issuer = try wrapping(Self.discoveryError(address), metadata.authorizationServer(named: server))
+      let resource = DiscoveredResource(
+        address: address, metadata: metadata, challengedScope: scope.map(RequiredScope.tokens))
+      return DiscoveredServer(metadata: try self.metadata(of: issuer), resource: resource)
+    }
+    if let location = try wrapping(
+      Self.discoveryError(address), ProtectedResourceMetadata.location(in: challenges, of: address))
+    {
+      return try found(resourceMetadata(of: address, at: location))
+    }
+    if isRefused, let metadata = try publishedMetadata(of: address) { return try found(metadata) }
+    do throws(CredentialError) {
+      return DiscoveredServer(metadata: try metadata(of: address), resource: nil)
+    } catch .discovery(let error, _) where error.isAboutAnotherAddress {
+      if isRefused {
+        if challenges.isEmpty || challenges.contains(where: { $0.scheme == "bearer" }) {
+          return try serverWithoutMetadata(at: address, scope: scope.map(RequiredScope.tokens))
+        }
+      } else if let metadata = try publishedMetadata(of: address) {
+        return try found(metadata)
+      }
+      throw .discovery(error, issuer: address.text)
+    }
+  }
+
+  /// Sends a request without a token, and returns whether the address demands one. Reads only the head of the answer,
+  /// because an MCP server without authorization may answer with an endless stream of events.
+  private func challenges(at address: Issuer) throws(CredentialError) -> (isRefused: Bool, [Challenge]) {
+    if address.isFromMetadata { return (false, []) }
+    let response = try headWithoutCredential(
+      to: address.text, HTTPRequest(method: "GET", uri: address.uri, fields: ["Accept": "application/json"]))
+    return response.status == 401 ? (true, response.challenges) : (false, [])
+  }
+
+  private func publishedMetadata(of address: Issuer) throws(CredentialError) -> ProtectedResourceMetadata? {
+    for location in ProtectedResourceMetadata.locations(of: address) {
+      let response = try sendWithoutCredential(to: address.text, ProtectedResourceMetadata.request(at: location))
+      if !MetadataLocation.isElsewhere(response) { return try metadata(in: response, of: address, at: location) }
+    }
+    return nil
+  }
+
+  private func resourceMetadata(
+    of address: Issuer, at location: URI
+  ) throws(CredentialError) -> ProtectedResourceMetadata {
+    let response = try sendWithoutCredential(to: address.text, ProtectedResourceMetadata.request(at: location))
+    if MetadataLocation.isElsewhere(response) {
+      throw .discovery(.absent([MetadataError.Attempt(location, response)]), issuer: address.text)
+    }
+    return try metadata(in: response, of: address, at: location)
+  }
+
+  private func metadata(
+    in response: HTTPResponse, of address: Issuer, at location: URI
+  ) throws(CredentialError) -> ProtectedResourceMetadata {
+    guard (200..<300).contains(response.status) else {
+      throw .discovery(.unavailable(MetadataError.Attempt(location, response)), issuer: address.text)
+    }
+    return try wrapping(
+      Self.discoveryError(address), ProtectedResourceMetadata(response, of: address, at: location))
+  }
+
+  /// Finds the authorization server of an MCP server of the revision 2025-03-26: at its origin, with or without
+  /// metadata.
+  private func serverWithoutMetadata(
+    at address: Issuer, scope: [String]?
+  ) throws(CredentialError) -> DiscoveredServer {
+    let origin = address.uri.origin
+    let issuer = try wrapping({ CredentialError.http($0, provider: origin) }, Issuer(origin))
+    let metadata: AuthorizationServerMetadata
+    do throws(CredentialError) { metadata = try self.metadata(of: issuer) } catch .discovery(.absent, _) {
+      metadata = try wrapping(
+        Self.discoveryError(address), MCPDefaults.metadata(of: issuer, challengedAt: address.uri))
+    } catch .discovery(.otherIssuer(found: origin + "/"), _) {
+      // This server's authors wrote its root with a slash.
+      metadata = try self.metadata(
+        of: wrapping({ CredentialError.http($0, provider: origin) }, Issuer(origin + "/")))
+    }
+    let resource = DiscoveredResource(address: address, metadata: nil, challengedScope: scope)
+    return DiscoveredServer(metadata: metadata, resource: resource)
+  }
+}
