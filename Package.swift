@@ -95,7 +95,8 @@ let entryPoint: [SwiftSetting] = isFetched ? [] : [.unsafeFlags(["-parse-as-libr
 
 /// The dependencies of the fuzzer and of the tests of parsers of outside input.
 let fuzzed: [Target.Dependency] = [
-  "Text", "Commands", "CredentialManager", "OAuth", "Descriptors", "HTTP", "JSON", "YAML", "Cryptography",
+  "Text", "Commands", "CredentialManager", "OAuth", "Descriptors", "HTTP", "JSON", "XML", "YAML",
+  "Cryptography",
 ]
 
 let package = Package(
@@ -116,11 +117,13 @@ let package = Package(
     .systemLibrary(
       name: "CQREncode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
     .systemLibrary(name: "CPOSIX"),
+    .systemLibrary(name: "CXML"),
 
     // Libraries, from the bottom up.
     .target(name: "YAML", dependencies: ["CYAML"], swiftSettings: quick(compact)),
     .target(name: "JSON", swiftSettings: quick(strict)),
     .target(name: "Text", dependencies: ["JSON"], swiftSettings: quick(strict)),
+    .target(name: "XML", dependencies: ["Text", "JSON", "CXML"], swiftSettings: quick(compact)),
     .target(name: "SQLite", dependencies: ["CSQLite"], swiftSettings: quick(strict)),
     .target(name: "Cryptography", dependencies: ["CSodium", "COpenSSL"], swiftSettings: quick(strict)),
     .target(
@@ -132,7 +135,7 @@ let package = Package(
     .target(name: "QRCode", dependencies: ["CQREncode"], swiftSettings: compact),
     .target(name: "Descriptors", dependencies: ["Text", "YAML", "JSON", "HTTP"], swiftSettings: quick(compact)),
     .target(
-      name: "OAuth", dependencies: ["Text", "Descriptors", "HTTP", "Cryptography", "JSON"],
+      name: "OAuth", dependencies: ["Text", "Descriptors", "HTTP", "Cryptography", "JSON", "XML"],
       swiftSettings: compact),
     .target(name: "Store", dependencies: ["Text", "Cryptography", "Platform"], swiftSettings: quick(strict)),
     .target(
@@ -182,6 +185,7 @@ let package = Package(
     // Tests.
     .testTarget(name: "YAMLTests", dependencies: ["YAML"], swiftSettings: strict),
     .testTarget(name: "JSONTests", dependencies: ["JSON"], swiftSettings: strict),
+    .testTarget(name: "XMLTests", dependencies: ["XML", "JSON"], swiftSettings: strict),
     .testTarget(name: "SQLiteTests", dependencies: ["SQLite"], swiftSettings: strict),
     .testTarget(name: "CryptographyTests", dependencies: ["Cryptography"], swiftSettings: strict),
     .testTarget(

@@ -5,6 +5,7 @@
 // name and so links 3.2 MB of OpenSSL into a static program.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/crypto.h>
+#include <openssl/md5.h>
 #include <openssl/sha.h>
 
 #include <openssl/bio.h>
@@ -54,6 +55,7 @@ static inline int copenssl_signatures(COpenSSLSignatures *functions) {
     FUNCTION##_Final(digest, &context); \
     OPENSSL_cleanse(&context, sizeof context); \
   }
+COPENSSL_DIGEST(copenssl_md5, MD5_CTX, MD5)
 COPENSSL_DIGEST(copenssl_sha1, SHA_CTX, SHA1)
 COPENSSL_DIGEST(copenssl_sha256, SHA256_CTX, SHA256)
 COPENSSL_DIGEST(copenssl_sha384, SHA512_CTX, SHA384)

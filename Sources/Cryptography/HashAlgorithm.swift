@@ -43,3 +43,11 @@ package enum HashAlgorithm: Sendable, CaseIterable {
     return digest(block.map { $0 ^ 0x5C } + digest(block.map { $0 ^ 0x36 } + message))
   }
 }
+
+/// Returns the MD5 digest (RFC 1321), which is only for servers that offer nothing better (RFC 7616, 3.2).
+package func md5(_ bytes: [UInt8]) -> [UInt8] {
+  unsafe [UInt8](unsafeUninitializedCapacity: 16) { buffer, count in
+    unsafe copenssl_md5(bytes, bytes.count, buffer.baseAddress)
+    count = 16
+  }
+}

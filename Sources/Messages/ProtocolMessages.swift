@@ -42,7 +42,7 @@ extension OAuthError {
       answer(
         expected == .json && mediaType?.hasSuffix("json") == true
           ? "the answer of \(at(kind)) is not valid JSON"
-          : "cannot read the answer of \(at(kind)) as \(expected == .json ? "JSON" : "a " + expected.rawValue): "
+          : "cannot read the answer of \(at(kind)) as \(expected.words): "
             + (mediaType.map { "its type is \($0)" } ?? "it has no content type"))
     case .missingField(let kind, let field): answer("the answer of \(at(kind)) lacks \(quoted(field.rawValue))")
     case .malformedField(let kind, let field):
@@ -125,6 +125,9 @@ extension OAuthError {
       .usage("the private key of \(name) is not one for the signature method of its descriptor")
         .hint(newSecret)
     case .noSignatures: .unexpected("cannot sign with a private key: this program is statically linked")
+    case .libraryMissing(let library):
+      .unexpected("cannot read the answers of \(name): the library \(library) is not installed")
+        .hint("install it: \(run: "apt-get", "install", "libxml2")")
     case .unknownSignature(let text):
       .usage("\(quoted(text)) is not a signature method or transport of OAuth 1.0a")
     case .notRefreshable:
@@ -134,6 +137,9 @@ extension OAuthError {
         .hint("\(credmgr: "providers", provider) to see its hosts and its file")
     case .presentedInQuery:
       .usage("cannot print a header: \(name) expects the credential in the URL or the body of a request")
+        .hint("\(credmgr: "request", provider, "URL")")
+    case .challengeNeeded:
+      .usage("cannot print a header: \(name) sends a challenge first, and the header answers it")
         .hint("\(credmgr: "request", provider, "URL")")
     case .bodyNeeded:
       .usage("\(name) expects its key in the body, so the request needs a method with a body, and JSON or a form")
@@ -206,6 +212,17 @@ private func reachHints(_ provider: String?) -> [Remedy] {
 
 private func answerHints(_ provider: String?) -> [Remedy] {
   reachHints(provider) + ["\(add: "--trace") to see the answer"]
+}
+
+extension ResponseFormat {
+  fileprivate var words: String {
+    switch self {
+    case .json: "JSON"
+    case .xml: "XML"
+    case .text: "one line of text"
+    case .form, .fragment, .query: "a " + rawValue
+    }
+  }
 }
 
 extension ErrorResponse {

@@ -52,10 +52,12 @@ package enum OAuthError: Error, Sendable, Equatable {
   case unknownAuthentication(String)
   case clientKeyMalformed
   case noSignatures  // A statically linked program cannot sign; a dynamically linked one can.
+  case libraryMissing(String)  // The library for the format of an answer is not installed.
   case unknownSignature(String)
   case notRefreshable
   case foreignHost(String)
   case presentedInQuery  // The token or signature goes into the URL or the body.
+  case challengeNeeded  // Requests present the credential only after a challenge of the server.
   case bodyNeeded  // The token goes into a JSON or form body, and the request has none.
   case malformedPath  // The token cannot be part of a path.
   case credentialHeader(String)

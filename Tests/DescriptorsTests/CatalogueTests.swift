@@ -39,8 +39,9 @@ import Testing
     let text =
       "provider: sample\ngrant: secrets\nendpoints: {}\nhosts: [a.example]\n"
       + "variables: { other: { at_login: true } }\nenvironment: "
-    #expect(try descriptor(text + "A_API_KEY\n").environment == ["access_token": "A_API_KEY"])
-    #expect(try descriptor(text + "{ other: A_ID }\n").environment == ["other": "A_ID"])
+    #expect(try descriptor(text + "A_API_KEY\n").environment == ["access_token": ["A_API_KEY"]])
+    #expect(try descriptor(text + "{ other: A_ID }\n").environment == ["other": ["A_ID"]])
+    #expect(try descriptor(text + "{ other: [A_ID, B_ID] }\n").environment == ["other": ["A_ID", "B_ID"]])
     for wrong in [
       "PATH", "LD_PRELOAD", "a_token", "TOKEN", "A-TOKEN", "{ another: A_ID }", "[A_ID]", "{ other: HOME }",
     ] {

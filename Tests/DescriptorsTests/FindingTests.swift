@@ -141,8 +141,8 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       .unknownValue("S265", allowed: ["S256", "S256-hex", "plain", "none"], suggestion: "S256"),
       .unknownValue("optinal", allowed: ["required", "optional"], suggestion: "optional")),
     FaultyDescriptor(
-      "an unknown value", tail: "response_format: ‸xml\n",
-      .unknownValue("xml", allowed: ["json", "form", "fragment", "query"], suggestion: nil)),
+      "an unknown value", tail: "response_format: ‸csv\n",
+      .unknownValue("csv", allowed: ["json", "form", "fragment", "query", "xml", "text"], suggestion: nil)),
     FaultyDescriptor(
       "an unknown grant",
       "provider: sample\ngrant: [client_credentials, ‸password]\nendpoints: {token: https://a.example/t}\n",

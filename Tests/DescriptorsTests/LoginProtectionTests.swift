@@ -160,7 +160,7 @@ import Testing
       let (grants, location) = (Set(descriptor.grants), descriptor.headerStyle.location)
       let redirect = descriptor.redirect.template
       let defaults = redirect.names.compactMap { descriptor.variable($0)?.defaultValue }
-      let isOAuth = descriptor.grants.contains { $0.traits.typed == nil && $0 != .oauth1 }
+      let isOAuth = descriptor.grants.contains { $0.traits.typed == nil && ![.oauth1, .session].contains($0) }
       var rules: [String] = []
       if grants.contains(.authorizationCode), descriptor.pkce == .none { rules.append("PKCE for confidential clients") }
       if descriptor.pkce == .plain { rules.append("a challenge method") }

@@ -5,6 +5,7 @@ import CredmgrCryptography
 import CredmgrHTTP
 import CredmgrJSON
 import CredmgrDescriptors
+import CredmgrXML
 import CredmgrYAML
 
 @testable import CredmgrCommands
@@ -53,6 +54,11 @@ private func answer(_ bytes: [UInt8]) -> HTTPResponse {
   return HTTPResponse(status: statuses[Int(first) % statuses.count], fields: fields, body: Array(bytes.dropFirst()))
 }
 
+private let fuzzedAddress: URI = {
+  guard let uri = try? URI(parsing: "https://api.example.org/a?b") else { preconditionFailure("not a URI") }
+  return uri
+}()
+
 /// The parsers by the names that script/fuzz uses.
 let fuzzedParsers: [String: FuzzedParser] = [
   "yaml": { _ = try? Node.parse(bytes: $0, name: "fuzz.yaml") },
@@ -66,6 +72,17 @@ let fuzzedParsers: [String: FuzzedParser] = [
     guard let value = try? JSONValue.parse(bytes) else { return }
     let again = try? JSONValue.parse(Array(value.encoded.utf8))
     require(again == value, "what was written is what was read")
+  },
+  "xml": { bytes in
+    guard let value = try? XMLDocument.parse(bytes) else { return }
+    require(value.members?.count == 1, "a document has one root")
+    require(bytes.firstPlace(of: "<!DOCTYPE".utf8) == nil, "no document type gets through")
+  },
+  "challenge": { bytes in
+    guard let text = text(bytes), let challenge = DigestChallenge(text) else { return }
+    let request = HTTPRequest(method: "GET", uri: fuzzedAddress)
+    let header = challenge.answer(request, name: "ada", password: "s3cret", clientNonce: "c")
+    require(!header.contains("s3cret"), "a password is not sent")
   },
   "uri": { bytes in
     guard let text = text(bytes), let uri = try? URI(parsing: text) else { return }
@@ -168,6 +185,10 @@ let fuzzedParsers: [String: FuzzedParser] = [
 let fuzzedSeeds: [String: [String]] = [
   "yaml": [descriptor, "a: &x [1, 'two', \"three\\u0041\"]\nb: *x\nc: |\n  text\n"], "descriptor": [descriptor],
   "json": [#"{"a":[1,-2.5e3,true,null,"t\u00e9\ud83d\ude00"],"b":{}}"#],
+  "xml": [
+    "<?xml version='1.0' encoding='UTF-8'?><!--c--><a xmlns:x='urn:x' b='1'><x:c>t&amp;&#65;</x:c><c><![CDATA[<]]></c></a>"
+  ],
+  "challenge": ["Digest realm=\"a\\\"b\", qop=\"auth, auth-int\", algorithm=SHA-256, nonce=\"n\", opaque=\"o\""],
   "uri": ["https://ada@id.example.org:8443/a%20b/../c?x=1&y=%C3%A9#part", "http://[::1]:80/"],
   "form": ["access_token=a%2Bb+c&scope=repo,user&empty=&flag"],
   "redirect": [

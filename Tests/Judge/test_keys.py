@@ -4,6 +4,8 @@ import base64
 import json
 import os
 import re
+import shutil
+import unittest
 
 from program import DONE, LOGIN_NEEDED, REFUSED, ROOT, UNREACHABLE, USAGE, ProgramTest
 from service import Service, html_response, json_response, text_response
@@ -49,7 +51,7 @@ class KeyService(Service):
 
 
 class KeyTest(ProgramTest):
-    shipped = ("openai", "anthropic")
+    shipped = ("openai", "anthropic", "mongodb-atlas-key")
 
     def setUp(self):
         super().setUp()
@@ -258,21 +260,95 @@ hosts: ["{place}"]
         for date in ("tomorrow", "2020-01-01", "2027-02-30"):
             self.credmgr("login", "openai", "--with-token", "--expires", date, stdin=OPENAI, status=USAGE)
 
-    def test_the_simulator_plays_a_provider_of_keys(self):
-        running = self.start("simulate", "openai")
+    def simulated(self, provider):
+        """Starts a simulator and adds its provider as `practice`; returns its address and its keys."""
+        running = self.start("simulate", provider)
         said = {}
         for line in running.process.stdout:
             word, _, value = line.rstrip("\n").rpartition(" ")
             said[word] = value
             if value == "ready":
                 break
+        self.addCleanup(running.process.wait)
+        self.addCleanup(running.process.terminate)
         self.credmgr("add-provider", said["descriptor"], "--as", "practice")
         with open(said["key-file"], encoding="utf-8") as file:
-            key = file.read()
+            return said["listening on"], file.read()
+
+    def test_the_simulator_plays_a_provider_of_keys(self):
+        address, key = self.simulated("openai")
         self.credmgr("login", "practice", "--with-token", stdin="wrong-key-0123456789", status=REFUSED)
         self.credmgr("login", "practice", "--with-token", stdin=key)
-        self.credmgr("request", "practice", said["listening on"] + "/simulator/resource")
-        running.process.terminate()
+        self.credmgr("request", "practice", address + "/simulator/resource")
+
+    @unittest.skipUnless(shutil.which("curl"), "there is no curl here")
+    def test_a_challenge(self):
+        """curl answers the simulator's challenges as credmgr does, so the simulator verifies both right."""
+        address, key = self.simulated("mongodb-atlas-key")
+        name, password = key.split()
+        url = address + "/simulator/resource/a%20b?c=%C3%A4&d"
+        accept = "Accept: application/vnd.atlas.2025-03-12+json"
+        for pair, status in ((f"{name}:{password}", "200"), (f"{name}:wrong", "401"), (f"other:{password}", "401")):
+            said = self.run_program("--silent", "--digest", "--header", accept, "--config", "-", "--output", "/dev/null", "--write-out",
+                                    "%{http_code}", url, binary=shutil.which("curl"), stdin=f'user = "{pair}"\n')
+            self.assertEqual(said.out, status, pair)
+        self.credmgr("login", "practice", "--with-token", stdin=f"{name}\nwrong-password\n", status=REFUSED)
+        self.credmgr("login", "practice", "--with-token", stdin=key)
+        traced = self.credmgr("request", "practice", url, "-X", "PUT", "-d", "hello", "--trace")
+        self.assertEqual(json.loads(traced.out)["length"], 5)
+        # The first request has no credential, and the second one not the password.
+        self.assertEqual(re.findall(r"(?m)^> (PUT|Authorization: \w+)|^< (\d+)", traced.err),
+                         [("PUT", ""), ("", "401"), ("PUT", ""), ("Authorization: Digest", ""), ("", "200")])
+        self.assertNotIn(password, traced.err)
+        outcome = self.credmgr("header", "practice", "--url", url, status=USAGE)
+        self.assertIn("sends a challenge first", outcome.err)
+
+
+class XML(ProgramTest):
+    """Answers in XML: bombs, files, and addresses of others."""
+
+    DESCRIPTOR = """provider: store
+grant: api_key
+endpoints: {{ identity: {{ url: "{base}/me", response: {{ format: xml }} }} }}
+account: User.Name
+hosts: ["{place}"]
+"""
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.serve(Service())
+        self.service.secrets.add("key-0123456789")
+        self.service.handle = lambda request: text_response(self.document, 200, "application/xml")
+        self.credmgr("add-provider", "-", stdin=self.DESCRIPTOR.format(
+            base=self.service.base, place=self.service.base.removeprefix("http://")))
+
+    def test_a_document(self):
+        self.document = '<?xml version="1.0"?><x:User xmlns:x="urn:x"><Name>ada &amp; bob</Name></x:User>'
+        self.credmgr("login", "store", "--with-token", stdin="key-0123456789")
+        account, = json.loads(self.credmgr("status", "--json").out)
+        self.assertEqual(account["account"], "ada & bob")
+
+    def test_documents_that_attack(self):
+        secret = self.file("secret", "a-secret-of-this-machine")
+        grows = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(12))
+        documents = {
+            "a bomb": f'<!DOCTYPE User [<!ENTITY e0 "ha">{grows}]><User><Name>&e12;</Name></User>',
+            "a file": f'<!DOCTYPE User [<!ENTITY e SYSTEM "file://{secret}">]><User><Name>&e;</Name></User>',
+            "an address": f'<!DOCTYPE User [<!ENTITY e SYSTEM "{self.service.base}/dtd">]><User><Name>&e;</Name></User>',
+            "a type": f'<!DOCTYPE User SYSTEM "{self.service.base}/dtd"><User><Name>ada</Name></User>',
+            "a parameter": f'<!DOCTYPE User [<!ENTITY % e SYSTEM "{self.service.base}/dtd"> %e;]><User><Name>a</Name></User>',
+            "depth": "<User>" * 100_000, "no end": "<User><Name>ada</Name>", "a page": "<!doctype html><p>Sign in",
+        }
+        for name, document in documents.items():
+            with self.subTest(name):
+                self.document = document
+                before = len(self.service.exchanges)
+                outcome = self.credmgr("login", "store", "--with-token", stdin="key-0123456789", status=REFUSED)
+                self.assertIn("as XML", outcome.err)
+                self.assertIn("the key was not stored", outcome.err)
+                self.assertNotIn("a-secret-of-this-machine", outcome.err)
+                self.assertEqual(len(self.service.exchanges), before + 1)
+                self.assertEqual(self.credmgr("status", "--json").out.strip(), "[]")
 
 
 class Places(KeyTest):

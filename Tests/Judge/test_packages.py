@@ -1,13 +1,16 @@
-"""Packages of providers that read a key from their environment, and an independent signer of AWS requests. They are
-optional: "Tests/Judge/prepare --consumers" installs them."""
+"""Packages of providers that read a key from their environment, and servers of others that verify AWS signatures and
+digests. They are optional: "Tests/Judge/prepare --consumers" installs them."""
 
 import hashlib
 import importlib.util
 import json
+import logging
 import os
 import re
 import sys
+import threading
 import unittest
+import urllib.request
 
 from program import REFUSED, ROOT, USAGE, ProgramTest
 from service import Service, json_response
@@ -183,3 +186,126 @@ print(found.access_key, found.secret_key, found.token)
         self.assertEqual(self.credmgr("exec", "aws", "--", "printenv", "AWS_REGION").line, "us-east-1")
         self.credmgr("request", "aws", self.service.base + "/with-session")
         self.assertEqual(self.service.seen[-1].headers["X-Amz-Security-Token"], SESSION)
+
+
+@have("boto3", "moto", "flask")
+class Moto(Packages):
+    """moto plays AWS and verifies each signature (IAM authentication), and boto3 uses the key from the environment."""
+
+    shipped = ("aws", "wasabi")
+    POLICY = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+    SETTING_UP = 3  # Requests without a verified signature.
+
+    def setUp(self):
+        super().setUp()
+        import boto3  # Not installed everywhere.
+        from moto.server import ThreadedMotoServer
+
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        server.start()
+        self.addCleanup(server.stop)
+        host, port = server.get_host_and_port()
+        self.base = f"http://{host}:{port}"
+        self.post("/moto-api/reset", b"")
+        self.post("/moto-api/reset-auth", str(self.SETTING_UP).encode())
+        iam = boto3.client("iam", endpoint_url=self.base, region_name="us-east-1", aws_access_key_id="x",
+                           aws_secret_access_key="x")
+        iam.create_user(UserName="ada")
+        iam.put_user_policy(UserName="ada", PolicyName="all", PolicyDocument=json.dumps(self.POLICY))
+        key = iam.create_access_key(UserName="ada")["AccessKey"]
+        self.identifier, self.secret = key["AccessKeyId"], key["SecretAccessKey"]
+
+    def post(self, path, body):
+        with urllib.request.urlopen(urllib.request.Request(
+                self.base + path, body, {"Content-Type": "text/plain"})) as answer:
+            self.assertEqual(answer.status, 200)
+
+    def ship_aws(self):
+        # moto answers only in XML, as the documentation of AWS shows.
+        self.ship("aws", [("https://sts.amazonaws.com", self.base), ('"*.amazonaws.com"', f'"{self.base[7:]}"'),
+                          ('region: "{region}"', 'region: "{region}"\n  service: sts'),
+                          ("    headers: { Accept: application/json }\n", ""),
+                          ("    response:\n", "    response:\n      format: xml\n"),
+                          ("Error.Code", "ErrorResponse.Errors.Error.Code"),
+                          ("Error.Message", "ErrorResponse.Errors.Error.Message")])
+
+    def test_moto_verifies_our_signatures(self):
+        self.ship_aws()
+        # The control: another secret is refused, so moto does verify.
+        said = self.credmgr("login", "aws", "--with-token", stdin=f"{self.identifier}\n{self.secret[:-1]}x\n",
+                            status=REFUSED)
+        self.assertIn("The request signature we calculated does not match", said.err)
+        self.credmgr("login", "aws", "--with-token", stdin=f"{self.identifier}\n{self.secret}\n")
+        account, = json.loads(self.credmgr("status", "aws", "--json").out)
+        self.assertRegex(account["account"], r"^arn:aws:iam::\d{12}:user/ada$")
+        for arguments in (
+            ("/?Version=2011-06-15&Action=GetCallerIdentity",), ("/", "-d", "Action=GetCallerIdentity&Version=2011-06-15"),
+            ("/?Action=GetCallerIdentity&z=%C3%A4&a=b%20c&a=%2B&Version=2011-06-15",),
+        ):
+            with self.subTest(arguments=arguments):
+                said = self.credmgr("request", "aws", self.base + arguments[0], *arguments[1:])
+                self.assertIn("user/ada", said.out)
+        script = """
+import boto3, sys
+print(boto3.client("sts", endpoint_url=sys.argv[1]).get_caller_identity()["Arn"])
+"""
+        said = self.credmgr("exec", "aws", "--", sys.executable, "-c", script, self.base)
+        self.assertEqual(said.line, account["account"])
+
+    def test_answers_of_s3_in_xml(self):
+        self.ship("wasabi", [("https://s3.{region}.wasabisys.com", self.base),
+                             ('"s3.{region}.wasabisys.com"', f'"{self.base[7:]}"')])
+        said = self.credmgr("login", "wasabi", "--with-token", stdin=f"{self.identifier}\nwrong\n", status=REFUSED)
+        self.assertIn("The request signature we calculated does not match", said.err)
+        self.credmgr("login", "wasabi", "--with-token", stdin=f"{self.identifier}\n{self.secret}\n")
+        account, = json.loads(self.credmgr("status", "wasabi", "--json").out)
+        self.assertEqual(account["account"], "webfile")
+        self.credmgr("request", "wasabi", self.base + "/notes", "-X", "PUT")
+        self.credmgr("request", "wasabi", self.base + "/notes/a%20b/c.txt", "-X", "PUT", "-d", "hello",
+                     "-H", "Content-Type: text/plain")
+        self.assertEqual(self.credmgr("request", "wasabi", self.base + "/notes/a%20b/c.txt").out, "hello")
+        listed = self.credmgr("request", "wasabi", self.base + "/notes?prefix=a%20b%2F&list-type=2").out
+        self.assertIn("<Key>a b/c.txt</Key>", listed)
+
+
+@have("httpbin")
+class Digest(Packages):
+    """httpbin sends challenges of RFC 7616 and verifies the answers."""
+
+    DESCRIPTOR = """provider: digest
+grant: basic
+endpoints: {{ identity: "{base}/digest-auth/auth/ada/s3cret-word/{algorithm}" }}
+header_style: Digest
+account: user
+hosts: ["{place}"]
+"""
+
+    def setUp(self):
+        super().setUp()
+        import httpbin
+        from werkzeug.serving import make_server
+
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        server = make_server("127.0.0.1", 0, httpbin.app, threaded=True)
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(server.shutdown)
+        self.base = f"http://127.0.0.1:{server.server_port}"
+
+    def test_httpbin_verifies_our_digests(self):
+        for algorithm in ("MD5", "SHA-256"):
+            with self.subTest(algorithm=algorithm):
+                text = self.DESCRIPTOR.format(base=self.base, place=self.base[7:], algorithm=algorithm)
+                self.credmgr("add-provider", "-", "--as", "digest-" + algorithm.lower(), stdin=text)
+                name = "digest-" + algorithm.lower()
+                self.credmgr("login", name, "--with-token", stdin="ada\nwrong-word\n", status=REFUSED)
+                self.credmgr("login", name, "--with-token", stdin="ada\ns3cret-word\n")
+                account, = json.loads(self.credmgr("status", name, "--json").out)
+                self.assertEqual(account["account"], "ada")
+                target = f"/digest-auth/auth/ada/s3cret-word/{algorithm}"
+                self.assertIn('"authenticated":true', self.credmgr("request", name, self.base + target).out
+                              .replace(" ", ""))
+        # A server that offers only what credmgr does not answer.
+        self.credmgr("request", "digest-md5", self.base + "/digest-auth/auth-int/ada/s3cret-word", status=REFUSED)

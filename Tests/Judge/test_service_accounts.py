@@ -5,7 +5,13 @@ import os
 import re
 import subprocess
 import time
+import types
+import urllib.parse
 
+import google.auth.exceptions
+import google.auth.jwt
+import google.auth.transport
+import google.oauth2.service_account
 import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -216,6 +222,43 @@ class Google(ServiceAccount):
         self.service.tokens.clear()
         self.credmgr("request", "google-service", self.service.base + "/storage")
         self.assertEqual(self.service.issued, 3)
+
+    def test_the_library_of_google(self):
+        """google-auth accepts our assertion, and its own request differs only in the time and the place."""
+        path = self.google()
+        self.credmgr("login", "google-service", "--key-file", path)
+        ours = self.service.seen[-1]
+        public = RSA.public_key().public_bytes(serialization.Encoding.PEM,
+                                               serialization.PublicFormat.SubjectPublicKeyInfo).decode()
+        audience = self.service.base + "/token"
+        claims = google.auth.jwt.decode(ours.form_fields()["assertion"], {"0123abcd": public}, audience=audience)
+        self.assertEqual(claims["iss"], ROBOT)
+        # The control: another key.
+        other = ELLIPTIC.public_key().public_bytes(serialization.Encoding.PEM,
+                                                   serialization.PublicFormat.SubjectPublicKeyInfo).decode()
+        with self.assertRaises((ValueError, google.auth.exceptions.GoogleAuthError)):
+            google.auth.jwt.decode(ours.form_fields()["assertion"], {"0123abcd": other}, audience=audience)
+        sent = []
+
+        class Transport(google.auth.transport.Request):
+            def __call__(self, url, method="GET", body=None, headers=None, timeout=None, **more):
+                sent.append((url, method, body, headers))
+                return types.SimpleNamespace(status=200, headers={}, data=b'{"access_token": "t", "expires_in": 3600}')
+
+        google.oauth2.service_account.Credentials.from_service_account_file(
+            path, scopes=["https://www.googleapis.com/auth/cloud-platform"]).refresh(Transport())
+        (url, method, body, headers), = sent
+        theirs = dict(urllib.parse.parse_qsl(body.decode()))
+        self.assertEqual((url, method), ("https://oauth2.googleapis.com/token", ours.method))
+        self.assertEqual(headers["Content-Type"], ours.headers["Content-Type"])
+        self.assertEqual(sorted(theirs), sorted(ours.form_fields()))
+        self.assertEqual(theirs["grant_type"], ours.form_fields()["grant_type"])
+        headers = [jwt.get_unverified_header(form["assertion"]) for form in (theirs, ours.form_fields())]
+        self.assertEqual(*headers)
+        values = jwt.decode(theirs["assertion"], options={"verify_signature": False})
+        same = {name: values[name] for name in values if name not in ("iat", "exp", "aud")}
+        self.assertEqual(same, {name: claims[name] for name in claims if name not in ("iat", "exp", "aud")})
+        self.assertEqual((values["aud"], values["exp"] - values["iat"]), (url, claims["exp"] - claims["iat"]))
 
     def test_options_of_a_login(self):
         self.credmgr("login", "google-service", "--key-file", self.google(), "--scope", "https://example.org/read",

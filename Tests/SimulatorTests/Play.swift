@@ -114,8 +114,17 @@ struct Play {
   }
 
   func validity(_ credential: Credential) throws -> Validity {
-    let (leg, request) = try client.validationRequest(credential, nonce: nonce())
-    return try client.validity(send(request), leg)
+    let leg = try client.validationRequest(credential, nonce: nonce()).kind
+    let response = try send(as: credential.grant) { try client.validationRequest(credential, nonce: $0).request }
+    return try client.validity(response, leg)
+  }
+
+  /// Sends a request, and sends it again if the binding of the grant's tokens says so.
+  func send(as grant: Grant, _ make: (RequestNonce) throws -> HTTPRequest) throws -> HTTPResponse {
+    let first = nonce()
+    let response = send(try make(first))
+    guard let next = client.binding(of: grant).nonce(demandedBy: response, after: first) else { return response }
+    return send(try make(next))
   }
 
   func revoke(_ credential: Credential) throws {
@@ -164,7 +173,7 @@ struct Play {
   func resource(_ credential: Credential, _ method: String? = nil) throws -> HTTPResponse {
     let standard = if case .body = client.descriptor.headerStyle.location { "POST" } else { "GET" }
     let request = HTTPRequest(method: method ?? standard, uri: try URI(parsing: Self.origin + "/simulator/resource/x"))
-    return send(try client.presenting(credential, on: request, nonce: nonce()))
+    return try send(as: credential.grant) { try client.presenting(credential, on: request, nonce: $0) }
   }
 
   func log(_ name: String) throws -> Int64? {

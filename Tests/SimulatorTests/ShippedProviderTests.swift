@@ -69,8 +69,8 @@ struct ShippedProviderTests {
       // Some providers never name the user.
       if let name = play.client.accountName(in: credential) { #expect(!name.isEmpty) }
     } else if !play.client.descriptor.account.isEmpty {
-      let request = try play.client.identityRequest(credential, nonce: play.nonce())
-      #expect(try play.client.identity(play.send(request)).name == "ada")
+      let response = try play.send(as: credential.grant) { try play.client.identityRequest(credential, nonce: $0) }
+      #expect(try play.client.identity(response).name == "ada")
     }
   }
 
@@ -137,7 +137,8 @@ extension Play {
     guard case .done(let credential, _) = step else { throw OAuthError.malformedCredential }
     if grant.traits.brought != nil { return credential }
     #expect(credential.accessToken == Secret(key.token))
-    if case .header = client.descriptor.headerStyle(of: grant).location, client.descriptor.aws4 == nil {
+    let isUsableAlone = client.descriptor.binding(of: grant).isUsableAlone
+    if case .header = client.descriptor.headerStyle(of: grant).location, isUsableAlone {
       #expect(try client.headerFields(presenting: credential, on: nil, nonce: nonce()).contains { _ in true })
     }
     return credential

@@ -63,6 +63,7 @@ extension Command {
     for name in names {
       let page = endSessionPage(of: name, at: provider, invocation, context)
       let result: (account: String, revocation: CredentialSource.Revocation)
+      let account = try? context.source.accountsIfAny()?.resolve(name, provider: provider)
       do throws(CredentialError) {
         result = try context.source.logout(name, of: provider, keepsRemote: invocation.has("--keep-remote"))
       } catch {
@@ -84,9 +85,12 @@ extension Command {
       }
       let isRevoked = result.revocation == .done
       let isImpossible = result.revocation == .notAsked && !invocation.has("--keep-remote")
+      let whatStays =
+        account?.credential.grant.traits.typed.map { "; only you can revoke the \($0), at the provider" }
+        ?? "; the provider cannot revoke the token and accepts it until it expires"
       let remote =
         isImpossible
-        ? "; the provider cannot revoke the token and accepts it until it expires"
+        ? whatStays
         : isRevoked ? " and revoked the token" : "; the token was not revoked"
       context.tell("logged out \"\(result.account)\" at \(context.titled(provider))\(remote)")
       if let page { endSession(at: page, of: provider, context) }

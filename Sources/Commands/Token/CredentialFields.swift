@@ -12,7 +12,7 @@ struct CredentialFields {
 
   private let account: Account
   private let ofProvider: [String: String]
-  let environment: [String: String]  // The descriptor's variables, by field.
+  let environment: [String: [String]]  // The descriptor's variables, by field.
   /// Whether the names in the descriptor may become any variable. A stranger's names could change how a program runs.
   private let choosesVariables: Bool
 
@@ -56,7 +56,8 @@ struct CredentialFields {
   /// each value that the user typed.
   func assignments() -> [(variable: String, field: String)] {
     if !environment.isEmpty {
-      return environment.sorted { $0.value < $1.value }.filter { self[$0.key] != nil }.map { ($0.value, $0.key) }
+      let pairs = environment.flatMap { field, names in names.map { (variable: $0, field: field) } }
+      return pairs.filter { self[$0.field] != nil }.sorted { $0.variable < $1.variable }
     }
     let typed = account.credential.grant.traits.typed == nil ? [] : account.credential.variables.keys.sorted()
     return ([Self.token] + typed).compactMap { field in variable(of: field).map { ($0, field) } }
@@ -64,7 +65,7 @@ struct CredentialFields {
 
   /// Returns the variable of one field; `nil` if the user has to name it.
   func variable(of field: String) -> String? {
-    if let name = environment[field] { return name }
+    if let name = environment[field]?.first { return name }
     let word = field == Self.token ? "token" : field
     let text = account.provider + "_" + word
     let name = String(text.uppercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" })

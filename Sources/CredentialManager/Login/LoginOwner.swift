@@ -181,9 +181,7 @@ extension Login {
         owner = Owner(name: answer.name ?? owner.name, subject: answer.subject ?? owner.subject, kept: answer.kept)
       } catch {
         if isUnknown, error.refusesToken { throw .tokenRefused(provider: provider, words: error.refusalWords) }
-        if isUnknown, let user, !error.concernsRights, error != .interrupted,
-          !user.confirmStoring(unverified: error)
-        {
+        if isUnknown, let user, !error.confirmsToken, error != .interrupted, !user.confirmStoring(unverified: error) {
           throw user.isCancelled ? .interrupted : .unverified(provider: provider, error)
         }
         // The token does not belong to the user that the provider names, so it may have been swapped.

@@ -53,7 +53,7 @@ extension Descriptor {
       means: "parameters in the query of every request to the API; those of the request itself win",
       for: "Judge.me: `shop_domain`; MiniMax: `GroupId`")
     Key(
-      "environment", at: \.environment, as: .environment, type: "name, or mapping of names",
+      "environment", at: \.environment, as: .environment, type: "name, or mapping of names or lists",
       means: "the variables that `exec` sets without `=VARIABLE`: [Environment](#environment)",
       for: "`openai`: `OPENAI_API_KEY`")
     Key(
@@ -230,8 +230,9 @@ extension HeaderStyle {
       "scheme", at: \.scheme, as: .headerValue, default: "`Bearer`", from: "RFC 6750, 2.1",
       change: .compared,
       means: """
-        the word before the token; empty by default with `header`; `none` means no header for the token
-        """, for: "`github`: `token`")
+        the word before the token; empty by default with `header`; `none` means no header for the token; `Digest` \
+        answers a challenge instead: [Digest](#digest)
+        """, for: "`github`: `token`; `mongodb-atlas-key`: `Digest`")
     Key(
       "header", at: \.header, as: .headerName, default: "`Authorization`", change: .compared,
       means: "the header with the token",
@@ -250,10 +251,11 @@ extension HeaderStyle {
       for: "Mailchimp Transactional: `key`")
     Key(
       "username", at: \.username, as: .template(),
-      means: "the user name of Basic (RFC 7617), whose password is the token", for: "Mailgun: `api`")
+      means: "the user name of Basic (RFC 7617) or Digest, whose password is the token", for: "Mailgun: `api`")
     Key(
       "password", at: \.password, as: .template(),
-      means: "the password of Basic (RFC 7617), whose user name is the token; `\"\"` for none", for: "Stripe: none")
+      means: "the password of Basic (RFC 7617) or Digest, whose user name is the token; `\"\"` for none",
+      for: "Stripe: none")
     Key(
       "parameters", at: \.parameters, as: .headers(), type: "mapping of templates",
       change: .compared,

@@ -268,29 +268,42 @@ extension Notation<[ParameterRule]> {
   }
 }
 
-extension Notation<[String: String]> {
+extension Notation<[String: [String]]> {
   /// Names of environment variables, by field. A text alone is the variable of the token.
   static var environment: Self {
     Notation(
-      .either(.text, .mapping(of: .text, names: nil)),
+      .either(.text, .mapping(of: .texts, names: nil)),
       read: { decoder, node in
+        guard node.elements == nil else {
+          decoder.add(.wrongType(expected: "a string"), at: node.place)
+          return nil
+        }
         let node = DescriptorTree.wrapped(node, as: "access_token")
-        var names: [String: String] = [:]
+        var names: [String: [String]] = [:]
         for entry in decoder.entries(of: node) ?? [] {
-          guard let name = decoder.text(entry.value) else { continue }
-          if Descriptor.isVariable(name) {
-            names[entry.key] = name
-          } else {
-            decoder.add(.malformedName(name), at: entry.value.place)
+          for (name, place) in decoder.texts(entry.value) ?? [] {
+            if Descriptor.isVariable(name) {
+              names[entry.key, default: []].append(name)
+            } else {
+              decoder.add(.malformedName(name), at: place)
+            }
           }
           let isKnown = entry.key == "access_token" || decoder.definedNames.contains(entry.key)
           decoder.usedNames.insert(entry.key)
           if !isKnown { decoder.add(.unknownTemplateName(entry.key, suggestion: nil), at: entry.keyPlace) }
         }
         return names
-      }, write: { .mapping($0.sorted { $0.key < $1.key }.map { ($0.key, .text($0.value)) }) })
+      },
+      write: { names in
+        .mapping(
+          names.sorted { $0.key < $1.key }.map { key, names in
+            (key, names.count == 1 ? .text(names[0]) : .list(names.map(Node.text)))
+          })
+      })
   }
+}
 
+extension Notation<[String: String]> {
   static func texts(valuesExcept owned: Set<String> = []) -> Self {
     Notation(
       .mapping(of: owned.isEmpty ? .text : .name(except: owned), names: nil),

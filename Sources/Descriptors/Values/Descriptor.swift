@@ -12,7 +12,7 @@ package struct Descriptor: Sendable, Equatable {
   package var extraHeaders: [HeaderTemplate] = []
   package var extraQuery: [ParameterRule] = []  // Headers of every request to the API.
   /// The environment variables that programs of this provider read, by field: `access_token` or one of the login.
-  package var environment: [String: String] = [:]
+  package var environment: [String: [String]] = [:]
   package var scope = ScopeRules()
   package var scopeSets: [ScopeSet] = []
   package var authorizationDetails = AuthorizationDetailsRules()
@@ -80,7 +80,8 @@ package struct Descriptor: Sendable, Equatable {
 
   /// How requests present a credential of the grant.
   package func headerStyle(of grant: Grant) -> HeaderStyle {
-    grant.traits.binding == .pair && headerStyle == HeaderStyle() ? .pair : headerStyle
+    guard grant.traits.binding == .pair, !headerStyle.isPair else { return headerStyle }
+    return headerStyle == HeaderStyle() ? .pair : headerStyle.isDigest ? .digestPair : headerStyle
   }
 }
 
@@ -122,12 +123,23 @@ package struct HeaderStyle: Sendable, Equatable {
   /// Whether the token is one half of a user name and a password.
   package var isPair: Bool { username != nil || password != nil }
 
-  /// The style of a password and the user name of the login.
-  package static let pair: HeaderStyle = {
+  /// Whether requests answer a challenge with a hash of a user name and a password (RFC 7616).
+  package var isDigest: Bool {
+    if case .header("Authorization", let scheme) = location { scheme.lowercased() == Self.digest } else { false }
+  }
+
+  private static let digest = "digest"
+
+  /// The styles of a password and the user name of the login.
+  package static let pair = pair(scheme: nil)
+  fileprivate static let digestPair = pair(scheme: digest)
+
+  private static func pair(scheme: String?) -> HeaderStyle {
     var style = HeaderStyle()
+    style.scheme = scheme
     style.username = Template([.place([.name("username")])])
     return style
-  }()
+  }
 }
 
 package struct ScopeRules: Sendable, Equatable {

@@ -50,12 +50,13 @@ package enum Grant: String, Sendable, CaseIterable {
     case aws4(AWS4Rules)  // The key `aws4`, with any grant.
     case dpop  // RFC 9449: the key `token_binding`, with any grant that gets its token from an endpoint.
     case mutualTLS  // RFC 8705, 3: as `dpop`.
+    case digest  // RFC 7616: the scheme `Digest`, with any grant.
 
     /// Whether a request needs only the token. Other programs cannot use a token that needs a key as well.
     package var isUsableAlone: Bool {
       switch self {
       case .bearer, .pair: true
-      case .signature, .aws4, .dpop, .mutualTLS: false
+      case .signature, .aws4, .dpop, .mutualTLS, .digest: false
       }
     }
   }
@@ -125,6 +126,7 @@ extension Descriptor {
   /// How a request presents a token of this grant.
   package func binding(of grant: Grant) -> Grant.Binding {
     if let aws4 { return .aws4(aws4) }
+    if headerStyle.isDigest { return .digest }
     let binding = grant.traits.binding
     let hasEndpoint = grant.traits.endpoints.contains { $0.issuesToken && endpoints[$0] != nil }
     if tokenBinding != .none, grant.traits.hasOAuth2Defaults, hasEndpoint {

@@ -87,6 +87,8 @@ package enum ResponseFormat: String, Sendable, CaseIterable {
   case form  // RFC 5849, 2.1; GitHub
   case fragment  // RFC 6749, 4.2.2
   case query  // RFC 6749, 4.1.2
+  case xml  // Names of elements are names of members.
+  case text  // The whole body is the member `text`.
 }
 
 /// The form of a moment or a duration in a response.

@@ -69,18 +69,9 @@ struct BearerBinding: TokenBinding {
   private func token(
     _ credential: Credential, of request: HTTPRequest?, nonce: RequestNonce
   ) throws(OAuthError) -> String {
-    let token = credential.accessToken.reveal()
-    guard style.isPair else { return token }
-    let values = client.values(for: credential, of: request)
-    func half(_ template: Template?) -> String? {
-      template.flatMap { try? $0.filled(values, calculate: client.calculator(nonce)) }
-    }
-    let name = style.username == nil ? token : half(style.username)
-    let password = style.username == nil ? half(style.password) : token
-    guard let name, let password, !name.utf8.contains(UInt8(ascii: ":")) else {
-      throw .malformedHeader(name: "Authorization")
-    }
-    return Base64.encode(Array((name + ":" + password).utf8))
+    guard style.isPair else { return credential.accessToken.reveal() }
+    let pair = try client.pair(of: credential, style, for: request, nonce: nonce)
+    return Base64.encode(Array((pair.name + ":" + pair.password).utf8))
   }
 
   private func parameters(
@@ -90,6 +81,25 @@ struct BearerBinding: TokenBinding {
     return style.parameters.compactMap { parameter in
       (try? parameter.value.filled(values, calculate: client.calculator(nonce))).map { (parameter.name, $0) }
     }
+  }
+}
+
+extension Client {
+  /// Returns the user name and the password, one of which is the token (RFC 7617, 2; RFC 7616, 3.4).
+  func pair(
+    of credential: Credential, _ style: HeaderStyle, for request: HTTPRequest?, nonce: RequestNonce
+  ) throws(OAuthError) -> (name: String, password: String) {
+    let values = values(for: credential, of: request)
+    func half(_ template: Template?) -> String? {
+      template.flatMap { try? $0.filled(values, calculate: calculator(nonce)) }
+    }
+    let token = credential.accessToken.reveal()
+    let name = style.username == nil ? token : half(style.username)
+    let password = style.username == nil ? half(style.password) : token
+    guard let name, let password, !name.utf8.contains(UInt8(ascii: ":")) else {
+      throw .malformedHeader(name: "Authorization")
+    }
+    return (name, password)
   }
 }
 

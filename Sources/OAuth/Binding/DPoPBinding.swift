@@ -71,15 +71,14 @@ extension HTTPResponse {
   /// The error about a proof in the challenge of an API (RFC 9449, 7.1 and 9); `nil` if the refusal is about the token
   /// or something else.
   package var proofFault: String? {
-    let codes = fields.values("WWW-Authenticate").filter { $0.lowercased().firstPlace(of: "dpop") != nil }
-      .flatMap { FormParameters(challenge: $0).values(of: "error") }
+    let codes = challenges.filter { $0.scheme == "dpop" }.compactMap { $0["error"] }
     return codes.first { [DPoPProof.nonceDemanded, DPoPProof.invalid].contains($0) }
   }
 
   /// Whether the API accepts only tokens that are bound to a key (RFC 9449, 7.1).
   package var demandsProof: Bool {
-    let schemes = fields.values("WWW-Authenticate").map { $0.lowercased() }
-    return schemes.contains { $0.hasPrefix("dpop") } && !schemes.contains { $0.firstPlace(of: "bearer") != nil }
+    let schemes = challenges.map(\.scheme)
+    return schemes.contains("dpop") && !schemes.contains("bearer")
   }
 }
 

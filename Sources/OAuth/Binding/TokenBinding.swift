@@ -62,6 +62,7 @@ extension Client {
     let bearer = BearerBinding(client: self, style: descriptor.headerStyle(of: grant))
     return switch binding {
     case .aws4(let rules): AWS4Binding(client: self, rules: rules)
+    case .digest: DigestBinding(client: self, style: descriptor.headerStyle(of: grant))
     case .signature: OAuth1Binding(client: self)
     case .mutualTLS: MutualTLSBinding(client: self, bearer: bearer)
     case .bearer, .pair, .dpop: bearer

@@ -2,6 +2,7 @@ import CredmgrCryptography
 import CredmgrHTTP
 import CredmgrJSON
 import CredmgrDescriptors
+import CredmgrXML
 
 /// How a request to an endpoint authenticates the client.
 enum RequestProof {
@@ -22,6 +23,10 @@ extension Client {
     nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     let endpoint = try endpoint(kind)
+    // Without the library, the answer and the only copy of its tokens would be lost.
+    if endpoint.response.format == .xml, !computing.isOnlyShown, XMLDocument.isMissing {
+      throw .libraryMissing(XMLDocument.library)
+    }
     let calculate = calculator(nonce)
     var exchange = exchange
     exchange["identity"] = person?.identity
@@ -66,8 +71,9 @@ extension Client {
     for field in fields { request.fields.set(field.name, field.value) }
     if presentsToken, let credential { request = try presented(credential, on: request, nonce: nonce) }
     // A descriptor's own `Accept`, for this endpoint or for all, takes precedence.
-    if endpoint.response.format == .json, request.fields["Accept"] == nil {
-      request.fields.set("Accept", "application/json")
+    let format = endpoint.response.format
+    if format == .json || format == .xml, request.fields["Accept"] == nil {
+      request.fields.set("Accept", format == .json ? "application/json" : "application/xml")
     }
     if authenticates, self.authentication(for: endpoint).usesCertificate { request = try certified(request) }
     guard kind.issuesToken, proof == .asDescribed else { return request }

@@ -45,6 +45,7 @@ extension Client {
     case .query, .path, .body: throw .presentedInQuery
     case .header, .none: break
     }
+    if style.isDigest { throw .challengeNeeded }
     if let request {
       let request = try withExtraQuery(request, of: credential, nonce)
       let presented = try presenting(credential, on: request, nonce: nonce)

@@ -3,6 +3,7 @@ import CredmgrDescriptors
 import CredmgrHTTP
 import CredmgrJSON
 import CredmgrText
+import CredmgrXML
 
 /// A provider's answer in any format, as one tree for the descriptor's paths.
 struct Answer: Sendable {
@@ -89,7 +90,11 @@ struct Answer: Sendable {
   private static func root(
     of response: HTTPResponse, _ format: ResponseFormat, _ kind: EndpointKind
   ) -> JSONValue? {
+    if format == .text, (200..<300).contains(response.status) { return bareText(of: response) }
     let isLabelledJSON = response.mediaType.map { $0 == MediaType.json || $0.hasSuffix("+json") } ?? false
+    if format == .xml, !isLabelledJSON {
+      do { return try XMLDocument.parse(response.body) } catch { return nil }
+    }
     if format == .json || isLabelledJSON {
       let value = try? JSONValue.parse(response.body)
       // An identity endpoint may return a list, for example of tenants or workspaces.
@@ -102,6 +107,16 @@ struct Answer: Sendable {
       text.first(where: { !$0.isWhitespace }) != "<"
     else { return nil }
     return object(FormParameters(decoding: String(text.filter { !$0.isNewline })))
+  }
+
+  /// Returns the body as the member `text`; `nil` if it is empty, a page, longer than 64 KiB, or not one line.
+  private static func bareText(of response: HTTPResponse) -> JSONValue? {
+    guard response.body.count <= longestText, let text = String(validating: response.body, as: UTF8.self) else {
+      return nil
+    }
+    let lines = text.split { $0.isNewline }.map(\.trimmingBlanks).filter { !$0.isEmpty }
+    guard lines.count == 1, !lines[0].hasPrefix("<") else { return nil }
+    return .object([.init(ResponseFormat.text.rawValue, .string(String(lines[0])))])
   }
 
   /// Returns the parameters of an `OAuth` challenge, which carries the error in problem reporting of OAuth 1.0a; `null`
@@ -156,10 +171,10 @@ struct Answer: Sendable {
   /// Returns the claims of a JWT (RFC 7519, 4), and every other value unchanged. Their signature is not verified,
   /// because the answer comes over TLS from the provider itself.
   private static func opened(_ value: JSONValue) -> JSONValue {
-    if case .string(let text) = value, text.utf8.count <= longestJWT { JWTClaims.parse(text) ?? value } else { value }
+    if case .string(let text) = value, text.utf8.count <= longestText { JWTClaims.parse(text) ?? value } else { value }
   }
 
-  private static let longestJWT = 65_536
+  private static let longestText = 65_536
 
   private static func object(_ parameters: FormParameters) -> JSONValue {
     .object(parameters.pairs.map { .init($0.name, .string($0.value)) })
@@ -274,7 +289,9 @@ struct Answer: Sendable {
   /// their order decides. Prefers the element at `index`, and then the one whose fields `earlier` has.
   mutating func choose(_ index: Int?, like earlier: [String: String], _ values: (String) -> String?) -> [String]? {
     guard let rules = rules.element else { return [] }
-    let list = (rules.isAnswer ? root : value(at: rules.list, in: root))?.elements ?? []
+    let found = rules.isAnswer ? root : value(at: rules.list, in: root)
+    // A list of one element is not recognizable as a list in XML.
+    let list = found?.elements ?? (self.rules.format == .xml ? [found].compactMap(\.self) : [])
     let conditions = rules.conditions.compactMap { rule in
       (try? rule.value?.filled(values)).map { (path: FieldPath(rule.name), text: $0) }
     }

@@ -3,6 +3,7 @@ import CredmgrDescriptors
 import CredmgrHTTP
 import CredmgrJSON
 import CredmgrText
+import CredmgrXML
 
 /// The secrets that this process has seen, because providers quote requests in their error messages. Any value counts
 /// as a secret unless its name is known to be harmless. Not thread-safe.
@@ -104,10 +105,17 @@ package final class KnownSecrets {
   package func learn(_ answer: HTTPResponse, of descriptor: Descriptor) {
     let names = descriptor.secretNames
     for field in answer.fields where names.contains(FieldPath.plain(field.name)) { learn(Secret(field.value)) }
+    let formats = descriptor.endpoints.values.map(\.response.format)
     if let value = try? JSONValue.parse(answer.body) {
+      learn(value, named: names)
+    } else if formats.contains(.xml), let value = try? XMLDocument.parse(answer.body) {
       learn(value, named: names)
     } else if let text = String(validating: answer.body, as: UTF8.self), text.contains("=") {
       learn(FormParameters(decoding: String(text.filter { !$0.isNewline })), named: names)
+    }
+    // The whole body may be a token.
+    if formats.contains(.text), (200..<300).contains(answer.status), answer.body.count <= Template.longest {
+      learn(Secret(String(decoding: answer.body, as: UTF8.self).filter { !$0.isNewline }))
     }
   }
 

@@ -79,9 +79,17 @@ struct AnswerContent {
 
   var response: HTTPResponse {
     var response = HTTPResponse.json(status, root)
-    if rules.format == .form {
+    switch rules.format {
+    case .form:
       response.fields.set("Content-Type", MediaType.form)
       response.body = Array(parameters.encoded.utf8)
+    case .xml:
+      response.fields.set("Content-Type", "application/xml")
+      response.body = Array(root.asXML.utf8)
+    case .text:
+      response.fields.set("Content-Type", "text/plain")
+      response.body = Array((root[ResponseFormat.text.rawValue]?.text ?? "").utf8)
+    case .json, .fragment, .query, nil: break
     }
     for field in headers { response.fields.set(field.name, field.value) }
     return response
@@ -121,6 +129,19 @@ extension JSONValue {
     case "true", "false": self = .boolean(text == "true")
     default: self = Int64(text).map { $0.description == text } == true ? .number(text) : .string(text)
     }
+  }
+
+  /// An XML document with the first object as its root, which alone can have elements. Escapes what XML must escape.
+  fileprivate var asXML: String {
+    let root = members?.first { $0.value.members != nil }
+    let document = root.map { $0.value.elements(named: $0.name) } ?? "<answer/>"
+    return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" + document
+  }
+
+  private func elements(named name: String) -> String {
+    if let elements { return elements.map { $0.elements(named: name) }.joined() }
+    let text = (scalarText ?? "").exchanging("&", for: "&amp;").exchanging("<", for: "&lt;")
+    return "<\(name)>\(members?.map { $0.value.elements(named: $0.name) }.joined() ?? text)</\(name)>"
   }
 
   /// Sets the value at a path and creates missing parents. A number is an array index.

@@ -46,8 +46,12 @@ extension Simulation {
 
   /// Returns the refusal of a request to the API, or of one whose token lacks a scope (RFC 6750, 3.1). `metadata` is
   /// where a client without a token learns how to get one (RFC 9728, 5.1).
-  func unauthorized(_ refusal: Refusal, at metadata: String? = nil) -> HTTPResponse {
+  mutating func unauthorized(_ refusal: Refusal, at metadata: String? = nil) -> HTTPResponse {
     var response = HTTPResponse.json(refusal.scope == nil ? 401 : 403, refusal.json)
+    if isDigest {
+      for challenge in digestChallenges() { response.fields.append("WWW-Authenticate", challenge) }
+      return response
+    }
     let scheme: String
     switch descriptor.headerStyle.location {
     case _ where bindsTokens: scheme = "DPoP"
@@ -73,17 +77,22 @@ extension Simulation {
   mutating func presentedToken(_ request: HTTPRequest, headers: [HeaderTemplate]) throws(Refusal) -> String {
     let isSigned = isOAuth1 && descriptor.headerStyle.location == .none
     let isSignedByKey = descriptor.aws4 != nil
-    let token =
-      bindsTokens
-      ? try boundToken(request)
-      : isSignedByKey
-        ? try signingKey(request) : isSigned ? try signedToken(request) : try bareToken(request, headers)
+    let token: String
+    if bindsTokens {
+      token = try boundToken(request)
+    } else if isDigest {
+      token = try digestToken(request)
+    } else if isSignedByKey {
+      token = try signingKey(request)
+    } else {
+      token = isSigned ? try signedToken(request) : try bareToken(request, headers)
+    }
     guard let issued = state.tokens[token] else { throw .tokenUnknown }
     let consent = state.consents[issued.consent]
     if consent.isRevoked { throw .revoked.with(code: "invalid_token") }
     if let expiresAt = issued.expiresAt, now >= expiresAt { throw .tokenExpired }
     let knowledge = knowledge(consent.kept.merging(["access_token": token]) { _, new in new })
-    if !isSignedByKey, !bindsTokens { try checkTokenParameters(request, knowledge) }
+    if !isSignedByKey, !bindsTokens, !isDigest { try checkTokenParameters(request, knowledge) }
     try request.check(headers, knowledge)
     return token
   }
@@ -108,7 +117,7 @@ extension Simulation {
   }
 
   /// How requests present the token, which depends on the grant if the descriptor does not say.
-  private var style: HeaderStyle { descriptor.headerStyle(of: descriptor.grants.first ?? .authorizationCode) }
+  var style: HeaderStyle { descriptor.headerStyle(of: descriptor.grants.first ?? .authorizationCode) }
 
   private func bareToken(_ request: HTTPRequest, _ headers: [HeaderTemplate]) throws(Refusal) -> String {
     let query = request.uri.queryParameters

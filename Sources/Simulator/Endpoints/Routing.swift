@@ -175,7 +175,7 @@ extension Simulation {
     return rules
   }
 
-  private func response(_ refusal: Refusal, at kind: EndpointKind, _ endpoint: Endpoint) -> HTTPResponse {
+  private mutating func response(_ refusal: Refusal, at kind: EndpointKind, _ endpoint: Endpoint) -> HTTPResponse {
     if kind == .authorization { return .page(refusal) }
     if kind == .identity || authentication(endpoint) == .accessToken { return unauthorized(refusal) }
     let rules = rules(kind, endpoint)
