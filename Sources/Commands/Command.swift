@@ -81,7 +81,11 @@ package struct Invocation {
     if asksForHelp { return }
     guard command.operandCount.contains(operands.count) else {
       let problem = operands.count < command.operandCount.lowerBound ? "too few arguments" : "too many arguments"
-      throw .usage("\(problem) for \"credmgr \(command.name)\"", hint: "usage: \(command.usage)")
+      // A newcomer tries this before any provider is known.
+      let isFirst = command.name == "login" && operands.isEmpty
+      throw .usage(
+        "\(problem) for \"credmgr \(command.name)\"",
+        hint: isFirst ? "\(credmgr: "setup") to choose a provider" : "usage: \(command.usage)")
     }
   }
 

@@ -48,8 +48,8 @@ package enum CommandError: Error {
     let isOption = word.hasPrefix("-")
     let known = isOption ? ["--help", "--version"] : Command.all.map(\.name)
     let name = SecretOption.shown(word, among: known)
-    if let meant = SimilarWords.command(for: name) {
-      let words = ["credmgr"] + meant + arguments.dropFirst()
+    if let (meant, count) = SimilarWords.command(for: [name] + arguments.dropFirst()) {
+      let words = ["credmgr"] + meant + arguments.dropFirst(count)
       let isWhole = !arguments.isEmpty && CommandLine(words).shown(words) != nil
       return .usage(
         "unknown command \"\(name)\"\(didYouMean(meant.joined(separator: " ")))",

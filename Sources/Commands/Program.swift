@@ -151,7 +151,7 @@ package enum Program {
   }
 
   private static func help(_ name: String, _ rest: ArraySlice<String>) throws(CommandError) -> String? {
-    if ["--version", "version"].contains(name) { return "credmgr \(version)\n" }
+    if ["--version", "-V", "version"].contains(name) { return "credmgr \(version)\n" }
     guard ["help", "--help", "-h"].contains(name) else { return nil }
     guard let topic = rest.first, topic != "help" else { return Help.overview }
     guard let command = Command.all.first(where: { $0.name == topic }) else { throw .unknownCommand(topic) }

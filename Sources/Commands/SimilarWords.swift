@@ -1,19 +1,33 @@
 /// The words that users of other programs type, and what they mean here.
 enum SimilarWords {
+  /// Words that only group the commands of other programs, as in `gh auth login`.
+  private static let groups = ["auth", "account", "accounts", "config", "provider"]
+
+  /// Returns the words of the command that the first words mean, and how many words those are; `nil` if they mean none.
+  static func command(for words: [String]) -> (meant: [String], count: Int)? {
+    guard let first = words.first else { return nil }
+    if words.count > 1, groups.contains(first),
+      let meant = Command.named(words[1]).map({ [$0.name] }) ?? command(for: words[1])
+    {
+      return (meant, 2)
+    }
+    return command(for: first).map { ($0, 1) }
+  }
+
   /// Returns the words of the command that a word means; `nil` if it means none.
   static func command(for word: String) -> [String]? {
     switch word {
-    case "ls", "accounts", "whoami", "who": ["list"]
-    case "init", "new", "add", "configure", "config": ["setup"]
+    case "ls", "account", "accounts", "credentials", "keys", "secrets", "whoami", "who": ["list"]
+    case "init", "new", "add", "configure", "config", "create", "register": ["setup"]
     case "signin", "sign-in", "auth", "authenticate", "connect": ["login"]
     case "signout", "sign-out", "revoke", "disconnect": ["logout"]
-    case "get", "print", "access-token", "password": ["token"]
+    case "get", "print", "cat", "access-token", "password": ["token"]
     case "show", "info", "st": ["status"]
     case "run", "env": ["exec"]
     case "curl", "api", "fetch": ["request"]
     case "switch", "select", "default": ["use"]
     case "rm", "remove", "delete": ["remove-provider"]
-    case "renew": ["refresh"]
+    case "renew", "refresh-token": ["refresh"]
     case "test", "verify-token": ["validate"]
     case "logs", "history", "audit": ["log"]
     case "search", "find": ["providers", "--search"]
@@ -21,8 +35,9 @@ enum SimilarWords {
     case "diagnose", "troubleshoot": ["doctor"]
     case "lint": ["check"]
     case "mock": ["simulate"]
+    case "kubectl", "kubernetes": ["kubectl-credential"]
     case "docker", "docker-setup": ["docker-credential", "setup"]
-    case "git": ["git-setup"]
+    case "git", "setup-git": ["git-setup"]
     case "lock", "unlock", "backup", "restore", "export", "protect", "rotate", "verify": ["vault", word]
     default: nil
     }

@@ -91,6 +91,9 @@ import Testing
       let meant = try #require(SimilarWords.command(for: word), "\(word)")
       #expect(Command.named(meant[0]) != nil && Command.named(word) == nil)
     }
+    #expect(SimilarWords.command(for: ["auth", "login", "github"])?.meant == ["login"])
+    #expect(SimilarWords.command(for: ["accounts", "ls"])?.count == 2)
+    #expect(SimilarWords.command(for: ["auth", "github"])?.count == 1)
     for word in ["check", "open", "close", "info", "rekey", "copy", "dump", "load", "passphrase"] {
       let meant = try #require(SimilarWords.vaultOperation(for: word), "\(word)")
       #expect(Command.vault.operation(meant) != nil && Command.vault.operation(word) == nil)

@@ -249,7 +249,7 @@ class Tasks(Newcomer):
         self.follow("Add a provider of your own", block=1)
         person.interrupt()
         self.assertEqual(person.end(), 0, person.seen)
-        self.assertIn('removed "simulated-notes"', person.seen)
+        self.assertIn('removed "notes-sim"', person.seen)
 
     def simulator_at_terminal(self):
         person = Terminal([self.binary, "simulate", "notes.yaml"], self.environment, self.home, columns=400)

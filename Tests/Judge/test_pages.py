@@ -155,7 +155,7 @@ endpoints: { authorization: "https://sample.example/authorize", token: "https://
         self.credmgr("add-provider", self.file("sample.yaml", self.PROVIDER), "--client-id", "real")
         for command in commands:
             self.assertEqual(self.run_program("-c", command.replace("credmgr", f"exec '{self.binary}'", 1), binary="/bin/sh").status, DONE)
-        self.assertEqual([account["provider"] for account in json.loads(self.credmgr("status", "--json").out)], ["simulated-sample"])
+        self.assertEqual([account["provider"] for account in json.loads(self.credmgr("status", "--json").out)], ["sample-sim"])
         address = re.search(r"listening on (\S+)", person.seen).group(1)
         with urllib.request.urlopen(address + "/", timeout=TIMEOUT) as response:
             self.assertEqual(response.headers["Refresh"], "5")
@@ -176,7 +176,7 @@ endpoints: { authorization: "https://sample.example/authorize", token: "https://
         # At the end, nothing points to an address that no longer answers.
         person.interrupt()
         self.assertEqual(person.end(), DONE, person.seen)
-        self.assertIn('removed "simulated-sample" and its accounts', person.seen)
+        self.assertIn('removed "sample-sim" and its accounts', person.seen)
         self.assertEqual(json.loads(self.credmgr("status", "--json").out), [])
         added = [row["provider"] for row in json.loads(self.credmgr("providers", "--json").out) if row["added"]]
         self.assertEqual(added, ["sample"])

@@ -8,14 +8,14 @@ import Testing
 struct PageTests {
   @Test func theStartPageShowsTheSimulatorAndItsRequests() throws {
     var settings = SimulationSettings()
-    settings.commands = ["credmgr add-provider 'a <b>.yaml' --as simulated-x", "credmgr login simulated-x"]
+    settings.commands = ["credmgr add-provider 'a <b>.yaml' --as x-sim", "credmgr login x-sim"]
     settings.faults = [.noExpiry]
     settings.delay = .milliseconds(250)
     let play = try Play(Descriptors.linkedIn, settings)
     let before = try play.get(Play.origin + "/")
     #expect(before.status == 200)
     for text in [
-      "<h1>Simulated ", "simulation on this machine", "&#39;a &lt;b&gt;.yaml&#39; --as simulated-x\ncredmgr login",
+      "<h1>Simulated ", "simulation on this machine", "&#39;a &lt;b&gt;.yaml&#39; --as x-sim\ncredmgr login",
       "<li>no-expiry: no token lifetime in the answer</li>", "waits 250 ms", "No requests yet.",
     ] { #expect(before.text.contains(text)) }
     _ = try play.login()

@@ -69,7 +69,7 @@ final class TerminalUser: User {
       say("if the browser is on another machine, it will fail to load \(redirect)")
       say("in that case, copy its whole address, paste it here and press Enter; Ctrl-C stops")
     case .awaiting(_, canPaste: true, opensBrowser: true):
-      say("waiting for the browser; you can also paste its last address here; Ctrl-C stops")
+      say("waiting for the browser, or for its last address pasted here")
     case .awaiting(_, _, opensBrowser: false) where patience != nil:
       say("waiting for the browser for at most \(exactDuration(patience ?? .zero))")
     case .awaiting:

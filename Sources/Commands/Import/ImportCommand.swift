@@ -87,6 +87,10 @@ struct ImportPlan {
     for operand in operands {
       let parts = operand.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
       guard let source = ImportSource.all.first(where: { $0.name == parts[0] }) else {
+        if operand.contains("/") || operand.hasSuffix(".json") {
+          throw .usage(
+            "\(quoted(operand)) is not a tool", hint: "\(credmgr: "vault", "import", operand) to read an export file")
+        }
         let near = nearMiss(parts[0], among: ImportSource.all.map(\.name))
         throw .usage(
           "unknown tool \"\(parts[0])\"\(didYouMean(near))",

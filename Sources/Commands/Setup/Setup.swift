@@ -272,7 +272,10 @@ struct Setup {
         fault("a key of \(title)"),
         hint: "\(page)\(shell: line + " --with-token <FILE") with its file")
     case .client, .document:
-      return .usage("\(title) requires a client ID" + needs.registration, hint: "\(all: commands)")
+      let redirects = addition.descriptor.grants.contains(where: \.traits.redirects)
+      let callback = redirects ? redirect(of: addition.descriptor, [:]).map { " with the callback URL \($0)" } : nil
+      return .usage(
+        "\(title) requires a client ID" + needs.registration + (callback ?? ""), hint: "\(all: commands)")
     case .registered: return .usage(fault("the settings of \(title)"), hint: "\(all: commands)")
     }
   }

@@ -44,7 +44,7 @@ extension Setup {
   }
 
   /// The redirect to register, as `credmgr providers` shows it; `nil` if it is not known.
-  private func redirect(of descriptor: Descriptor, _ variables: [String: String]) -> String? {
+  func redirect(of descriptor: Descriptor, _ variables: [String: String]) -> String? {
     let secrets = Set(descriptor.variables.filter(\.isSecret).map(\.name))
     guard secrets.isDisjoint(with: descriptor.redirect.template.names) else { return nil }
     let client = try? Client(descriptor: descriptor, identifier: "id", secret: nil, variables: variables)

@@ -25,7 +25,7 @@ package enum SimulateCommand {
     do { server = try LoopbackServer(port: port == 0 ? nil : port) } catch { throw unavailable(port) }
     let address = "http://127.0.0.1:\(server.port)"
     guard let origin = try? URI(parsing: address) else { throw unavailable(port) }
-    let identifier = "simulated-" + descriptor.identifier
+    let identifier = descriptor.identifier + "-sim"
     let folder = folder(random)
     let file = Path.joining(folder, descriptor.identifier + ".yaml")
     let secretFile = Path.joining(folder, "client-secret")
