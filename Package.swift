@@ -70,13 +70,18 @@ let withoutTrigonometry =
 /// Skips startup work that a token does not need.
 let quick = ["-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/no-constructors.ld"]
 
+/// Sanitizers need shared libraries. Otherwise, debug builds link the programs like a release, because tests start them
+/// thousands of times.
+let isSanitized = Context.environment["CREDMGR_SANITIZED"] != nil
+
 /// Links `credmgr` without a dynamic loader: answers from the vault take 0.5 ms instead of 6 ms
 /// (docs/decisions/0001-two-programs-one-without-a-network.md). A static glibc program cannot resolve names, so
 /// `credmgr-online` does everything that needs the network.
 let fullyStatic: [LinkerSetting] = [
   .unsafeFlags(
     ["-static-executable", "-lm"] + small + quick + withoutExtensions + withoutTrigonometry,
-    .when(configuration: .release))
+    .when(configuration: .release)),
+  .unsafeFlags(isSanitized ? [] : ["-static-executable", "-lm", "-use-ld=lld"] + quick, .when(configuration: .debug)),
 ]
 
 /// Links the Swift library into the programs, which therefore need no Swift on the machine. They load no plug-ins, so
@@ -87,7 +92,8 @@ let staticLibrary: [LinkerSetting] = [
       "-static-stdlib", "-Xlinker", "--no-export-dynamic", "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs",
       "-Xlinker", "-z", "-Xlinker", "now",
     ] + small + quick,
-    .when(configuration: .release))
+    .when(configuration: .release)),
+  .unsafeFlags(isSanitized ? [] : ["-static-stdlib", "-use-ld=lld"] + quick, .when(configuration: .debug)),
 ]
 
 /// For a program that defines `main` itself.
