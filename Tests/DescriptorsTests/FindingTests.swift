@@ -125,6 +125,10 @@ struct FaultyDescriptor: CustomTestStringConvertible {
   ]
 
   static let values: [FaultyDescriptor] = [
+    FaultyDescriptor(
+      "a token of another issuer without an exchange",
+      "provider: sample\ngrant: secrets\nendpoints: {}\nvariables: {a: {‸at_exchange: true}}\n",
+      .withoutGrant("at_exchange", [.session, .jwtBearer, .tokenExchange])),
     FaultyDescriptor("a list at the top", "‸- provider\n", .wrongType(expected: "a mapping")),
     FaultyDescriptor(
       "a text instead of a mapping", tail: "variables: ‸x\nexpiry: ‸1h\nextra_headers: ‸[a]\n",

@@ -21,7 +21,8 @@ extension Command {
       Option("--max-age", value: "DURATION", "time within which you must have authenticated"),
       Option(
         "--set", value: "NAME=VALUE", repeats: true,
-        "set a variable for this account only; NAME=@FILE for a secret variable"),
+        "set a variable for this account only; NAME=@FILE for a secret variable; NAME=env:VARIABLE for a machine's token"
+      ),
       Option("--no-browser", "print the address instead of opening a browser"),
       Option("--paste", "read the last address in the browser, or the code on the page, from standard input"),
       Option("--with-token", "read a key or an existing token from standard input"),
@@ -50,6 +51,7 @@ extension Command {
       ("credmgr login github --with-token <token.txt", "Store an existing token"),
       ("credmgr login openai", "Store an API key, which credmgr prompts for"),
       ("credmgr login google-service --key-file key.json", "Log in as a service account with its key file"),
+      ("credmgr login pypi-trusted --set subject_token=env:PYPI_ID_TOKEN", "Log in with the ID token of a CI job"),
       ("credmgr login github --dry-run", "Show the requests without sending them"),
     ], needsNetwork: true, offlineOption: "--dry-run"
   ) { invocation, context throws(CommandError) in

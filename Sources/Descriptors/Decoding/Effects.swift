@@ -5,6 +5,7 @@ import CredmgrYAML
 extension DescriptorDecoder {
   mutating func checkEffects(_ descriptor: Descriptor) {
     checkGrants(descriptor.grants)
+    checkExchanges(descriptor.grants)
     if !descriptor.grants.isEmpty, !descriptor.grants.contains(where: { descriptor.binding(of: $0).isUsableAlone }) {
       for entry in root.entries ?? [] where ["git", "docker", "kubectl"].contains(entry.key) && !entry.value.isNull {
         warn(.boundToken(entry.key), at: entry.keyPlace)
@@ -73,6 +74,16 @@ extension DescriptorDecoder {
     let required = Grant.allCases.flatMap(\.traits.endpoints)
     for kind in EndpointKind.allCases where required.contains(kind) && !bases.contains(kind) {
       check(kind.rawValue, in: root["endpoints"], of: having { $0.endpoints.contains(kind) }, grants)
+    }
+  }
+
+  /// Refuses tokens of other issuers without a grant that exchanges them: they would be stored or sent as they are.
+  private mutating func checkExchanges(_ grants: [Grant]) {
+    let owners = Grant.allCases.filter { $0.traits.brought != nil }
+    guard !grants.isEmpty, !owners.contains(where: grants.contains) else { return }
+    for entry in root["variables"]?.entries ?? [] where entry.value["at_exchange"]?.boolean == true {
+      let place = entry.value.entries?.first { $0.key == "at_exchange" }?.keyPlace
+      add(.withoutGrant("at_exchange", owners), at: place ?? entry.keyPlace)
     }
   }
 

@@ -136,7 +136,7 @@ extension Client {
 extension LoginContext {
   /// Prompts for the variables of the login and then for `typed`; `nil` if a secret variable is the credential.
   func prompt(for typed: Step.Prompt.Field?) -> Step {
-    let secret = client.descriptor.variables.first { $0.isAtLogin && $0.isSecret }?.name
+    let secret = client.descriptor.variables.first { $0.isAtLogin && $0.isSecret && !$0.isAtExchange }?.name
     return prompt(typed.map { [$0] } ?? []) { values, now in
       let token = values[typed?.name ?? secret ?? ""] ?? secret.flatMap { client.variables[$0] } ?? ""
       var credential = credential(with: values, now)
