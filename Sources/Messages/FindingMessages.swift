@@ -265,7 +265,7 @@ extension ProfileRule {
     case .authentication:
       "requires \"private_key_jwt\", \"tls_client_auth\" or \"self_signed_tls_client_auth\" as client authentication"
     case .audience: "requires the issuer as the audience of assertions, which is the default"
-    case .algorithm: "allows only PS256, ES256 and EdDSA for assertions"
+    case .algorithm: "allows only PS256, ES256 and EdDSA for signed JWTs"
     case .header: "requires that a header carries the token"
     case .noImplicit: "does not allow the grant \"implicit\""
     case .pushedRequest: "requires the endpoint \"pushed_authorization_request\""

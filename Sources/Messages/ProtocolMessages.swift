@@ -13,6 +13,8 @@ extension OAuthError {
     let whole: Remedy = login + " again and paste the whole address"
     let file: Remedy = "\(credmgr: "providers", provider) to see its file"
     let newSecret: Remedy = "\(credmgr: "add-provider", provider, "--replace", "--client-secret-file", "FILE")"
+    let keys = ["--client-secret-file", "FILE", "--client-certificate", "FILE"]
+    let newCertificate: Remedy = "\(credmgr: ["add-provider", provider, "--replace"] + keys)"
     return switch self {
     case .noEndpoint(let kind):
       .usage("the descriptor of \(name) has no \(quoted(kind.rawValue)) endpoint")
@@ -115,9 +117,7 @@ extension OAuthError {
     case .clientSecretMissing: .usage("\(name) requires a client secret, but none is stored").hint(newSecret)
     case .clientCertificateMissing:
       .usage("\(name) requires a client certificate, but none is stored")
-        .hint(
-          "\(credmgr: "add-provider", provider, "--replace", "--client-secret-file", "KEY", "--client-certificate", "FILE")"
-        )
+        .hint(newCertificate)
     case .privateKeyIsNotSent:
       .usage("cannot authenticate to \(name): the client secret is a private key, which credmgr never sends")
         .hint("check \"authentication\" in the descriptor; \(file)")

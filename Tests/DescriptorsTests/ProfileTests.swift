@@ -53,6 +53,7 @@ struct ProfileTests {
       ("client: { authentication: none }", .authentication), ("assertion: { algorithm: RS256 }", .algorithm),
       ("assertion: { algorithm: HS256 }", .algorithm),
       ("assertion: { claims: { aud: https://login.bank.example/token } }", .audience),
+      ("assertion: { audience: endpoint }", .audience), ("id_token_signed_response_alg: RS256", .algorithm),
       ("header_style: { query: access_token }", .header), ("header_style: { body: token }", .header),
     ] as [(String, ProfileRule)])
   func otherValuesAreRefused(_ line: String, _ rule: ProfileRule) {

@@ -78,7 +78,7 @@ let fuzzedParsers: [String: FuzzedParser] = [
     require(value.members?.count == 1, "a document has one root")
     require(bytes.firstPlace(of: "<!DOCTYPE".utf8) == nil, "no document type gets through")
   },
-  "challenge": { bytes in
+  "digest": { bytes in
     guard let text = text(bytes), let challenge = DigestChallenge(text) else { return }
     let request = HTTPRequest(method: "GET", uri: fuzzedAddress)
     let header = challenge.answer(request, name: "ada", password: "s3cret", clientNonce: "c")
@@ -160,7 +160,7 @@ let fuzzedParsers: [String: FuzzedParser] = [
   "jwt": { bytes in
     guard let text = text(bytes), let jwt = SignedJWT(text) else { return }
     require(!SignedJWT.isEncrypted(text), "an encrypted JWT has other parts")
-    require((try? jwt.verify(with: nil, nil, secret: nil)) == nil, "nothing is valid without a key")
+    require((try? jwt.verify(with: nil, [.es256, .rs256], secret: nil)) == nil, "nothing is valid without a key")
     if (try? jwt.checkHeader(types: ["jwt"])) != nil {
       require(jwt.algorithmName?.lowercased() != "none", "a JWT without a signature is refused")
     }
@@ -188,7 +188,7 @@ let fuzzedSeeds: [String: [String]] = [
   "xml": [
     "<?xml version='1.0' encoding='UTF-8'?><!--c--><a xmlns:x='urn:x' b='1'><x:c>t&amp;&#65;</x:c><c><![CDATA[<]]></c></a>"
   ],
-  "challenge": ["Digest realm=\"a\\\"b\", qop=\"auth, auth-int\", algorithm=SHA-256, nonce=\"n\", opaque=\"o\""],
+  "digest": ["Digest realm=\"a\\\"b\", qop=\"auth, auth-int\", algorithm=SHA-256, nonce=\"n\", opaque=\"o\""],
   "uri": ["https://ada@id.example.org:8443/a%20b/../c?x=1&y=%C3%A9#part", "http://[::1]:80/"],
   "form": ["access_token=a%2Bb+c&scope=repo,user&empty=&flag"],
   "redirect": [

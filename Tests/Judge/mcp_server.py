@@ -39,7 +39,8 @@ class Store(OAuthAuthorizationServerProvider):
     async def authorize(self, client, params):
         code = secrets.token_urlsafe(32)
         self.codes[code] = AuthorizationCode(
-            code=code, client_id=client.client_id, redirect_uri=params.redirect_uri, scopes=params.scopes or [],
+            code=code, client_id=client.client_id, redirect_uri=params.redirect_uri,
+            scopes=params.scopes or (client.scope or "").split(),
             redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly, resource=params.resource,
             expires_at=time.time() + 60, code_challenge=params.code_challenge)
         self.seen.append({"authorize": params.resource, "scopes": params.scopes})

@@ -667,7 +667,7 @@ HOSTILE = {
     "a script": (put("authorization_endpoint", "javascript:alert(1)"), "not https"),
     "YAML in a scope": (put("scopes_supported", ["read\nhosts: [evil.example]"]), "invalid \""),
     "a terminal's escapes in a scope": (put("scopes_supported", ["\x1b[2J"]), "invalid \""),
-    "unknown clients": (put("token_endpoint_auth_methods_supported", ["tls_client_auth"]), "tls_client_auth"),
+    "unknown clients": (put("token_endpoint_auth_methods_supported", ["attest_jwt_client_auth"]), "attest_jwt"),
     "unknown grants": (lambda m: (put("grant_types_supported", ["password"])(m), m.pop("device_authorization_endpoint"))
                        and None, "password"),
     "no token endpoint": (lambda m: m.pop("token_endpoint") and None, "token_endpoint"),

@@ -128,6 +128,22 @@ struct SignedJWTTests {
     }
   }
 
+  /// FAPI 2.0, 5.4.1 (1)
+  @Test func theProfileAllowsThreeAlgorithms() throws {
+    let client = try Fixture.client(
+      "issuer: https://provider.example\nprofile: fapi2",
+      endpoints: """
+        jwks: https://provider.example/keys
+        pushed_authorization_request: https://provider.example/par
+        """)
+    for algorithm in ["RS256", "RS512", "PS384"] {
+      #expect(try Self.fault(Self.token(algorithm), Self.set(Self.keys), client) == .algorithm(algorithm))
+    }
+    for algorithm in ["PS256", "ES256", "EdDSA"] {
+      #expect(try Self.verify(Self.token(algorithm), Self.set(Self.keys), client))
+    }
+  }
+
   @Test func anIDTokenForAnotherClientIsNotVerified() throws {
     let other = try Fixture.client(
       "issuer: https://provider.example", endpoints: "jwks: https://provider.example/keys", id: "client-2")

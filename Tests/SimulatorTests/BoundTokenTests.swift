@@ -101,7 +101,8 @@ struct BoundTokenTests {
     #expect(second.status == 200)
     #expect(second.fields["DPoP-Nonce"] != nil && second.fields["DPoP-Nonce"] != next.demanded)
     let credential = try play.client.outcome(second, after: response, now: play.clock.now).issued().credential
-    let refused = try play.resource(credential)
+    let page = HTTPRequest(method: "GET", uri: try URI(parsing: Play.origin + "/simulator/resource"))
+    let refused = play.send(try play.client.presenting(credential, on: page, nonce: play.nonce()))
     #expect(refused.status == 401 && refused.proofFault == "use_dpop_nonce")
     #expect(play.client.binding(of: credential).nonce(demandedBy: refused, after: play.nonce()) != nil)
   }

@@ -21,8 +21,7 @@ extension Command {
       Option("--max-age", value: "DURATION", "time within which you must have authenticated"),
       Option(
         "--set", value: "NAME=VALUE", repeats: true,
-        "set a variable for this account only; NAME=@FILE for a secret variable; NAME=env:VARIABLE for a machine's token"
-      ),
+        "set a variable for this account only; NAME=@FILE for a secret variable; NAME=env:VARIABLE for a CI token"),
       Option("--no-browser", "print the address instead of opening a browser"),
       Option("--paste", "read the last address in the browser, or the code on the page, from standard input"),
       Option("--with-token", "read a key or an existing token from standard input"),

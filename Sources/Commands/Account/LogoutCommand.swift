@@ -20,8 +20,8 @@ extension Command {
       Option("--no-browser", "do not open the page that ends the session at the provider"), json,
     ],
     notes: [
-      "If the provider has a page that ends your session, credmgr opens it in your browser. It does so at a terminal, for "
-        + "one account."
+      "If the provider has a page that ends your session, credmgr opens it in your browser. It does so at a terminal, "
+        + "for one account."
     ],
     examples: [
       ("credmgr logout github", "Log out the current account"),

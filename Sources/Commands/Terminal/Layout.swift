@@ -92,7 +92,7 @@ package enum Layout {
     return String(decoding: table, as: UTF8.self)
   }
 
-  private static let shortestCell = 8
+  private static let shortestCell = 6
 
   /// Aligns the cells of each column. Within a width, it shortens the cells of one column.
   static func grid(_ rows: [[String]], width: Int? = nil, shortening column: Int = 0) -> [String] {

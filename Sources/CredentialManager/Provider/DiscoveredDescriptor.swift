@@ -18,7 +18,7 @@ struct DiscoveredDescriptor {
     // Without its scope, the identity endpoint of OpenID Connect refuses the token of a resource.
     let leavesOut: [EndpointKind] = resource != nil && !scope.contains("openid") ? [.identity] : []
     let grants = try Self.grants(metadata)
-    let authentication = try Self.authentication(metadata)
+    let authentication = try Self.authentication(metadata, ofResource: resource != nil)
     let hasRedirect = grants.contains(where: \.traits.redirects)
     if resource?.metadata != nil, hasRedirect, metadata.codeChallengeMethods?.contains("S256") != true {
       throw .noProofKey(offered: metadata.codeChallengeMethods)
@@ -123,10 +123,12 @@ struct DiscoveredDescriptor {
     .selfSignedTLSClientAuth,
   ]
 
+  /// Some servers of resources want `client_id` in the form of each request, which only the other methods send.
   private static func authentication(
-    _ metadata: AuthorizationServerMetadata
+    _ metadata: AuthorizationServerMetadata, ofResource: Bool
   ) throws(MetadataError) -> ClientAuthentication {
     let offered = metadata.authenticationMethods
+    let methods = ofResource ? [.clientSecretPost] + methods : methods
     guard let method = methods.first(where: { offered.contains($0.rawValue) }) else {
       throw .noAuthentication(offered: offered)
     }

@@ -3,6 +3,9 @@ import CredmgrYAML
 /// A profile that makes several keys stricter.
 package enum SecurityProfile: String, Sendable, CaseIterable {
   case fapi2  // FAPI 2.0 Security Profile (2025).
+
+  /// The algorithms of all signed JWTs (5.4.1 (1)).
+  package static let algorithms: Set<AssertionAlgorithm> = [.ps256, .es256, .edDSA]
 }
 
 /// A requirement of a profile on a descriptor.
@@ -53,12 +56,17 @@ extension DescriptorDecoder {
     }
     var assertion = descriptor.assertion ?? AssertionRules()
     assertion.algorithm = assertion.algorithm ?? .es256
-    if !["PS256", "ES256", "EdDSA"].contains(assertion.algorithm?.rawValue) {
-      unmet(.algorithm, at: node("assertion", "algorithm"))
+    let algorithms = [
+      (assertion.algorithm, node("assertion", "algorithm")),
+      (descriptor.idTokenAlgorithm, node("id_token_signed_response_alg")),
+    ]
+    for (algorithm, node) in algorithms {
+      if let algorithm, !SecurityProfile.algorithms.contains(algorithm) { unmet(.algorithm, at: node) }
     }
     if assertion.claims.contains(where: { $0.name == "aud" }) {
       unmet(.audience, at: node("assertion", "claims", "aud"))
     }
+    if assertion.audience != .issuer { unmet(.audience, at: node("assertion", "audience")) }
     descriptor.assertion = assertion
     if case .header = descriptor.headerStyle.location {} else { unmet(.header, at: node("header_style")) }
     if descriptor.grants.contains(.implicit) { unmet(.noImplicit, at: node("grant")) }

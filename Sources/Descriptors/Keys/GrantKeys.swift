@@ -20,8 +20,8 @@ extension AssertionRules {
     Key(
       "audience", at: \.audience, as: .choice(),
       means: """
-        the audience without `aud` below `claims`: the `issuer` of the descriptor, or else the URL of `token`; or the URL \
-        of the leg that gets the assertion
+        the audience without `aud` below `claims`: the `issuer` of the descriptor, or else the URL of `token`; or the \
+        URL of the leg that gets the assertion
         """, for: "glewlwyd: `endpoint`")
     Key(
       "lifetime", at: \.lifetime, as: .duration, default: "`5m`", change: .compared, means: "from `iat` to `exp`",

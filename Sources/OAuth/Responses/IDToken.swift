@@ -96,7 +96,7 @@ extension Client {
       try token.check(
         issuer: issuer, client: identifier, accessToken: accessToken,
         moments: [now] + [answer.date].compactMap(\.self))
-      if verifiesIDTokens { try token.jwt.checkAlgorithm(descriptor.idTokenAlgorithm) }
+      if verifiesIDTokens { try token.jwt.checkAlgorithm(signatureAlgorithms) }
       // An exchanged token may have another issuer.
       if answer.kind != .tokenExchange, let previous = previous?.idToken.flatMap({ IDToken($0) }) {
         try token.check(after: previous)
@@ -113,7 +113,7 @@ extension Client {
     guard let token = credential.idToken.flatMap({ IDToken($0) }) else { return credential }
     do throws(JWTFault) {
       try token.checkParties(issuer: issuer, client: identifier)
-      try token.jwt.verify(with: keys, descriptor.idTokenAlgorithm, secret: secret)
+      try token.jwt.verify(with: keys, signatureAlgorithms, secret: secret)
     } catch {
       throw error == .noSignatures ? .noSignatures : .idToken(.token, error)
     }

@@ -76,18 +76,14 @@ struct SignedJWT {
     return text.hasPrefix("application/") ? String(text.dropFirst("application/".count)) : text
   }
 
-  /// Throws unless the algorithm is the declared one, or else any with a key pair. An algorithm with a shared secret
-  /// would let everyone who has the public key sign (RFC 8725, 2.1).
-  @discardableResult func checkAlgorithm(_ declared: AssertionAlgorithm?) throws(JWTFault) -> AssertionAlgorithm {
-    guard let algorithm, declared.map({ $0 == algorithm }) ?? !algorithm.isSymmetric else {
-      throw .algorithm(algorithmName ?? "")
-    }
+  @discardableResult func checkAlgorithm(_ allowed: Set<AssertionAlgorithm>) throws(JWTFault) -> AssertionAlgorithm {
+    guard let algorithm, allowed.contains(algorithm) else { throw .algorithm(algorithmName ?? "") }
     return algorithm
   }
 
-  /// Throws unless a key of the set made the signature or, if an HMAC is declared, the secret did.
-  func verify(with keys: KeySet?, _ declared: AssertionAlgorithm?, secret: Secret?) throws(JWTFault) {
-    let algorithm = try checkAlgorithm(declared)
+  /// Throws unless a key of the set made the signature or, if an HMAC is allowed, the secret did.
+  func verify(with keys: KeySet?, _ allowed: Set<AssertionAlgorithm>, secret: Secret?) throws(JWTFault) {
+    let algorithm = try checkAlgorithm(allowed)
     guard let signature = Base64.decodeURL(mark) else { throw .signature }
     let message = Array(message.utf8)
     guard let scheme = algorithm.scheme else {
@@ -211,6 +207,14 @@ extension Client {
   /// Whether credmgr can verify ID tokens: the provider publishes its keys, or signs with the client's secret.
   package var verifiesIDTokens: Bool {
     descriptor.endpoints[.keySet] != nil || descriptor.idTokenAlgorithm?.isSymmetric == true
+  }
+
+  /// The algorithms that count for tokens of the provider: the declared one, or else those with a key pair, of which
+  /// FAPI 2.0 allows three (5.4.1). With an undeclared HMAC, everyone with the public key could sign (RFC 8725, 2.1).
+  var signatureAlgorithms: Set<AssertionAlgorithm> {
+    if let declared = descriptor.idTokenAlgorithm { return [declared] }
+    if descriptor.profile != nil { return SecurityProfile.algorithms }
+    return Set(AssertionAlgorithm.allCases.filter { !$0.isSymmetric })
   }
 
   /// Whether a verification needs the provider's keys.

@@ -62,7 +62,9 @@ extension Simulation {
   }
 
   /// Answers a poll (RFC 8628, 3.4 and 3.5; CIBA Core 1.0, 10.1 and 11).
-  mutating func poll(_ code: String, _ answer: inout AnswerContent) throws(Refusal) -> ConsentID {
+  mutating func poll(
+    _ code: String, _ answer: inout AnswerContent
+  ) throws(Refusal) -> (consent: ConsentID, accessToken: String) {
     state.log.count(.polls)
     guard var issued = state.deviceCodes[code] else { throw .deviceCodeUnknown }
     guard now <= issued.expiresAt else { throw .deviceCodeExpired }
@@ -85,8 +87,7 @@ extension Simulation {
       // A code works once.
       state.deviceCodes[code] = nil
       try checkRevoked(consent)
-      issue(consent, withRefreshToken: true, into: &answer)
-      return consent
+      return (consent, issue(consent, withRefreshToken: true, into: &answer))
     }
   }
 

@@ -32,9 +32,9 @@ extension Simulation {
       issue(consent, withRefreshToken: false, into: &answer)
     case .deviceToken: _ = try poll(parameters.needed("device_code"), &answer)
     case .backchannelToken:
-      let consent = try poll(parameters.needed("auth_req_id"), &answer)
+      let issued = try poll(parameters.needed("auth_req_id"), &answer)
       // CIBA Core 1.0, 10.1.1 requires an ID token.
-      answer.set(.idToken, .string(idToken(consent, nonce: nil)))
+      answer.set(.idToken, .string(idToken(issued.consent, for: issued.accessToken, nonce: nil)))
     default: try exchangeCode(parameters, &answer)
     }
   }
