@@ -162,4 +162,30 @@ struct IDTokenVerificationTests {
     try other.ship(Fixture.endpoints.replacing("  identity:", with: "  jwks: https://keys.example/set\n  identity:"))
     #expect(throws: Never.self) { try other.source.permit(.login, "example") }
   }
+
+  /// The provider was added before its descriptor had keys.
+  @Test func theFirstKeysOfAProviderAreFetched() throws {
+    let fixture = try Fixture.added(Self.descriptor.replacing("  jwks: https://keys.example/set\n", with: ""))
+    try fixture.ship(Self.descriptor)
+    fixture.consent(Self.answer(), Self.keys, Self.identity)
+    #expect(try fixture.login().credential.isIDTokenVerified)
+  }
+
+  /// Anyone could have written the mark into an export.
+  @Test func anImportVerifiesAgain() throws {
+    let (fixture, other) = (try Fixture.added(Self.descriptor), try Fixture.added(Self.descriptor))
+    other.consent(Self.answer(), Self.keys, Self.identity)
+    #expect(try other.login().credential.isIDTokenVerified)
+    let bytes = try TransferTests.plain(other)
+    _ = try fixture.source.importVault(bytes, acceptsPlain: true, replaces: true) { _, _ in true }
+    #expect(try fixture.stored("ada")?.isIDTokenVerified == false)
+  }
+
+  @Test func anIDTokenThatCannotBeReadIsNotVerified() throws {
+    let fixture = try Fixture.added(Self.descriptor)
+    var credential = Fixture.credential()
+    credential.idToken = Secret("no.token")
+    let client = try fixture.source.client("example")
+    #expect(throws: OAuthError.idToken(.token, .signature)) { try client.verified(credential, with: nil) }
+  }
 }

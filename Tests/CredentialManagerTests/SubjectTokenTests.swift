@@ -77,6 +77,23 @@ struct SubjectTokenTests {
     try fixture.expectNothingLeft()
   }
 
+  /// An account in an export names a file or a variable of this machine.
+  @Test func anImportAsksBeforeItReads() throws {
+    let (fixture, other) = (try Fixture(), try Fixture())
+    for each in [fixture, other] { try each.add(each.file(Self.session), id: nil) }
+    var credential = Fixture.credential()
+    credential.variables = ["proof": "env:OTHER_SECRET", "team": "blue"]
+    try other.store(credential, "zed")
+    var asked: [String] = []
+    let bytes = try TransferTests.plain(other)
+    _ = try? fixture.source.importVault(bytes, acceptsPlain: true, replaces: false) { _, places in
+      asked += places.map(\.name)
+      return false
+    }
+    #expect(asked == ["env:OTHER_SECRET"])
+    #expect(try fixture.stored("zed") == nil)
+  }
+
   @Test func anEnvironmentVariable() throws {
     let (fixture, _) = try Self.shipped(Self.session, nil)
     fixture.http.then(ServiceAccountTests.token("token-1"))

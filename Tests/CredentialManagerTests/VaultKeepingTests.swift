@@ -317,7 +317,7 @@ import CredmgrText
     return fixture
   }
 
-  private static func plain(_ fixture: Fixture) throws -> [UInt8] {
+  static func plain(_ fixture: Fixture) throws -> [UInt8] {
     try Array(fixture.another().exportVault(isPlain: true).json.encoded.utf8)
   }
 

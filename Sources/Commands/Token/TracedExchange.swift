@@ -99,7 +99,8 @@ final class TracedExchange: HTTPExchange {
       text = masked(value).encoded
     } else {
       let form = FormParameters(decoding: String(decoding: body, as: UTF8.self).filter { !$0.isNewline })
-      let isLabelled = type?.lowercased().hasPrefix(MediaType.form) == true
+      // Without "=", the body may be a token and nothing else.
+      let isLabelled = type?.lowercased().hasPrefix(MediaType.form) == true && body.contains(UInt8(ascii: "="))
       // OAuth 1.0a servers use these names to explain errors. Under any other name, the text may be a token.
       if isLabelled || form.pairs.allSatisfy({ isHarmless($0.name) }) { text = masked(form) }
     }

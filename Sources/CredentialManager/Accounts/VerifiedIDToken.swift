@@ -28,7 +28,7 @@ extension CredentialSource {
     let keys: KeySet
     do throws(CredentialError) { keys = try fetchedKeys(permit) } catch {
       switch error {
-      case .http, .oauth: return (credential, error)
+      case .http, .oauth, .notAgreed: return (credential, error)
       default: throw error
       }
     }

@@ -10,6 +10,7 @@ extension CredentialSource {
   package func endSessionPage(of name: String?, at provider: String) throws(CredentialError) -> URI? {
     guard let account = try accountsIfAny()?.resolve(name, provider: provider) else { return nil }
     let permit = try permit(.logout, provider, variables: account.credential.variables)
+    guard permit.client.made(account.credential) else { return nil }
     secrets.learn(account.credential)
     let request = try core(provider, permit.client.endSessionRequest(account.credential, nonce: nonce))
     guard let uri = request?.uri else { return nil }

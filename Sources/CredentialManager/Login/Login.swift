@@ -229,7 +229,7 @@ struct Login {
     let now = source.clock.now()
     // A token that must still be exchanged is useless by itself.
     guard client.descriptor.endpoints[.tokenExchange] == nil, let note,
-      let kept = accounts.unfinishedLogin(note, id), asksFor(kept),
+      let kept = accounts.unfinishedLogin(note, id), asksFor(kept), client.made(kept),
       (.zero...Self.unfinishedLifetime).contains(now - kept.loggedInAt), AccountState(kept, at: now).isAlive
     else { return nil }
     return kept

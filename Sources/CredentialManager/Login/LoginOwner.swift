@@ -244,12 +244,19 @@ extension Account {
   /// Whether the durable identifiers are known and are the same. Accounts with other variables may be at another
   /// server.
   fileprivate func isUser(_ owner: Owner, of new: Credential) -> Bool {
-    owner.subject != nil && credential.subject == owner.subject && credential.variables == new.variables
+    owner.subject != nil && credential.subject == owner.subject && credential.isOfServer(of: new)
   }
 
   fileprivate func isAnotherUser(than owner: Owner, of new: Credential) -> Bool {
     guard let known = credential.subject, let subject = owner.subject else { return false }
-    return known != subject && credential.variables == new.variables
+    return known != subject && credential.isOfServer(of: new)
+  }
+}
+
+extension Credential {
+  /// Whether the same variables and the same issuer, as far as they are known, made both.
+  fileprivate func isOfServer(of other: Credential) -> Bool {
+    variables == other.variables && (issuer == nil || other.issuer == nil || issuer == other.issuer)
   }
 }
 

@@ -174,6 +174,8 @@ extension Agreement {
     complete.settings = isSame ? now.settings : settings.merging(now.settings) { agreed, _ in agreed }
     if isSame || written == nil { complete.written = now.written }
     complete.ownFiles = now.ownFiles
+    // A first place of keys gets nothing secret and adds a check, so it needs no consent.
+    if complete.places[.keys] == nil { complete.places[.keys] = now.places[.keys] }
     return complete
   }
 }

@@ -123,7 +123,7 @@ package struct Agreement: Sendable, Equatable {
     for (kind, templates) in places {
       for written in templates.keys {
         guard let template = try? Template(parsing: written) else { continue }
-        let isOrigin = Kind.ofOrigins.contains(kind)
+        let isOrigin = kind == .keys || Kind.ofOrigins.contains(kind)
         wider.places[kind]?[written]? += isOrigin ? filled.origins(of: template) : filled.texts(of: template)
       }
     }
@@ -166,7 +166,12 @@ package struct Permit: Sendable {
 
   /// Throws unless the agreement allows this request, page or server. Called before anything is sent.
   func require(_ uri: URI, for use: Use = .exchange) throws(CredentialError) {
-    let kinds: [Agreement.Kind] = use == .keys ? [.keys] : use == .exchange ? [.endpoints] : [.presented, .endpoints]
+    let kinds: [Agreement.Kind] =
+      switch use {
+      case .exchange: [.endpoints]
+      case .presentation: [.presented, .endpoints]
+      case .keys: [.keys, .endpoints]
+      }
     guard agreement.covers(uri, as: kinds) else {
       throw .notAgreed(provider: provider, origin: uri.origin, route)
     }

@@ -82,9 +82,9 @@ extension CredentialSource {
     guard given == nil, client.descriptor.client.identifier == nil, client.descriptor.endpoints[.registration] != nil
     else { return false }
     guard let previous else { return true }
+    if previous.isOfOtherIssuer(than: client.descriptor) { return true }
     guard let registered = previous.registered else { return false }
     if let expiresAt = registered.secretExpiresAt, expiresAt <= clock.now() { return true }
-    if previous.isOfOtherIssuer(than: client.descriptor) { return true }
     let (place, redirectURI) = (try place(client), try redirectURI(client))
     return registered.place != place || registered.redirectURI != redirectURI
   }

@@ -20,7 +20,8 @@ package struct KnownMetadata: Sendable {
       let place = Self.beginnings.firstIndex(where: { line.hasPrefix($0) })
     else { return nil }
     let rest = line.dropFirst(Self.beginnings[place].count)
-    let named = String(rest.prefix { $0 != " " && $0 != "," })
+    var named = String(rest.prefix { $0 != " " })
+    if named.hasSuffix(",") { named.removeLast() }
     self.issuer = issuer
     address = place < 2 ? named : issuer ?? named
   }

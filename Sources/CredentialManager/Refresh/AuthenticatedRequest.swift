@@ -105,6 +105,9 @@ extension CredentialSource {
     let account = try accounts.resolve(name, provider: provider)
     let permit = try permit(.validate, provider, variables: account.credential.variables)
     let client = permit.client
+    if !client.made(account.credential) {
+      throw .loginNeeded(provider: provider, account: account.name, .otherIssuer)
+    }
     secrets.learn(account.credential)
     tellInterruption(try accounts.note(account.id), of: account.id, accounts)
     var kind = EndpointKind.identity

@@ -216,8 +216,11 @@ extension CredentialSource {
       do throws(CredentialError) {
         credential = try verifyingIDToken(of: credential, with: permit).credential
       } catch {
-        (credential, failure) = (old.rotated(by: credential), error)
-        pending.keep(credential, after: old.accessToken)
+        // Any other error leaves the ID token unverified, and the next use tries again.
+        if case .oauth(.idToken, _) = error {
+          (credential, failure) = (old.rotated(by: credential), error)
+          pending.keep(credential, after: old.accessToken)
+        }
       }
     }
     if failure == nil, client.asksIdentity(afterRefreshOf: old.grant) {

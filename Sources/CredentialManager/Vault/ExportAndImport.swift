@@ -102,6 +102,13 @@ extension CredentialSource {
         if let one, record?.payload != payload { imported.append(one) }
       }
       if record?.payload == payload { continue }
+      // Anyone could have written the mark into the file, so the next use verifies the ID token.
+      if item.identifier.kind == .credential, var credential = try? Credential(decoding: payload),
+        credential.isIDTokenVerified
+      {
+        credential.isIDTokenVerified = false
+        payload = credential.encoded
+      }
       if record != nil { there.append(item.identifier) }
       let precondition = record.map { Precondition.revision($0.revision) } ?? .absent
       changes.append(.store(payload, as: item.identifier, if: precondition))
@@ -258,6 +265,9 @@ extension CredentialSource {
     let isSame = imported.map { own?.agreement == $0.registration.agreement } ?? true
     let accounts = isSame ? (try? accounts().accounts(of: provider)) ?? [] : []
     if accounts.contains(where: { $0.credential.variables == variables }) { return [] }
+    // The account would make this machine read this file or variable, and send its content.
+    let read = variables.sorted { $0.key < $1.key }.filter { SubjectTokenPlace($0.value) != nil }
+      .map { NewPlace(kind: .setting($0.key), name: $0.value, before: [], place: nil) }
     guard let registration = imported?.registration ?? own,
       let descriptor = imported.map({ $0.made?.loaded.descriptor }) ?? (try? descriptor(provider).descriptor),
       let client = try? client(descriptor, registration, variables: variables)
@@ -270,6 +280,6 @@ extension CredentialSource {
     }
     // The registration's own places are compared elsewhere.
     let registered = (try? self.client(descriptor, registration)).map(places) ?? []
-    return places(of: client).filter { !registered.contains($0) }
+    return places(of: client).filter { !registered.contains($0) } + read
   }
 }

@@ -23,7 +23,8 @@ extension DescriptorDecoder {
   /// a forged file could send the assertion elsewhere.
   mutating func checkKeyFile(_ descriptor: Descriptor) {
     guard let fields = descriptor.key?.file, let place = root["key"]?["file"]?.place else { return }
-    let known = variables.filter(\.isAtLogin).map(\.name)
+    // A key file must not name what credmgr reads, and a token of another issuer is never stored.
+    let known = variables.filter { $0.isAtLogin && !$0.isAtExchange }.map(\.name)
     let hosts = [descriptor.hosts, descriptor.git?.hosts, descriptor.docker?.hosts, descriptor.kubectl?.hosts]
       .flatMap { $0 ?? [] }
     let places = descriptor.endpoints.values.flatMap(\.url.hostPlaces) + hosts.flatMap(\.hostPlaces)

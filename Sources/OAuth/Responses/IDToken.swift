@@ -110,9 +110,16 @@ extension Client {
   /// Returns the credential with its ID token marked as verified. Throws unless a key of the set signed the ID token
   /// for this client (3.1.3.7, 2 to 8).
   package func verified(_ credential: Credential, with keys: KeySet?) throws(OAuthError) -> Credential {
-    guard let token = credential.idToken.flatMap({ IDToken($0) }) else { return credential }
+    guard let text = credential.idToken else { return credential }
+    guard let token = IDToken(text) else { throw .idToken(.token, .signature) }
     do throws(JWTFault) {
       try token.checkParties(issuer: issuer, client: identifier)
+      // Without a declared issuer, the keys may serve other tenants as well (3.1.3.7, 2).
+      if issuer == nil, let found = token.jwt.claims["iss"]?.text, !mayBeIssuer(found),
+        !mayBeIssuer("https://" + found)
+      {
+        throw .issuer(expected: descriptor.identifier, found: found)
+      }
       try token.jwt.verify(with: keys, signatureAlgorithms, secret: secret)
     } catch {
       throw error == .noSignatures ? .noSignatures : .idToken(.token, error)
