@@ -8,6 +8,7 @@ import Testing
 /// Tests which pages for keys and clients belong to another provider, with the shipped descriptors.
 struct BorrowedPageTests {
   private let fixture: Fixture
+  private let source: CredentialSource
   private let library: DescriptorLibrary
   private let others: OtherProviders
   private let names: [String]
@@ -19,7 +20,7 @@ struct BorrowedPageTests {
       environment: { $0 == "CREDMGR_HOME" ? fixture.root + "/home" : nil },
       executable: repository + "/.build/debug/credmgr", ownHome: { _ in nil })
     let source = CredentialSource(home: home, http: nil, clock: fixture.clock, random: KnownRandom())
-    (self.fixture, library) = (fixture, home.library)
+    (self.fixture, self.source, library) = (fixture, source, home.library)
     others = try OtherProviders(source, than: "stranger", isOwn: true)
     names = try File.names(in: repository + "/providers").filter { $0.hasSuffix(".yaml") }.map {
       String($0.dropLast(".yaml".count))
@@ -64,6 +65,15 @@ struct BorrowedPageTests {
       }
     }
     #expect(unknown.sorted() == Self.programs)
+  }
+
+  /// The keys of these two providers begin alike, and neither refuses its own.
+  @Test(arguments: ["stripe-api", "clerk"]) func aBeginningThatTwoProvidersUse(_ name: String) throws {
+    let loaded = try library.load(name)
+    for beginning in ["sk_live_", "sk_test_"] {
+      let key = beginning + String(repeating: "x", count: 24)
+      #expect(throws: Never.self) { try source.requireOwnKey(key, of: loaded) }
+    }
   }
 
   /// The user's own variant of a shipped provider.

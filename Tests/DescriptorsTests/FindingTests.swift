@@ -207,6 +207,9 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       "a value known only during an exchange", tail: "git: {hosts: [a.example], username: ‸\"{access_token}\"}\n",
       .secretInAddress("access_token")),
     FaultyDescriptor(
+      "a secret in the header of a request that the browser sees",
+      tail: "request_object: true\nassertion: {header: ‸{x: \"{access_token}\"}}\n", .secretInAddress("access_token")),
+    FaultyDescriptor(
       "the redirect without a variable of that name", tail: "redirect: ‸\"{redirect_uri}\"\n",
       .unknownTemplateName("redirect_uri", suggestion: nil)),
     FaultyDescriptor(

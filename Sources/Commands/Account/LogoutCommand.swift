@@ -114,7 +114,7 @@ extension Command {
     return try? context.source.endSessionPage(of: name, at: provider)
   }
 
-  /// Opens the page. The account is already logged out, so a browser that does not open is no failure.
+  /// Opens the page. The account is already logged out, so the command succeeds without a browser.
   private static func endSession(at page: URI, of provider: String, _ context: Context) {
     let isShown = try? context.source.show(page) { address in
       (try? Browser.open(address, patience: .milliseconds(300)))?.isOpen == true

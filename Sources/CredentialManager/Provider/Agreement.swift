@@ -166,13 +166,8 @@ package struct Permit: Sendable {
 
   /// Throws unless the agreement allows this request, page or server. Called before anything is sent.
   func require(_ uri: URI, for use: Use = .exchange) throws(CredentialError) {
-    let kinds: [Agreement.Kind] =
-      switch use {
-      case .exchange: [.endpoints]
-      case .presentation: [.presented, .endpoints]
-      case .keys: [.keys, .endpoints]
-      }
-    guard agreement.covers(uri, as: kinds) else {
+    let own: [Agreement.Kind] = use == .keys ? [.keys] : use == .exchange ? [] : [.presented]
+    guard agreement.covers(uri, as: own + [.endpoints]) else {
       throw .notAgreed(provider: provider, origin: uri.origin, route)
     }
   }

@@ -33,6 +33,12 @@ extension DescriptorDecoder {
     for name in names where isSecret(name) { add(.secretInAddress(name), at: place) }
   }
 
+  /// With `request_object`, the browser's address contains the header of the client's JWT (RFC 9101, 5).
+  mutating func checkRequestObject(_ descriptor: Descriptor) {
+    guard descriptor.signsRequests, let place = root["assertion"]?["header"]?.place else { return }
+    for rule in descriptor.assertion?.header ?? [] { refuseSecrets(rule.value?.names ?? [], at: place) }
+  }
+
   private func isSecret(_ name: String) -> Bool {
     if Self.secretNames.contains(name) { return true }
     return variables.contains { $0.name == name && $0.isSecret } || kept.contains { $0.name == name && $0.isSecret }

@@ -175,6 +175,7 @@ extension Descriptor {
     }
     decoder.checkProtection(root, descriptor)
     decoder.checkKeyFile(descriptor)
+    decoder.checkRequestObject(descriptor)
   }
 }
 

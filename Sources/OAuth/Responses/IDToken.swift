@@ -114,12 +114,6 @@ extension Client {
     guard let token = IDToken(text) else { throw .idToken(.token, .signature) }
     do throws(JWTFault) {
       try token.checkParties(issuer: issuer, client: identifier)
-      // Without a declared issuer, the keys may serve other tenants as well (3.1.3.7, 2).
-      if issuer == nil, let found = token.jwt.claims["iss"]?.text, !mayBeIssuer(found),
-        !mayBeIssuer("https://" + found)
-      {
-        throw .issuer(expected: descriptor.identifier, found: found)
-      }
       try token.jwt.verify(with: keys, signatureAlgorithms, secret: secret)
     } catch {
       throw error == .noSignatures ? .noSignatures : .idToken(.token, error)

@@ -30,7 +30,7 @@ extension Simulation {
   /// The address that replaces the provider's API.
   private var resourcePath: String { Self.controlPrefix + "resource" }
 
-  /// Where a client without a token finds the metadata of the resource (RFC 9728, 5.1); `nil` without metadata.
+  /// The address of the metadata for a client without a token (RFC 9728, 5.1); `nil` without metadata.
   var resourceMetadataURL: String? {
     (issuer ?? origin) == origin && !isOAuth1 ? origin + Self.resourceMetadataPath + resourcePath : nil
   }
