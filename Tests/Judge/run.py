@@ -7,6 +7,7 @@ $CREDMGR_BIN is the tested program; the default is `.build/debug/credmgr`.
 """
 
 import argparse
+import fnmatch
 import io
 import multiprocessing
 import os
@@ -19,6 +20,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+PATTERN = "test_*.py"
 # Shipped descriptors fix the port of their redirect, as does a release that of its server, so tests that use the same
 # port take turns.
 SHARED_PORTS = {"test_readme", "test_package", "test_release"}
@@ -40,8 +42,8 @@ def flatten(suite):
 
 def find(words):
     """Returns the chosen tests in groups for single processes: a part of a class, or all tests that share ports."""
-    groups = {}
-    for test in flatten(unittest.defaultTestLoader.discover(HERE, pattern="test_*.py")):
+    groups, found = {}, []
+    for test in flatten(unittest.defaultTestLoader.discover(HERE, pattern=PATTERN)):
         if words and not any(word in test.id() for word in words):
             continue
         module = type(test).__module__
@@ -50,7 +52,8 @@ def find(words):
     groups = sorted(groups.items(), key=lambda group: (order.get(group[0].split(".")[0], len(order)), -len(group[1])))
     for name, tests in groups:
         size = len(tests) if name == "ports" else 1 if name in ALONE else PART
-        yield from ((name, tests[start:start + size]) for start in range(0, len(tests), size))
+        found += ((name, tests[start:start + size]) for start in range(0, len(tests), size))
+    return found
 
 
 def run(group):
@@ -79,11 +82,14 @@ def main():
     parser.add_argument("words", nargs="*")
     options = parser.parse_args()
     count = failures = 0
-    # Each group gets a fresh process, so no test class affects the next. Common imports are already loaded.
+    # Each group gets a fresh process, so no test class affects the next. It is a copy of a process that has imported all
+    # modules, because importing them takes longer than many groups.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["__main__", "discovery_server", "oauth1_server", "program", "unittest"])
+    modules = (path.removesuffix(".py") for path in sorted(fnmatch.filter(os.listdir(HERE), PATTERN)))
+    context.set_forkserver_preload(["__main__", *modules])
     with context.Pool(options.jobs, maxtasksperchild=1) as pool:
-        for name, (wall, busy), ran, failed, reports, skipped in pool.imap_unordered(run, find(options.words)):
+        groups = pool.apply(find, [options.words])
+        for name, (wall, busy), ran, failed, reports, skipped in pool.imap_unordered(run, groups):
             count += ran
             failures += failed
             print(f"{'FAILED' if failed else 'ok':6} {name}: {ran} tests, {len(skipped)} skipped, {wall:.1f} s, {busy:.1f} s CPU",
