@@ -82,8 +82,8 @@ def main():
     parser.add_argument("words", nargs="*")
     options = parser.parse_args()
     count = failures = 0
-    # Each group gets a fresh process, so no test class affects the next. It is a copy of a process that has imported all
-    # modules, because importing them takes longer than many groups.
+    # Each group gets a fresh process, so no test class affects the next. It is a copy of a process that has imported
+    # all modules, because importing them takes longer than many groups.
     context = multiprocessing.get_context("forkserver")
     modules = (path.removesuffix(".py") for path in sorted(fnmatch.filter(os.listdir(HERE), PATTERN)))
     context.set_forkserver_preload(["__main__", *modules])
