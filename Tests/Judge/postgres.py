@@ -358,7 +358,7 @@ max_client_conn = 4000
 
 
 class Proxy:
-    """Passes connections on to a port of loopback, until it is told to lose something.
+    """Passes connections on to a port of loopback, and loses something if a test wants it.
 
     `open` passes everything on. `silent` passes nothing on, as a network that was cut. `mute` passes on questions
     and loses the answers. In each case connections stay open.
