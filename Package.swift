@@ -196,6 +196,8 @@ let package = Package(
     .testTarget(name: "CryptographyTests", dependencies: ["Cryptography"], swiftSettings: strict),
     .testTarget(
       name: "StoreTests", dependencies: ["Text", "Store", "Vault", "Cryptography", "Platform"], swiftSettings: strict),
+    // A model of the exchange between machines, without the code.
+    .testTarget(name: "SharedVaultModelTests", swiftSettings: quick(strict)),
     .testTarget(
       name: "VaultTests", dependencies: ["Text", "Store", "Vault", "SQLite", "Cryptography", "Platform"],
       swiftSettings: strict),

@@ -1,0 +1,34 @@
+import Testing
+
+/// Checks the exchange of docs/shared-vault.md: three machines, a primary, a standby, and a provider that rotates
+/// refresh tokens and detects reuse. The tests explore every interleaving, with every place of a bounded number of
+/// failures.
+@Suite struct SharedVaultModelTests {
+  static let budgets = [
+    Budget(), Budget(crashes: 0, restarts: 1, failovers: 1, expiries: 2),
+    Budget(crashes: 2, losses: 2, restarts: 0, failovers: 0),
+  ]
+
+  @Test(arguments: budgets.indices) func everyRunIsRight(index: Int) {
+    var search = Search()
+    let found = search.violation(of: nil, within: Self.budgets[index])
+    #expect(found == nil, "\(found?.0.rawValue ?? ""):\n\(described(found?.1 ?? []))")
+    #expect(search.worlds.count > 5_000)
+  }
+
+  @Test(arguments: Mutation.allCases) func everyMutationIsFound(mutation: Mutation) {
+    var search = Search()
+    #expect(search.violation(of: mutation, within: Budget()) != nil)
+  }
+
+  private func described(_ trace: [World]) -> String {
+    trace.map { world in
+      let machines = (0..<3).map { index in
+        let machine = world.machines[index]
+        let late = machine.isLate ? " late" : ""
+        return "\(machine.step)(lease \(machine.lease)\(late), token \(machine.token), kept \(machine.kept))"
+      }
+      return "\(machines.joined(separator: " ")) \(world.primary) \(world.standby) provider \(world.current)"
+    }.joined(separator: "\n")
+  }
+}
