@@ -65,6 +65,7 @@ extension StoreError {
         "\(quoted(path)) was changed, but a power failure may undo the change: the system cannot write its directory"
       ).hint(verify)
     case .outOfMemory: .vault("not enough memory for the keys")
+    case .server(let fault, let vault): fault.message(vault: vault)
     }
   }
 
@@ -162,6 +163,9 @@ extension RecordIdentifier {
     case .event: "a log entry"
     case .host: "the host list of \(quoted(provider))"
     case .keySet: "the keys of \(quoted(provider))"
+    case .descriptor: "the descriptor of \(quoted(provider))"
+    case .membership: "the membership in the vault \(quoted(provider))"
+    case .seen: "a record of the vault \(quoted(provider))"
     case .failure: "the error of the last login of \(quoted(account)) at \(quoted(provider))"
     case .pending: "the note of an unfinished request for \(quoted(account)) at \(quoted(provider))"
     }

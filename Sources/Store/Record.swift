@@ -16,6 +16,12 @@ package enum RecordKind: UInt8, Sendable, CaseIterable {
   case failure = 8
   /// The keys with which a provider signs.
   case keySet = 9
+  /// The text of a descriptor that is not shipped.
+  case descriptor = 10
+  /// A shared vault that this machine joined: its server and this machine's keys.
+  case membership = 11
+  /// The state of a record of a shared vault that this machine saw last.
+  case seen = 12
 }
 
 package struct RecordIdentifier: Hashable, Sendable {

@@ -41,6 +41,8 @@ package enum StoreError: Error, Equatable, Sendable {
   /// The change was made, but may not survive a power cut.
   case unconfirmed(path: String)
   case outOfMemory
+  /// A failure of the shared vault with this name, or with this address before it has a name.
+  case server(ServerFault, vault: String)
 }
 
 package enum SecretServiceFault: Sendable, Equatable {

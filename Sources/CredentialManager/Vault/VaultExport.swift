@@ -139,7 +139,7 @@ extension VaultExport.Item {
       DescriptorLibrary.isIdentifier(identifier.provider) && identifier.account.isEmpty
         && Accounts.isName(payload.reveal())
     case .login: HostLogin(decoding: payload) != nil
-    case .event, .pending, .host, .failure, .keySet: false
+    case .event, .pending, .host, .failure, .keySet, .descriptor, .membership, .seen: false
     }
   }
 }

@@ -1,0 +1,64 @@
+import CredmgrStore
+import CredmgrText
+
+extension ServerFault {
+  /// Returns the message. `vault` is the vault's name, or its address before it has a name.
+  package func message(vault: String) -> Message {
+    let name = quoted(vault)
+    func changed(_ record: RecordIdentifier?) -> String { record?.words ?? "the list of members" }
+    return switch self {
+    case .libraryMissing:
+      .unexpected("cannot reach the vault \(name): libpq is not installed")
+        .hint("\(run: "sudo", "apt-get", "install", "libpq5")")
+    case .badAddress:
+      .usage("\(name) is not the address of a database").hint("write it like postgresql://db.example/credmgr")
+    case .passwordInAddress:
+      .usage("the address of the database contains a password")
+        .hint("remove it from the address, and use --password-file or ~/.pgpass")
+    case .passwordNeeded: .vault("the server of the vault \(name) asks for a password")
+    case .wrongPassword: .vault("the server of the vault \(name) refused the password")
+    case .unreachable(let detail): .unreachable("cannot reach the vault \(name): \(detail)")
+    case .silent: .unreachable("cannot reach the vault \(name): the server does not answer")
+    case .certificate(let detail): .unreachable("cannot trust the server of the vault \(name): \(detail)")
+    case .noRights(let detail): .vault("the server refuses access to the vault \(name): \(detail)")
+    case .readOnly: .vault("the server of the vault \(name) accepts no changes; nothing was changed")
+    case .full: .vault("the disk of the server of the vault \(name) is full; nothing was changed")
+    case .noVault: .vault("the database of \(name) does not contain this vault")
+    case .newerVersion(let found, let supported):
+      .vault(
+        "cannot open the vault \(name): it has version \(found), and this credmgr supports versions up to \(supported)"
+      ).hint("install a newer credmgr")
+    case .schemaEdited(let detail): .vault("the tables of the vault \(name) were changed: \(detail)")
+    case .failed(let detail): .unexpected("the server of the vault \(name) failed: \(detail)")
+    case .notJoined: .usage("this machine has not joined a vault \(name)")
+    case .nameTaken: .usage("this machine already has a vault \(name)")
+    case .memberExists(let member): .usage("the vault \(name) already has a member \(quoted(member))")
+    case .noMember(let member): .usage("the vault \(name) has no member \(quoted(member))")
+    case .notAdministrator: .refused("only an administrator of the vault \(name) may do this")
+    case .lastAdministrator: .usage("cannot remove the only administrator of the vault \(name)")
+    case .removed: .vault("this machine was removed from the vault \(name)")
+    case .invitation(let fault): fault.message
+    case .setBack(let record):
+      .vault("the server of the vault \(name) shows an older state of \(changed(record)) than before")
+    case .forked(let record):
+      .vault("the server of the vault \(name) shows another history of \(changed(record)) than before")
+    case .altered: .vault("the vault \(name) was altered")
+    case .overtaken(let account):
+      .unexpected("another machine took over the request for \(quoted(account.name ?? account.provider))")
+        .hint("run the command again")
+    }
+  }
+}
+
+extension InvitationFault {
+  package var message: Message {
+    let another: Remedy = "ask an administrator for another invitation"
+    return switch self {
+    case .malformed: .usage("this is not a complete invitation").hint("copy the invitation again")
+    case .used: .refused("the invitation was already used").hint(another)
+    case .late: .refused("the invitation has expired").hint(another)
+    case .void: .refused("the invitation is no longer valid").hint(another)
+    case .otherVault: .refused("the invitation belongs to another vault").hint(another)
+    }
+  }
+}
