@@ -124,6 +124,7 @@ let package = Package(
       name: "CQREncode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
     .systemLibrary(name: "CPOSIX"),
     .systemLibrary(name: "CXML"),
+    .systemLibrary(name: "CPQ"),
 
     // Libraries, from the bottom up.
     .target(name: "YAML", dependencies: ["CYAML"], swiftSettings: quick(compact)),
@@ -138,6 +139,8 @@ let package = Package(
       swiftSettings: compact + [.define("FAULT_POINTS", .when(configuration: .debug))]),
     .target(name: "HTTP", dependencies: ["Text", "CPOSIX"], swiftSettings: quick(compact)),
     .target(name: "Curl", dependencies: ["Text", "CCurl", "HTTP"], swiftSettings: compact),
+    .target(
+      name: "PostgreSQL", dependencies: ["Text", "CPQ", "Cryptography", "Platform"], swiftSettings: compact),
     .target(name: "QRCode", dependencies: ["CQREncode"], swiftSettings: compact),
     .target(name: "Descriptors", dependencies: ["Text", "YAML", "JSON", "HTTP"], swiftSettings: quick(compact)),
     .target(
@@ -146,6 +149,9 @@ let package = Package(
     .target(name: "Store", dependencies: ["Text", "Cryptography", "Platform"], swiftSettings: quick(strict)),
     .target(
       name: "Vault", dependencies: ["Text", "Store", "SQLite", "Cryptography", "Platform"],
+      swiftSettings: compact),
+    .target(
+      name: "SharedVault", dependencies: ["Text", "Store", "PostgreSQL", "Cryptography", "Platform"],
       swiftSettings: compact),
     .target(
       name: "CredentialManager",
@@ -195,7 +201,9 @@ let package = Package(
     .testTarget(name: "SQLiteTests", dependencies: ["SQLite"], swiftSettings: strict),
     .testTarget(name: "CryptographyTests", dependencies: ["Cryptography"], swiftSettings: strict),
     .testTarget(
-      name: "StoreTests", dependencies: ["Text", "Store", "Vault", "Cryptography", "Platform"], swiftSettings: strict),
+      name: "StoreTests",
+      dependencies: ["Text", "Store", "Vault", "SharedVault", "PostgreSQL", "Cryptography", "Platform"],
+      swiftSettings: strict),
     // A model of the exchange between machines, without the code.
     .testTarget(name: "SharedVaultModelTests", swiftSettings: quick(strict)),
     .testTarget(

@@ -1,6 +1,7 @@
 import CredmgrCryptography
 import Glibc
 import CredmgrPlatform
+import CredmgrSharedVault
 import CredmgrStore
 import Synchronization
 import Testing
@@ -42,6 +43,12 @@ final class WaitingClock: WallClock {
           try Vault.open(VaultLocation(directory: path), .readWrite, random: SystemRandomSource())
         }, folder
       )
+    },
+    {
+      let machine = try Machine()
+      try TeamVaults().create(
+        "team", at: TestServer.shared.get().address(), password: nil, member: "m", in: machine.place)
+      return (Place(testDescription: "in a database") { try machine.open() }, nil)
     },
   ]
 

@@ -1,0 +1,66 @@
+import CredmgrCPQ
+import CredmgrPlatform
+
+/// The address of a database as libpq reads it: a URL, or keywords and values. It contains no password, because an
+/// address is visible to others as an argument.
+package struct DatabaseAddress: Sendable {
+  package let text: String
+  /// The values that replace those of the address, for each of its hosts. libpq would wait for the first host only.
+  let hosts: [[String: String]]
+
+  package init(_ text: String) throws(PostgreSQLError) {
+    let values = try Self.values(text)
+    if values["password"] != nil || values["sslpassword"] != nil { throw .passwordInAddress }
+    self.text = text
+    var always = ["application_name": "credmgr", "client_encoding": "UTF8"]
+    if values["sslrootcert"] == nil, Environment.text("PGSSLROOTCERT") == nil {
+      let own = (Environment.text("HOME") ?? "") + "/.postgresql/root.crt"
+      if !File.exists(own), let system = Self.systemCertificates.first(where: File.exists) {
+        always["sslrootcert"] = system
+      }
+    }
+    func list(_ keyword: String) -> [String] {
+      values[keyword]?.split(separator: ",", omittingEmptySubsequences: false).map { String($0) } ?? []
+    }
+    let (names, addresses, ports) = (list("host"), list("hostaddr"), list("port"))
+    let count = max(names.count, addresses.count, 1)
+    hosts = (0..<count).map { index in
+      var host = always
+      if count > 1 {
+        host["host"] = index < names.count ? names[index] : ""
+        host["hostaddr"] = index < addresses.count ? addresses[index] : ""
+        host["port"] = ports.count > 1 ? (index < ports.count ? ports[index] : "") : ports.first
+        // Of several servers, only one accepts changes.
+        host["target_session_attrs"] = values["target_session_attrs"] ?? "read-write"
+      }
+      let places = [
+        index < names.count ? names[index] : nil, index < addresses.count ? addresses[index] : nil,
+      ].compactMap { $0 }
+      // libpq ignores this for a UNIX socket.
+      if places.isEmpty || !places.allSatisfy(Self.isLoopback) { host["sslmode"] = "verify-full" }
+      return host
+    }
+  }
+
+  private static let systemCertificates = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"]
+
+  private static func isLoopback(_ host: String) -> Bool {
+    host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.utf8.allSatisfy { $0 == 0x2E || $0 < 0x3A })
+  }
+
+  private static func values(_ text: String) throws(PostgreSQLError) -> [String: String] {
+    guard let pq = PostgreSQL.library else { throw .libraryMissing }
+    // A single word would be the name of a database.
+    guard text.utf8.contains(UInt8(ascii: ":")) || text.utf8.contains(UInt8(ascii: "=")), !text.utf8.contains(0),
+      let options = unsafe pq.parse(text, nil)
+    else { throw .badAddress }
+    defer { unsafe pq.free_options(options) }
+    var values: [String: String] = [:]
+    var option = unsafe options
+    while let keyword = unsafe option.pointee.keyword {
+      if let value = unsafe option.pointee.value { unsafe values[String(cString: keyword)] = String(cString: value) }
+      unsafe option += 1
+    }
+    return values
+  }
+}

@@ -1,0 +1,196 @@
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrPostgreSQL
+import CredmgrStore
+import CredmgrText
+
+extension TeamVault: SharedStore {
+  package func members() throws(StoreError) -> [SharedMember] {
+    try refreshState()
+    let now = (serverNow() ?? 0) / 1_000_000
+    return membership.roster.members.map { member in
+      SharedMember(
+        name: member.name, isAdministrator: member.isAdministrator, since: Moment(secondsSince1970: member.joined),
+        isInvited: false, fingerprint: member.fingerprint, isSelf: member.signing == membership.signing.publicKey)
+    }
+      + membership.roster.invitations.filter { $0.expires > now }.map { invitation in
+        SharedMember(
+          name: invitation.name, isAdministrator: invitation.isAdministrator,
+          since: Moment(secondsSince1970: invitation.expires), isInvited: true, fingerprint: "", isSelf: false)
+      }
+  }
+
+  package func invite(
+    _ member: String, asAdministrator: Bool, for time: Duration
+  ) throws(StoreError) -> Secret {
+    let text = InvitationText(
+      secret: Secret(bytes: place.random.bytes(32)), vault: vault, server: membership.server,
+      password: membership.password, name: name, member: member)
+    let (identifier, sealing, signing) = try cryptography(text.keys())
+    var expires: Int64 = 0
+    try append({ () throws(StoreError) in
+      try requireAdministrator()
+      if membership.roster.members.contains(where: { $0.name == member }) {
+        throw server.fault(.memberExists(member))
+      }
+      // The server's clock decides, so that the clocks of the machines need not agree.
+      expires = (serverNow() ?? 0) / 1_000_000 + time.wholeSeconds
+      return (
+        .invite(
+          Roster.Invitation(key: signing.publicKey, name: member, isAdministrator: asAdministrator, expires: expires)),
+        membership.signing, newSecret: nil
+      )
+    }) { next throws(StoreError) in
+      let secret = try cryptography(next.keys()).secret
+      let sealed = try cryptography(
+        sealing.sealed(secret, Self.invitationContext(vault, next.roster.epoch), random: place.random))
+      try server.query(
+        "DELETE FROM credmgr.invitation WHERE vault=$1 AND expires+2592000<extract(epoch FROM clock_timestamp())",
+        [.bytes(vault)])
+      try server.query(
+        "INSERT INTO credmgr.invitation(vault,id,state,expires,sealed) VALUES($1,$2,$3,$4,$5)",
+        [.bytes(vault), .bytes(identifier), .integer(next.roster.epoch), .integer(expires), .bytes(sealed)])
+      return true
+    }
+    return text.text
+  }
+
+  static func invitationContext(_ vault: [UInt8], _ epoch: Int64) -> FieldWriter {
+    var fields = FieldWriter()
+    fields.append("credmgr shared invitation")
+    fields.append(vault)
+    fields.append(epoch)
+    return fields
+  }
+
+  package func remove(_ member: String) throws(StoreError) -> [AccountID] {
+    try rekey(removing: member)
+    return try records(.credential, provider: nil).map(\.identifier.accountID)
+  }
+
+  package func rotate() throws(StoreError) { try rekey(removing: "") }
+
+  private func rekey(removing member: String) throws(StoreError) {
+    try refreshState()
+    try requireAdministrator()
+    let secret = Secret(bytes: place.random.bytes(32))
+    let holder = place.random.bytes(16)
+    defer {
+      _ = try? server.attempt(
+        "UPDATE credmgr.record SET holder=NULL WHERE vault=$1 AND holder=$2", [.bytes(vault), .bytes(holder)])
+    }
+    try append({ () throws(StoreError) in
+      try requireAdministrator()
+      let roster = membership.roster
+      if !member.isEmpty {
+        guard roster.isTaken(member) else { throw server.fault(.noMember(member)) }
+        let others = roster.members.filter { $0.name != member }
+        guard others.contains(where: \.isAdministrator) else { throw server.fault(.lastAdministrator) }
+        if membership.member?.name == member { throw server.fault(.lastAdministrator) }
+      }
+      try takeAllLeases(holder)
+      let new = try cryptography(EpochKeys(roster.epoch + 1, secret))
+      return (
+        .rekey(removing: member, before: keys.secret, commitment: new.commitment), membership.signing,
+        newSecret: secret
+      )
+    }) { next throws(StoreError) in
+      let new = try cryptography(next.keys())
+      for member in next.roster.members {
+        guard let sealed = BoxKey.seal(new.secret, for: member.box) else { continue }
+        try server.query(
+          "INSERT INTO credmgr.wrap(vault,member,epoch,sealed) VALUES($1,$2,$3,$4) "
+            + "ON CONFLICT(vault,member) DO UPDATE SET epoch=$3,sealed=$4",
+          [.bytes(vault), .bytes(member.identifier), .integer(new.epoch), .bytes(sealed)])
+      }
+      try server.query("DELETE FROM credmgr.wrap WHERE vault=$1 AND epoch<>$2", [.bytes(vault), .integer(new.epoch)])
+      return try reseal(new, next)
+    }
+  }
+
+  /// Takes the leases of all cells: an exchange under way ends first, because a member who is removed could not store
+  /// its answer. A holder that died delays this as long as it delays others.
+  private func takeAllLeases(_ holder: [UInt8]) throws(StoreError) {
+    var watched: [[UInt8]: (holder: [UInt8], since: MonotonicMoment)] = [:]
+    while true {
+      let now = place.clock.monotonic()
+      let ripe = watched.filter { now - $0.value.since >= Lease.time }.values.map(\.holder)
+      try server.query(
+        "UPDATE credmgr.record SET holder=$2 WHERE vault=$1 AND (holder IS NULL OR holder=ANY($3))",
+        [.bytes(vault), .bytes(holder), .byteLists(ripe)])
+      let rows = try server.query(
+        "SELECT lookup,holder FROM credmgr.record WHERE vault=$1 AND holder<>$2", [.bytes(vault), .bytes(holder)])
+      if rows.isEmpty { return }
+      for row in rows {
+        guard let lookup = row.bytes(0), let other = row.bytes(1) else { continue }
+        if watched[lookup]?.holder != other { watched[lookup] = (other, place.clock.monotonic()) }
+      }
+      do { try place.clock.sleep(for: .milliseconds(500)) } catch { throw .file(.interrupted) }
+    }
+  }
+
+  /// Seals all cells with other keys and moves them to other names, in the transaction that changes the key.
+  private func reseal(_ new: EpochKeys, _ next: Membership) throws(StoreError) -> Bool {
+    let rows = try server.query(
+      "SELECT 0::bigint,0::bigint,0::bigint,0::bigint,lookup,revision,sealed,holder FROM credmgr.record "
+        + "WHERE vault=$1 ORDER BY lookup FOR UPDATE", [.bytes(vault)]
+    ).compactMap(Row.init)
+    try readAllSeen()
+    var (olds, lookups, kinds, groupings): ([[UInt8]], [[UInt8]], [[UInt8]], [[UInt8]]) = ([], [], [], [])
+    var (revisions, sealings): ([Int64], [[UInt8]]) = ([], [])
+    var parts: Set<CellName> = []
+    func flush() throws(StoreError) {
+      try server.query(
+        "UPDATE credmgr.record r SET lookup=n.lookup,kind=n.kind,grouping=n.grouping,revision=n.revision,"
+          + "sealed=n.sealed,holder=NULL FROM unnest($2::bytea[],$3::bytea[],$4::bytea[],$5::bytea[],$6::bigint[],$7::bytea[]) "
+          + "AS n(old,lookup,kind,grouping,revision,sealed) WHERE r.vault=$1 AND r.lookup=n.old",
+        [
+          .bytes(vault), .byteLists(olds), .byteLists(lookups), .byteLists(kinds), .byteLists(groupings),
+          .integers(revisions), .byteLists(sealings),
+        ])
+      (olds, lookups, kinds, groupings, revisions, sealings) = ([], [], [], [], [], [])
+    }
+    for row in rows {
+      // Sealing an altered row again would make the alteration look genuine.
+      guard let opened = Cell(opening: row.sealed, keys, vault: vault, lookup: row.lookup, revision: row.revision)
+      else { throw server.fault(.altered) }
+      let name = opened.name
+      guard case .cell(let stored) = try loaded(name, row), keys.lookup(name) == row.lookup else {
+        throw name.identifier.map { .damagedRecord($0) } ?? server.fault(.altered)
+      }
+      var cell = stored.cell
+      cell.extend(after: stored.mark)
+      cell.roster = next.roster.head
+      let revision = stored.mark.revision + 1
+      let sealed = try cryptography(cell.sealed(new, vault: vault, revision: revision, random: place.random))
+      if case .directory = name { parts.insert(name) }
+      olds.append(row.lookup)
+      lookups.append(new.lookup(name))
+      kinds.append(name.identifier.map { new.grouping($0.kind, provider: nil) } ?? [])
+      groupings.append(name.identifier.map { new.grouping($0.kind, provider: $0.provider) } ?? [])
+      revisions.append(revision)
+      sealings.append(sealed)
+      if olds.count == 500 { try flush() }
+    }
+    guard parts.count == CellName.directoryCount else { throw server.fault(.altered) }
+    if !olds.isEmpty { try flush() }
+    return true
+  }
+
+  package func sharedStatus() throws(StoreError) -> SharedVaultStatus {
+    try refreshState()
+    var records = 0
+    for number in 0..<CellName.directoryCount {
+      let part = CellName.directory(number)
+      records += try directory(part, in: fetch([part])).records.count
+    }
+    let rows = try server.query(
+      "SELECT current_setting('synchronous_standby_names',true),version FROM credmgr.vault WHERE id=$1",
+      [.bytes(vault)])
+    return SharedVaultStatus(
+      server: membership.server, identifier: Hexadecimal.encode(Array(vault.prefix(16))),
+      version: rows.first?.integer(1) ?? Schema.version, epoch: membership.roster.epoch,
+      members: membership.roster.members.count, records: records,
+      hasStandby: rows.first?.text(0).map { !$0.isEmpty }, isEncrypted: server.isEncrypted)
+  }
+}

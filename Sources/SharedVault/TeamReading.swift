@@ -1,0 +1,165 @@
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrStore
+
+extension TeamVault {
+  package func record(_ identifier: RecordIdentifier) throws(StoreError) -> Record? {
+    defer { saveSeenUnlessBusy() }
+    let name = CellName(identifier)
+    var loaded = try cells([name])[name]
+    // A row that this machine never saw may have been removed; the directory says whether it should exist.
+    if case .absent = loaded, view == nil, let part = CellName.directory(of: identifier) {
+      let both = try fetch([name, part])
+      loaded = both[name]
+      if case .absent = loaded, try directory(part, in: both).records.contains(identifier) {
+        throw .damagedRecord(identifier)
+      }
+    }
+    switch loaded {
+    case .cell(let stored): return stored.record(identifier)
+    case .faulty(let error, _): throw error
+    case .absent, nil: return nil
+    }
+  }
+
+  /// In the middle of an exchange, what was seen is stored with the end of it.
+  private func saveSeenUnlessBusy() { if leases.isEmpty { saveSeen() } }
+
+  package func records(_ kind: RecordKind, provider: String?) throws(StoreError) -> [Record] {
+    let read = try list(kind, provider, with: [])
+    saveSeenUnlessBusy()
+    return read.compactMap { name, loaded -> Record? in
+      guard case .cell(let stored) = loaded, let identifier = name.identifier else { return nil }
+      return stored.record(RecordIdentifier(kind: kind, provider: identifier.provider, account: identifier.account))
+    }.filter { record in
+      record.identifier.kind == kind
+        && provider.map { record.identifier.provider.utf8.elementsEqual($0.utf8) } ?? true
+    }.sorted { ($0.identifier.provider, $0.identifier.account) < ($1.identifier.provider, $1.identifier.account) }
+  }
+
+  /// The cells of a kind, and `others`. A cell that cannot be opened is left out, because only its name would tell what
+  /// it is.
+  private func list(
+    _ kind: RecordKind, _ provider: String?, with others: [CellName]
+  ) throws(StoreError) -> [CellName: Loaded] {
+    try beginView()
+    try readAllSeen()
+    let kind = kind == .pending ? RecordKind.credential : kind
+    let rows = try current { keys in
+      (
+        Schema.list,
+        [
+          .bytes(keys.grouping(kind, provider: nil)),
+          .bytes(provider.map { keys.grouping(kind, provider: $0) }), .byteLists(others.map(keys.lookup)),
+        ]
+      )
+    }
+    var cells: [CellName: Loaded] = [:]
+    for row in rows {
+      guard let cell = Cell(opening: row.sealed, keys, vault: vault, lookup: row.lookup, revision: row.revision) else {
+        continue
+      }
+      cells[cell.name] = try loaded(cell.name, row)
+    }
+    return cells
+  }
+
+  package func unreadable(
+    _ kind: RecordKind, provider: String?, without known: Set<RecordIdentifier>
+  ) throws(StoreError) -> [RecordIdentifier] {
+    let parts = (0..<CellName.directoryCount).map { CellName.directory($0) }
+    let cells = try list(kind, provider, with: parts)
+    var listed: Set<RecordIdentifier> = []
+    for part in parts { listed.formUnion(try directory(part, in: cells).records) }
+    // Rows of kinds that the directory does not list, and rows that were set back.
+    for case (.record(let identifier), .faulty) in cells { listed.insert(identifier) }
+    return listed.filter { identifier in
+      guard identifier.kind == kind, provider == nil || identifier.provider == provider, !known.contains(identifier)
+      else { return false }
+      if case .cell(let stored)? = cells[.record(identifier)], stored.cell.record != nil { return false }
+      return true
+    }.sorted { ($0.provider, $0.account) < ($1.provider, $1.account) }
+  }
+
+  package func isLost(_ identifier: RecordIdentifier) throws(StoreError) -> Bool {
+    let name = CellName(identifier)
+    guard let part = CellName.directory(of: identifier) else {
+      if case .faulty? = try fetch([name])[name] { return true }
+      return false
+    }
+    let cells = try fetch([name, part])
+    if case .cell(let stored)? = cells[name], stored.cell.record != nil { return false }
+    return try directory(part, in: cells).records.contains(identifier)
+  }
+
+  /// A part of the directory, which exists since the vault was created.
+  func directory(_ part: CellName, in cells: [CellName: Loaded]) throws(StoreError) -> Directory {
+    switch cells[part] {
+    case .cell(let stored):
+      do throws(CryptographyError) { return try Directory(stored.cell.record?.payload) } catch {
+        throw server.fault(.altered)
+      }
+    case .faulty(let error, _): throw error
+    case .absent, nil: throw server.fault(.altered)
+    }
+  }
+
+  package func snapshot<Value, Failure: Error>(
+    _ body: () throws(Failure) -> Value
+  ) throws(StoreError) -> Result<Value, Failure> {
+    view = View()
+    let result: Result<Value, Failure>
+    do throws(Failure) { result = .success(try body()) } catch { result = .failure(error) }
+    let isTransaction = view?.isTransaction == true
+    view = nil
+    if isTransaction { server.endReading() }
+    saveSeenUnlessBusy()
+    return result
+  }
+
+  // MARK: The log
+
+  package func note(_ event: Secret) throws(StoreError) {
+    guard event.count <= Self.eventLimit else { return }
+    // Writing nothing but the event fails only if the key has changed meanwhile.
+    for _ in 0..<3 {
+      let sealed = try self.sealed(event)
+      if case .done = try write([], [sealed]) { return }
+      _ = try current { _ in (Schema.readState, []) }
+    }
+  }
+
+  static let eventLimit = 2048
+
+  func sealed(_ event: Secret) throws(StoreError) -> [UInt8] {
+    try cryptography(keys.records.sealed(event, eventContext(keys.epoch), random: place.random))
+  }
+
+  private func eventContext(_ epoch: Int64) -> FieldWriter {
+    var fields = FieldWriter()
+    fields.append("credmgr shared event")
+    fields.append(vault)
+    fields.append(epoch)
+    return fields
+  }
+
+  package func events() throws(StoreError) -> (events: [Secret], lost: Int) {
+    _ = try current { _ in (Schema.readState, []) }
+    let rows = try server.query("SELECT epoch,sealed FROM credmgr.event WHERE vault=$1 ORDER BY id", [.bytes(vault)])
+    var opened: [Int64: EpochKeys] = [:]
+    let events = rows.compactMap { row -> Secret? in
+      guard let epoch = row.integer(0), let sealed = row.bytes(1) else { return nil }
+      guard let keys = opened[epoch] ?? (try? membership.keys(epoch)) else { return nil }
+      opened[epoch] = keys
+      return keys.records.opened(sealed, eventContext(epoch))
+    }
+    return (events, rows.count - events.count)
+  }
+}
+
+extension TeamVault.Stored {
+  func record(_ identifier: RecordIdentifier) -> Record? {
+    let part = identifier.kind == .pending ? cell.note : cell.record
+    return part.map { Record(identifier: identifier, payload: $0.payload, revision: $0.revision) }
+  }
+}

@@ -1,0 +1,69 @@
+import CredmgrCryptography
+import CredmgrPostgreSQL
+import CredmgrStore
+
+extension TeamVault {
+  package func verify() throws(StoreError) -> [VaultFinding] {
+    var findings: Set<VaultFinding> = []
+    do throws(StoreError) { try Schema.check(server) } catch .server(.schemaEdited, _) { findings.insert(.schema) }
+    try verifyRoster()
+    try readAllSeen()
+    let rows = try current { _ in (Schema.listAll, []) }
+    var cells: [CellName: Loaded] = [:]
+    var unopened: [Row] = []
+    for row in rows {
+      guard let cell = Cell(opening: row.sealed, keys, vault: vault, lookup: row.lookup, revision: row.revision) else {
+        unopened.append(row)
+        continue
+      }
+      cells[cell.name] = try loaded(cell.name, row)
+    }
+    var listed: Set<RecordIdentifier> = []
+    for number in 0..<CellName.directoryCount {
+      let part = CellName.directory(number)
+      switch cells[part] {
+      case .cell: listed.formUnion(try directory(part, in: cells).records)
+      case .faulty: findings.insert(.index(UInt8(number), .replayed))
+      case .absent, nil:
+        let isAltered = unopened.contains { $0.lookup == keys.lookup(part) }
+        findings.insert(.index(UInt8(number), isAltered ? .altered : .dropped))
+      }
+    }
+    // The names of rows that cannot be opened, from the directory and from what this machine saw.
+    let known = listed.union(seen.compactMap { name, mark in mark == nil ? nil : name.identifier })
+    let names = Dictionary(known.map { (keys.lookup(.record($0)), $0) }) { first, _ in first }
+    for row in unopened {
+      if let identifier = names[row.lookup] {
+        findings.insert(.record(identifier, .altered))
+        cells[.record(identifier)] = .absent
+      } else if !(0..<CellName.directoryCount).contains(where: { keys.lookup(.directory($0)) == row.lookup }) {
+        findings.insert(.unknownRecord(lookup: Hexadecimal.encode(row.lookup)))
+      }
+    }
+    for (name, loaded) in cells {
+      guard let identifier = name.identifier else { continue }
+      if case .faulty = loaded { findings.insert(.record(identifier, .replayed)) }
+      // A row from before the record was stored, or from before it was removed.
+      if case .cell(let stored) = loaded, let part = CellName.directory(of: identifier), case .cell? = cells[part],
+        (stored.cell.record != nil) != listed.contains(identifier)
+      {
+        findings.insert(.record(identifier, .replayed))
+      }
+    }
+    for identifier in known where cells[.record(identifier)] == nil { findings.insert(.record(identifier, .dropped)) }
+    saveSeen()
+    return findings.sorted { String(describing: $0) < String(describing: $1) }
+  }
+
+  /// Follows the whole list of members again, which must end where this machine has arrived.
+  private func verifyRoster() throws(StoreError) {
+    try refreshState()
+    var again = membership
+    again.roster = Roster()
+    let rows = try server.query(
+      "SELECT sequence,epoch,sealed FROM credmgr.roster WHERE vault=$1 AND sequence<=$2 ORDER BY sequence",
+      [.bytes(vault), .integer(membership.roster.head.sequence)])
+    try Self.follow(rows, vault: vault, &again, server)
+    guard again.roster == membership.roster else { throw server.fault(.forked(nil)) }
+  }
+}

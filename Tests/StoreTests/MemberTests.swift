@@ -1,0 +1,211 @@
+import CredmgrCryptography
+import CredmgrPlatform
+import CredmgrPostgreSQL
+import CredmgrStore
+import CredmgrText
+import Testing
+
+@testable import CredmgrSharedVault
+
+private let credential = RecordIdentifier(.credential, of: AccountID("example", "ana"))
+
+@Suite struct MemberTests {
+  private func invitation(_ team: Team, _ name: String = "new") throws -> Secret {
+    try team.machines[0].open().invite(name, asAdministrator: false, for: .seconds(3600))
+  }
+
+  @discardableResult private func join(
+    _ text: Secret, _ machine: Machine, member: String? = nil
+  ) throws(StoreError) -> String { try TeamVaults().join(text, as: nil, member: member, in: machine.place) }
+
+  @Test func membersAndInvitations() throws {
+    let team = try Team(2)
+    let first = try invitation(team)
+    let members = try team.machines[1].open().members()
+    #expect(members.map(\.name) == ["m0", "m1", "new"])
+    #expect(members.map(\.isAdministrator) == [true, true, false])
+    #expect(members.map(\.isSelf) == [false, true, false] && members.map(\.isInvited) == [false, false, true])
+    #expect(members[0].fingerprint.count == 16 && members[0].fingerprint != members[1].fingerprint)
+    let status = try team.machines[1].open().sharedStatus()
+    #expect(status.members == 2 && status.epoch == 1 && status.records == 0 && status.hasStandby == false)
+    #expect(try team.machines[0].place.names() == ["team"])
+    #expect(throws: ServerFault.memberExists("m1").ofTeam) { try invitation(team, "m1") }
+    // Another invitation of the same name replaces the first one.
+    let second = try invitation(team)
+    #expect(throws: ServerFault.invitation(.void).ofTeam) { try join(first, Machine()) }
+    try join(second, Machine())
+  }
+
+  @Test func anInvitationIsForOneUse() throws {
+    let team = try Team(1)
+    let text = try invitation(team)
+    let machine = try Machine()
+    #expect(try join(text, machine) == "team")
+    try machine.open().apply([.store(Secret("x"), as: credential)])
+    #expect(throws: ServerFault.invitation(.used).ofTeam) { try join(text, Machine()) }
+    #expect(throws: ServerFault.nameTaken.ofTeam) { try join(text, machine) }
+    #expect(throws: ServerFault.notAdministrator.ofTeam) {
+      try machine.open().invite("y", asAdministrator: false, for: .seconds(60))
+    }
+    #expect(throws: ServerFault.notAdministrator.ofTeam) { try machine.open().rotate() }
+    // Another name for the member and for the vault.
+    let other = try Machine()
+    let second = try invitation(team, "second")
+    #expect(throws: ServerFault.memberExists("new").ofTeam) { try join(second, other, member: "new") }
+    #expect(try TeamVaults().join(second, as: "work", member: "laptop", in: other.place) == "work")
+    #expect(try other.open("work").record(credential)?.payload == Secret("x"))
+    #expect(try team.machines[0].open().members().map(\.name) == ["m0", "new", "laptop"])
+  }
+
+  @Test func badInvitations() throws {
+    let team = try Team(1)
+    let text = try invitation(team).reveal()
+    for altered in ["", "credmgr-invitation-1:", String(text.dropLast(3)), text.replacing("A", with: "B"), text + "A"] {
+      #expect(throws: StoreError.server(.invitation(.malformed), vault: "")) { try join(Secret(altered), Machine()) }
+    }
+    // White space around it is fine, and an invitation that was not used is.
+    try join(Secret("\n  \(text)\n"), Machine())
+    let late = try invitation(team, "late")
+    try team.tamper("UPDATE credmgr.invitation SET expires=1 WHERE vault=$1")
+    #expect(throws: ServerFault.invitation(.late).ofTeam) { try join(late, Machine()) }
+    // The server extends it, but an administrator has signed when it ends.
+    let signed = try team.machines[0].open().invite("signed", asAdministrator: false, for: .seconds(-5))
+    try team.tamper("UPDATE credmgr.invitation SET expires=expires+100000 WHERE vault=$1")
+    #expect(throws: ServerFault.invitation(.late).ofTeam) { try join(signed, Machine()) }
+    let void = try invitation(team, "void")
+    try team.machines[0].open().rotate()
+    #expect(throws: ServerFault.invitation(.void).ofTeam) { try join(void, Machine()) }
+    let gone = try invitation(team, "gone")
+    try team.tamper("DELETE FROM credmgr.invitation WHERE vault=$1")
+    #expect(throws: ServerFault.invitation(.void).ofTeam) { try join(gone, Machine()) }
+    let removed = try invitation(team, "removed")
+    try team.tamper("DELETE FROM credmgr.vault WHERE id=$1")
+    #expect(throws: ServerFault.invitation(.otherVault).ofTeam) { try join(removed, Machine()) }
+  }
+
+  /// The server keeps a voided invitation and the old state, but a member's records say more.
+  @Test func replayedInvitation() throws {
+    let team = try Team(2)
+    let text = try invitation(team)
+    let restore = try team.backup()
+    try team.machines[0].open().rotate()
+    let rows = try team.tamper("SELECT id FROM credmgr.invitation WHERE vault=$1 AND state=1")
+    #expect(!rows.isEmpty)
+    try team.tamper("UPDATE credmgr.invitation SET state=2 WHERE vault=$1 AND state=1")
+    #expect(throws: (any Error).self) { try join(text, Machine()) }
+    try restore()
+    let machine = try Machine()
+    try join(text, machine)
+    #expect(throws: ServerFault.setBack(nil).ofTeam) { try team.machines[0].open().members() }
+  }
+
+  @Test func rotation() throws {
+    let team = try Team(3)
+    let accounts = (0..<3).map { RecordIdentifier(.credential, of: AccountID("example", "a\($0)")) }
+    try team.machines[0].open().apply(accounts.map { .store(Secret("x"), as: $0) } + [.note(Secret("before"))])
+    let old = try team.machines[2].open()
+    #expect(try old.record(accounts[0]) != nil)
+    try team.machines[1].open().rotate()
+    try team.machines[1].open().rotate()
+    for vault in [old, try team.machines[0].open(), try team.machines[2].open()] {
+      #expect(try vault.records(.credential, provider: "example").map(\.identifier) == accounts)
+      #expect(try vault.verify() == [])
+      #expect(try vault.events().events == [Secret("before")])
+    }
+    #expect(try team.machines[2].open().sharedStatus().epoch == 3)
+    try old.apply([.store(Secret("y"), as: accounts[1])])
+    #expect(try team.machines[0].open().record(accounts[1])?.payload == Secret("y"))
+    // A member that joins now reads everything that was written before.
+    let machine = try Machine()
+    try join(invitation(team), machine)
+    #expect(try machine.open().record(accounts[2])?.payload == Secret("x"))
+    #expect(try machine.open().events().events == [Secret("before")])
+  }
+
+  /// With a copy of everything that his machine and the database had, before and after.
+  @Test func aRemovedMemberReadsNothingNew() throws {
+    let team = try Team(3)
+    try team.machines[0].open().apply([.store(Secret("seen"), as: credential)])
+    #expect(try team.machines[2].open().record(credential)?.payload == Secret("seen"))
+    let invited = try invitation(team)
+    let vault = try team.machines[2].open()
+    #expect(try team.machines[0].open().remove("m2") == [AccountID("example", "ana")])
+    try team.machines[1].open().apply([.store(Secret("later"), as: credential), .note(Secret("later"))])
+    #expect(throws: ServerFault.removed.ofTeam) { try vault.record(credential) }
+    #expect(throws: ServerFault.removed.ofTeam) { try vault.apply([.store(Secret("forged"), as: credential)]) }
+    #expect(throws: ServerFault.removed.ofTeam) { try team.machines[2].open().members() }
+    #expect(throws: (any Error).self) { try join(invited, Machine()) }
+    // No key of his opens a row of the database.
+    for row in try team.tamper("SELECT sealed,lookup,revision FROM credmgr.record WHERE vault=$1") {
+      for secret in vault.membership.secrets {
+        let keys = try EpochKeys(secret.key, secret.value)
+        let cell = Cell(
+          opening: row.bytes(0) ?? [], keys, vault: vault.vault, lookup: row.bytes(1) ?? [],
+          revision: row.integer(2) ?? 0)
+        #expect(cell == nil)
+      }
+    }
+    for row in try team.tamper("SELECT sealed FROM credmgr.wrap WHERE vault=$1") {
+      #expect(vault.membership.box.opened(row.bytes(0) ?? []) == nil)
+    }
+    // He and the server's administrator give the others a key that he knows: nobody takes it.
+    let forged = Secret(bytes: [UInt8](repeating: 7, count: 32))
+    let member = try #require(try team.machines[1].open().membership.member)
+    try team.machines[0].open().rotate()
+    try team.tamper(
+      "UPDATE credmgr.wrap SET sealed=$2 WHERE vault=$1 AND member=$3",
+      [.bytes(BoxKey.seal(forged, for: member.box)), .bytes(member.identifier)])
+    #expect(throws: ServerFault.altered.ofTeam) { try team.machines[1].open().record(credential) }
+  }
+
+  @Test func administratorsRemoveEachOther() throws {
+    let team = try Team(2)
+    let (one, two) = (try team.machines[0].open(), try team.machines[1].open())
+    #expect(throws: ServerFault.noMember("nobody").ofTeam) { try one.remove("nobody") }
+    _ = try two.members()
+    #expect(try one.remove("m1") == [])
+    #expect(throws: ServerFault.removed.ofTeam) { try two.remove("m0") }
+    #expect(throws: ServerFault.lastAdministrator.ofTeam) { try one.remove("m0") }
+    #expect(try one.members().map(\.name) == ["m0"])
+  }
+
+  /// An entry that a member without the role signs does not count.
+  @Test func onlyAdministratorsChangeTheMembers() throws {
+    let team = try Team(3)
+    let member = try team.machines[2].open()
+    _ = try member.members()
+    var roster = member.membership.roster
+    let entry = roster.entry(
+      .rekey(removing: "m0", before: member.keys.secret, commitment: member.keys.commitment), at: 0,
+      signedBy: member.membership.signing)
+    let follows = roster.follow(entry)
+    #expect(!follows)
+    let admin = try team.machines[1].open()
+    _ = try admin.members()
+    var own = admin.membership.roster
+    var good = own.entry(
+      .rekey(removing: "m0", before: admin.keys.secret, commitment: admin.keys.commitment), at: 0,
+      signedBy: admin.membership.signing)
+    good[20] ^= 1
+    let altered = own.follow(good)
+    good[20] ^= 1
+    let (first, second) = (own.follow(good), own.follow(good))
+    #expect(!altered && first && !second)
+  }
+
+  @Test func forgetting() throws {
+    let team = try Team(2)
+    try team.machines[1].open().apply([.store(Secret("x"), as: credential)])
+    try team.machines[1].place.forget("team")
+    #expect(try team.machines[1].place.names() == [])
+    #expect(throws: ServerFault.notJoined.ofTeam) { try team.machines[1].open() }
+  }
+
+  @Test func memberships() throws {
+    let vault = try Team(2).machines[1].open()
+    let copy = try #require(Membership(vault.membership.encoded))
+    #expect(copy.roster == vault.membership.roster && copy.server == vault.membership.server)
+    #expect(copy.secrets == vault.membership.secrets && copy.member == vault.membership.member)
+    #expect(Membership(Secret("x")) == nil)
+  }
+}
