@@ -25,7 +25,7 @@ import Glibc
     var failure: PostgreSQLError?
     for host in address.hosts {
       do throws(PostgreSQLError) {
-        return try PostgreSQL(library, address, host, password, until: .now() + time)
+        return try PostgreSQL(library, address, host: host, password: password, until: .now() + time)
       } catch .interrupted {
         throw .interrupted
       } catch {
@@ -38,7 +38,7 @@ import Glibc
   }
 
   private init(
-    _ library: credmgr_pq, _ address: DatabaseAddress, _ host: [String: String], _ password: Secret?,
+    _ library: credmgr_pq, _ address: DatabaseAddress, host: [String: String], password: Secret?,
     until end: MonotonicMoment
   ) throws(PostgreSQLError) {
     pq = library

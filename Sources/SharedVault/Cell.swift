@@ -76,12 +76,15 @@ struct Cell: Sendable {
       fields.append(part?.payload)
     }
     return try keys.records.sealed(
-      Secret(bytes: fields.bytes), Self.context(keys, vault, keys.lookup(name), revision), random: random)
+      Secret(bytes: fields.bytes), Self.context(keys, vault: vault, lookup: keys.lookup(name), revision: revision),
+      random: random)
   }
 
   /// The cell of a row, or `nil` if the row was altered or belongs elsewhere.
   init?(opening sealed: [UInt8], _ keys: EpochKeys, vault: [UInt8], lookup: [UInt8], revision: Int64) {
-    guard let plaintext = keys.records.opened(sealed, Self.context(keys, vault, lookup, revision)) else { return nil }
+    guard
+      let plaintext = keys.records.opened(sealed, Self.context(keys, vault: vault, lookup: lookup, revision: revision))
+    else { return nil }
     var fields = FieldReader(plaintext.revealBytes())
     guard let name = CellName(&fields), let sequence = fields.number(), let hash = fields.list(),
       let isCut = fields.number(),
@@ -104,7 +107,7 @@ struct Cell: Sendable {
   }
 
   private static func context(
-    _ keys: EpochKeys, _ vault: [UInt8], _ lookup: [UInt8], _ revision: Int64
+    _ keys: EpochKeys, vault: [UInt8], lookup: [UInt8], revision: Int64
   ) -> FieldWriter {
     var fields = FieldWriter()
     fields.append("credmgr shared record")

@@ -18,7 +18,7 @@ struct EpochKeys: Sendable {
     roster = try key.subkey(context: "crmgrsv1", id: 3)
   }
 
-  /// A number that the list of members states for this key, so that nobody can give a member another key.
+  /// A hash that the list of members states for this key, so that only an administrator can choose the key.
   var commitment: [UInt8] { hash(0) { _ in } }
 
   /// Where the database finds a cell, which says nothing about its name.
@@ -39,7 +39,7 @@ struct EpochKeys: Sendable {
   }
 }
 
-/// What a row of the table `record` holds.
+/// The name of the content of a row of the table `record`.
 enum CellName: Hashable, Sendable {
   /// A record; the note of an account belongs to the cell of its credential.
   case record(RecordIdentifier)

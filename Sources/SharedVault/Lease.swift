@@ -66,14 +66,14 @@ extension TeamVault {
     }
     guard let local else { throw .gaveUp }
     let held = HeldLease(local)
-    try wait(for: account, timeout - (clock.monotonic() - start), clock, waiting)
+    try wait(for: account, timeout: timeout - (clock.monotonic() - start), clock: clock, waiting)
     held.vault = self
     held.identifier = RecordIdentifier(.credential, of: account)
     return LockedAccount(account, of: self, clock: clock, lock: held)
   }
 
   private func wait(
-    for account: AccountID, _ timeout: Duration, _ clock: any WallClock, _ waiting: (Duration) -> Bool
+    for account: AccountID, timeout: Duration, clock: any WallClock, _ waiting: (Duration) -> Bool
   ) throws(LockError) {
     let name = CellName(RecordIdentifier(.credential, of: account))
     let start = clock.monotonic()
@@ -85,7 +85,7 @@ extension TeamVault {
       let held: Loaded
       do throws(StoreError) {
         let others = watch.ours + watch.ripe(at: clock.monotonic())
-        guard let other = try takeLease(name, holder, from: others, clock) else { return }
+        guard let other = try takeLease(name, holder, from: others, clock: clock) else { return }
         held = other
       } catch {
         throw .store(error)
@@ -111,7 +111,7 @@ extension TeamVault {
 
   /// Takes the lease if it is free or one of `others`; returns the cell if another machine holds it.
   private func takeLease(
-    _ name: CellName, _ holder: [UInt8], from others: [[UInt8]], _ clock: any WallClock
+    _ name: CellName, _ holder: [UInt8], from others: [[UInt8]], clock: any WallClock
   ) throws(StoreError) -> Loaded? {
     guard let identifier = name.identifier else { return nil }
     for _ in 0..<8 {

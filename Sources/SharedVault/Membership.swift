@@ -1,7 +1,7 @@
 import CredmgrCryptography
 import CredmgrStore
 
-/// What a machine knows of a vault that it joined: the payload of its record in the local store.
+/// A machine's knowledge of a vault that it joined: the payload of its record in the local store.
 struct Membership: Sendable {
   let server: String
   let password: Secret?

@@ -136,7 +136,7 @@ struct Roster: Sendable, Equatable {
     return (sequence, before, time, change, signer)
   }
 
-  /// Follows the chain by one entry, or returns `false` if nobody who may do this signed it.
+  /// Follows the chain by one entry, or returns `false` if it lacks the signature of a member who may write it.
   mutating func follow(_ entry: [UInt8]) -> Bool {
     guard let (sequence, before, time, change, signer) = Self.parse(entry), sequence == head.sequence + 1,
       before == head.hash,

@@ -30,7 +30,7 @@ final class Server {
 
   var isEncrypted: Bool { connection?.isEncrypted ?? false }
 
-  /// What became of a statement that may fail because another machine was faster.
+  /// The outcome of a statement that may fail because another machine was faster.
   enum Outcome {
     case done([SQLRow])
     /// Another machine changed the same rows; nothing was changed.
@@ -140,7 +140,8 @@ final class Server {
         // Class 28: a user or a host that the server does not let in. Class 53: it has no more of something.
         case _ where code.hasPrefix("28"): .noRights(detail: detail)
         case "53100": .full
-        case _ where code.hasPrefix("53") || code.hasPrefix("57P"): .unreachable(detail: detail)
+        // Class 57: it starts or ends. Class 08: a pooler does not reach it.
+        case _ where ["53", "57", "08"].contains(String(code.prefix(2))): .unreachable(detail: detail)
         default: .failed(detail: detail)
         }
       }

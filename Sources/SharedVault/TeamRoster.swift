@@ -30,7 +30,7 @@ extension TeamVault {
       }
       known.secrets[epoch] = secret
     }
-    try follow(rows, vault: known.roster.vault, &known, server)
+    try follow(rows, vault: known.roster.vault, by: &known, on: server)
     guard known.member != nil else { throw server.fault(.removed) }
     return known
   }
@@ -38,13 +38,13 @@ extension TeamVault {
   /// Opens entries from the last to the first, because each change of the key names the key before, and then follows
   /// the chain.
   static func follow(
-    _ rows: [SQLRow], vault: [UInt8], _ known: inout Membership, _ server: Server
+    _ rows: [SQLRow], vault: [UInt8], by known: inout Membership, on server: Server
   ) throws(StoreError) {
     var entries: [[UInt8]] = []
     for row in rows.reversed() {
       guard let sequence = row.integer(0), let epoch = row.integer(1), let sealed = row.bytes(2),
         let keys = try? known.keys(epoch),
-        let entry = keys.roster.opened(sealed, context(vault, sequence, epoch))
+        let entry = keys.roster.opened(sealed, context(vault, sequence: sequence, epoch: epoch))
       else { throw server.fault(.altered) }
       entries.append(entry.revealBytes())
       guard let secret = Roster.keyBefore(entry.revealBytes()) else { continue }
@@ -54,12 +54,12 @@ extension TeamVault {
     for entry in entries.reversed() {
       guard known.roster.follow(entry) else { throw server.fault(.forked(nil)) }
       guard known.roster.vault == vault else { throw server.fault(.forked(nil)) }
-      // An administrator signed what the key of the epoch is; nobody else can choose it.
+      // An administrator has signed a hash of the key, so no other member can choose it.
       guard (try? known.keys().commitment) == known.roster.commitment else { throw server.fault(.altered) }
     }
   }
 
-  private static func context(_ vault: [UInt8], _ sequence: Int64, _ epoch: Int64) -> FieldWriter {
+  private static func context(_ vault: [UInt8], sequence: Int64, epoch: Int64) -> FieldWriter {
     var fields = FieldWriter()
     fields.append("credmgr shared roster")
     fields.append(vault)
@@ -75,7 +75,8 @@ extension TeamVault {
     let roster = membership.roster
     let sealed = try cryptography(
       membership.keys().roster.sealed(
-        Secret(bytes: entry), context(roster.vault, roster.head.sequence, roster.epoch), random: random))
+        Secret(bytes: entry), context(roster.vault, sequence: roster.head.sequence, epoch: roster.epoch), random: random
+      ))
     return [.bytes(roster.vault), .integer(roster.head.sequence), .integer(roster.epoch), .bytes(sealed)]
   }
 

@@ -155,7 +155,7 @@ package final class TeamVault {
     guard Schema.supports(version) else {
       throw server.fault(.newerVersion(found: version, supported: Schema.version))
     }
-    // A time after the year 2200 would make revisions that nobody can exceed.
+    // A time after the year 2200 would make revisions that no later one exceeds.
     if (0..<Self.latestTime).contains(time) { serverTime = (time, place.clock.monotonic()) }
     let roster = membership.roster
     guard sequence >= roster.head.sequence, epoch >= roster.epoch else { throw server.fault(.setBack(nil)) }
@@ -171,6 +171,14 @@ package final class TeamVault {
     serverTime.map { $0.microseconds + Int64((place.clock.monotonic() - $0.at) / .microseconds(1)) }
   }
 
+  /// How far the server's clock is ahead of this machine's.
+  package var clockOffset: Duration {
+    guard let time = serverNow() else { return .zero }
+    return .seconds(time / 1_000_000 - place.clock.now().secondsSince1970)
+  }
+
+  package var memberName: String? { membership.member?.name }
+
   /// The cell of a row, checked against what this machine saw before.
   func loaded(_ name: CellName, _ row: Row?) throws(StoreError) -> Loaded {
     let known = try seenMark(of: name)
@@ -183,7 +191,8 @@ package final class TeamVault {
     else {
       return .faulty(name.identifier.map { .damagedRecord($0) } ?? server.fault(.altered), revision: row.revision)
     }
-    if cell.roster.sequence > membership.roster.head.sequence { throw server.fault(.setBack(nil)) }
+    // A row that another statement has just changed may be newer than the vault's state in the same result.
+    if cell.roster.sequence > membership.roster.head.sequence { try learnRoster() }
     if !membership.roster.contains(cell.roster) { throw server.fault(.forked(nil)) }
     let mark = Cell.mark(row.revision, row.sealed)
     if let known {

@@ -40,7 +40,7 @@ package struct TeamVaults: SharedVaults {
     guard membership.roster.follow(entry) else { throw server.fault(.altered) }
     membership.secrets[1] = keys.secret
     let made = membership
-    // The membership comes first: without it, nobody could open the vault.
+    // The membership comes first, because only its keys open the vault.
     try TeamVault.store(made, as: name, in: place.local)
     let vault = try TeamVault(name, made, in: place)
     do throws(StoreError) {
@@ -128,7 +128,7 @@ package struct TeamVaults: SharedVaults {
       guard let secret = sealing.opened(sealed, TeamVault.invitationContext(text.vault, epoch)), secret.count == 32
       else { throw server.fault(.altered) }
       membership.secrets[epoch] = secret
-      try read(text.vault, sequence, &membership, server)
+      try read(text.vault, to: sequence, by: &membership, on: server)
       guard let open = membership.roster.invitations.first(where: { $0.key == signing.publicKey }) else {
         throw server.fault(.invitation(.void))
       }
@@ -141,23 +141,23 @@ package struct TeamVaults: SharedVaults {
         box: membership.box.publicKey, joined: now)
       let entry = membership.roster.entry(.join(new), at: now, signedBy: signing)
       guard membership.roster.follow(entry) else { throw server.fault(.altered) }
-      if try commit(entry, membership, as: name, identifier, on: server, in: place) { return name }
+      if try commit(entry, membership, as: name, with: identifier, on: server, in: place) { return name }
     }
     throw server.fault(.failed(detail: "other machines change the members all the time"))
   }
 
   /// Reads the whole list of members, whose first entry is what the vault is named after.
   private func read(
-    _ vault: [UInt8], _ sequence: Int64, _ membership: inout Membership, _ server: Server
+    _ vault: [UInt8], to sequence: Int64, by membership: inout Membership, on server: Server
   ) throws(StoreError) {
     let rows = try server.query(
       "SELECT sequence,epoch,sealed FROM credmgr.roster WHERE vault=$1 AND sequence<=$2 ORDER BY sequence",
       [.bytes(vault), .integer(sequence)])
-    try TeamVault.follow(rows, vault: vault, &membership, server)
+    try TeamVault.follow(rows, vault: vault, by: &membership, on: server)
   }
 
   private func commit(
-    _ entry: [UInt8], _ membership: Membership, as name: String, _ invitation: [UInt8], on server: Server,
+    _ entry: [UInt8], _ membership: Membership, as name: String, with invitation: [UInt8], on server: Server,
     in place: SharedPlace
   ) throws(StoreError) -> Bool {
     let roster = membership.roster

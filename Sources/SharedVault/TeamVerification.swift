@@ -63,7 +63,7 @@ extension TeamVault {
     let rows = try server.query(
       "SELECT sequence,epoch,sealed FROM credmgr.roster WHERE vault=$1 AND sequence<=$2 ORDER BY sequence",
       [.bytes(vault), .integer(membership.roster.head.sequence)])
-    try Self.follow(rows, vault: vault, &again, server)
+    try Self.follow(rows, vault: vault, by: &again, on: server)
     guard again.roster == membership.roster else { throw server.fault(.forked(nil)) }
   }
 }

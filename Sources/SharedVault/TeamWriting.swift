@@ -12,7 +12,7 @@ extension TeamVault {
         try plan.read(isFresh: isFresh)
         try plan.make()
       } catch .conflict where !isFresh {
-        // What is in memory may be older than what another member stored.
+        // The cells in memory may be older than those in the database.
         isFresh = true
         continue
       } catch {

@@ -20,7 +20,7 @@ package protocol SharedVaults: Sendable {
   func open(_ name: String, in place: SharedPlace) throws(StoreError) -> any SharedStore
 }
 
-/// What a machine contributes to a shared vault: its memberships, and a private directory for locks and answers.
+/// A machine's own part of a shared vault: its memberships, and a private directory for locks and answers.
 package struct SharedPlace {
   package let local: any AccountStore
   package let folder: String
@@ -132,7 +132,7 @@ package enum ServerFault: Error, Equatable, Sendable {
   /// The server accepts no changes: a standby, or one that was set to read only.
   case readOnly
   case full
-  /// The database has no vault, or not the one that this machine joined.
+  /// The database has no vault, or a different vault.
   case noVault
   case newerVersion(found: Int64, supported: Int64)
   /// The tables are not those that credmgr made.

@@ -47,8 +47,8 @@ final class WaitingClock: WallClock {
     {
       let machine = try Machine()
       try TeamVaults().create(
-        "team", at: TestServer.shared.get().address(), password: nil, member: "m", in: machine.place)
-      return (Place(testDescription: "in a database") { try machine.open() }, nil)
+        "team", at: TestServer.shared.get().pooledAddress, password: nil, member: "m", in: machine.place)
+      return (Place(testDescription: "in a database, through a pooler") { try machine.open() }, nil)
     },
   ]
 

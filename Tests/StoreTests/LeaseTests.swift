@@ -3,6 +3,7 @@ import CredmgrPlatform
 import CredmgrPostgreSQL
 import CredmgrStore
 import CredmgrText
+import Glibc
 import Synchronization
 import Testing
 
@@ -67,7 +68,7 @@ private let replacesOld: @Sendable (Secret) -> Bool = { $0 == Secret("old") }
     #expect(second.id == ana)
   }
 
-  /// A process dies with the lease. Its machine goes on at once, another one after the documented time.
+  /// A process dies with the lease. Its machine continues immediately, another one after the documented time.
   @Test func deadHolders() throws {
     func die() throws {
       let vault = try team.machines[0].open()
@@ -173,6 +174,54 @@ private let replacesOld: @Sendable (Secret) -> Bool = { $0 == Secret("old") }
     #expect(try own.machines[0].open().record(credential)?.payload == Secret("new"))
     #expect(try own.machines[0].open().record(pending) == nil)
     _ = consume locked
+  }
+
+  /// The server cannot be reached when an answer is stored. The holder tries again as long as it surely has the lease.
+  @Test(arguments: [true, false]) func serverThatIsAway(_ comesBack: Bool) throws {
+    let server = try TestServer.shared.get()
+    let (name, link) = (try server.database(), try server.folder() + "/link")
+    try #require(unsafe symlink(server.path + "/socket", link) == 0)
+    let pauses = Mutex(0)
+    let machine = try Machine(
+      clock: WaitingClock {
+        let count = pauses.withLock { count in
+          count += 1
+          return count
+        }
+        if comesBack, count == 20 { _ = unsafe symlink(server.path + "/socket", link) }
+      })
+    try TeamVaults().create(
+      "team", at: "postgresql://credmgr@/\(name)?host=\(link)", password: nil, member: "m", in: machine.place)
+    let vault = try machine.open()
+    try vault.apply([.store(Secret("old"), as: credential)])
+    let locked = try vault.lock(ana, timeout: .zero, clock: machine.clock) { _ in true }
+    let exchange = try locked.begin(noting: Secret("under way"))
+    exchange.keep(Secret("new"), isForced: false)
+    unsafe unlink(link)
+    try server.connect().query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname=$1", [.text(name)], within: .seconds(60))
+    if comesBack {
+      #expect(try exchange.finish(.renewed(Secret("new"), replacing: replacesOld, [])) != nil)
+      #expect(try machine.open().record(credential)?.payload == Secret("new"))
+      #expect(vault.answer(for: ana) == nil)
+      return
+    }
+    do throws(CommitError) {
+      try exchange.finish(.renewed(Secret("new"), replacing: replacesOld, []))
+      Issue.record("stored")
+    } catch {
+      #expect(error.isKept && pauses.withLock { $0 } > 100)
+      if case .server(.unreachable, _) = error.reason {} else { Issue.record("\(error)") }
+    }
+    // The next process of this machine stores the answer.
+    try #require(unsafe symlink(server.path + "/socket", link) == 0)
+    let next = try machine.open()
+    let kept = try #require(next.answer(for: ana))
+    vault.leases = [:]
+    _ = consume locked
+    let again = try next.lock(ana, timeout: .zero, clock: machine.clock) { _ in true }
+    #expect(try again.resume().finish(.renewed(kept, replacing: replacesOld, [])) != nil)
+    #expect(try machine.open().record(credential)?.payload == Secret("new"))
   }
 
   /// The statement took effect, but its outcome did not arrive.

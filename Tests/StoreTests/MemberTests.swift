@@ -148,7 +148,7 @@ private let credential = RecordIdentifier(.credential, of: AccountID("example", 
     for row in try team.tamper("SELECT sealed FROM credmgr.wrap WHERE vault=$1") {
       #expect(vault.membership.box.opened(row.bytes(0) ?? []) == nil)
     }
-    // He and the server's administrator give the others a key that he knows: nobody takes it.
+    // He and the server's administrator give the others a key that he knows, which they refuse.
     let forged = Secret(bytes: [UInt8](repeating: 7, count: 32))
     let member = try #require(try team.machines[1].open().membership.member)
     try team.machines[0].open().rotate()

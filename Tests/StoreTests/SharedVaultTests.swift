@@ -85,7 +85,7 @@ extension TeamVault {
 
   // MARK: Attacks
 
-  /// What the server's administrator can do to the row of a record that a member has seen, and that a new one has not.
+  /// The ways in which the server's administrator can change the row of a record.
   enum Attack: CaseIterable { case altered, otherRevision, removed, replayed, swapped, oldSealOfNewRevision }
 
   @Test(arguments: Attack.allCases) func alteredRows(_ attack: Attack) throws {

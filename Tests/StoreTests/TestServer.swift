@@ -40,10 +40,19 @@ final class TestServer: Sendable {
       $as $bin/pg_ctl -D $path/data -w -l $path/data/log start \
       -o "-k $path/socket -c listen_addresses= -c fsync=off -c full_page_writes=off -c shared_buffers=8MB \
       -c max_connections=100 -c autovacuum=off -c jit=off -c lc_messages=C" >>$path/log 2>&1
-    then echo ready >$path/ready
+    then
+      if [ -x /usr/sbin/pgbouncer ]; then
+        printf "[databases]\\n* = host=$path/socket user=credmgr\\n[pgbouncer]\\nunix_socket_dir = $path/socket\\nlisten_port = 6432\\n\
+    listen_addr =\\nauth_type = any\\npool_mode = transaction\\ndefault_pool_size = 4\\n" >$path/pooler.ini
+        $as /usr/sbin/pgbouncer -q $path/pooler.ini >>$path/log 2>&1 &
+        pooler=$!
+        until [ -S $path/socket/.s.PGSQL.6432 ] || ! kill -0 $pooler; do sleep 0.01; done 2>>$path/log
+      fi
+      echo ready >$path/ready
     else cat $path/log >$path/ready
     fi
     cat >/dev/null
+    if [ -n "$pooler" ]; then kill -9 $pooler; fi
     $as $bin/pg_ctl -D $path/data -m immediate stop >/dev/null 2>&1
     rm -rf $path
     """
@@ -51,6 +60,12 @@ final class TestServer: Sendable {
   /// An address of a database, which others see as well.
   func address(_ database: String = "postgres") -> String {
     "postgresql://credmgr@/\(database)?host=\(path)/socket"
+  }
+
+  /// An address of a pooler in transaction mode, which gives each transaction another connection; without a pooler, the
+  /// server's.
+  var pooledAddress: String {
+    File.exists(path + "/socket/.s.PGSQL.6432") ? address() + "&port=6432" : address()
   }
 
   func connect(_ database: String = "postgres") throws -> PostgreSQL {
