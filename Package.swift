@@ -28,9 +28,10 @@ func quick(_ settings: [SwiftSetting]) -> [SwiftSetting] {
 
 /// Functions of Swift's and C++'s libraries that are left out. A call would end the program.
 ///
-/// The names of all Unicode characters take half a megabyte, and `Unicode.Scalar.Properties.name` links them. The decoder of C++ names takes 0.05 MB. It is for a message about an uncaught
-/// exception, which ends the program anyway. The writer of Swift's mangled names takes 0.15 MB. It looks up types whose
-/// names are text; the compiler refers to ours and the library's by address.
+/// The names of all Unicode characters take half a megabyte, and `Unicode.Scalar.Properties.name` links them. The
+/// decoder of C++ names takes 0.05 MB. It is for a message about an uncaught exception, which ends the program anyway.
+/// The writer of Swift's mangled names takes 0.15 MB. It looks up types whose names are text; the compiler refers to
+/// ours and the library's by address.
 let unusedOfLibraries: [String] = [
   "_swift_stdlib_getScalarName", "__cxa_demangle",
   "_ZN5swift8Demangle9__runtime10mangleNodeB5cxx11EPNS1_4NodeENS_6Mangle9__runtime14ManglingFlavorE",
@@ -86,8 +87,8 @@ let otherFunctions: [String] = [
   "__isoc99_sscanf",
 ]
 
-/// Leaves out the C library's mathematical functions, which take 0.39 MB in a static program, and its reader of formatted
-/// text, which takes 0.06 MB. SQLite and Swift's library refer to them. A call would end the program.
+/// Leaves out the C library's mathematical functions, which take 0.39 MB in a static program, and its reader of
+/// formatted text, which takes 0.06 MB. SQLite and Swift's library refer to them. A call would end the program.
 let withoutMathematics: [String] =
   (functionsOfThreeTypes.flatMap { [$0, $0 + "f", $0 + "l"] } + otherFunctions).flatMap {
     replace($0, by: "swift_deletedMethodError")
@@ -187,7 +188,7 @@ let package = Package(
       swiftSettings: compact),
     .target(
       name: "Messages",
-      dependencies: ["Text", "CredentialManager", "Descriptors", "OAuth", "Store", "HTTP", "Platform", "YAML"],
+      dependencies: ["Text", "CredentialManager", "Descriptors", "OAuth", "Store", "HTTP", "Platform", "XML", "YAML"],
       swiftSettings: compact),
     .target(
       name: "Commands",
@@ -198,7 +199,9 @@ let package = Package(
       swiftSettings: compact),
     .target(
       name: "Credmgr",
-      dependencies: ["Text", "CredentialManager", "Cryptography", "Curl", "HTTP", "Messages", "Platform"],
+      dependencies: [
+        "Text", "CredentialManager", "Cryptography", "Curl", "HTTP", "Messages", "Platform", "SharedVault",
+      ],
       swiftSettings: strict),
     .target(
       name: "Simulator",
@@ -213,7 +216,8 @@ let package = Package(
       name: "credmgr", dependencies: ["Commands", "Platform"], swiftSettings: strict + entryPoint,
       linkerSettings: fullyStatic),
     .executableTarget(
-      name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP", "Platform", "QRCode", "Simulator"],
+      name: "credmgr-online",
+      dependencies: ["Commands", "Curl", "HTTP", "Platform", "QRCode", "SharedVault", "Simulator"],
       swiftSettings: strict + entryPoint,
       linkerSettings: staticLibrary),
     // Not installed: prints the table of commands, from which script/manual generates the manual.

@@ -203,8 +203,19 @@ static inline const char *credmgr_started_file(void) { return (const char *)geta
 
 // The kernel keyring (keyrings(7)) without libkeyutils, because glibc has no functions for these calls.
 
+/// Adds a key to the keyring of this process, which possesses it there even if its session's keyring was revoked.
 static inline int32_t credmgr_key_add(const char *name, const void *bytes, size_t count) {
-  return (int32_t)syscall(SYS_add_key, "user", name, bytes, count, -4 /* KEY_SPEC_USER_KEYRING */);
+  return (int32_t)syscall(SYS_add_key, "user", name, bytes, count, -2 /* KEY_SPEC_PROCESS_KEYRING */);
+}
+
+/// Links a key into the user's keyring, in place of one with the same name.
+static inline int credmgr_key_publish(int32_t key) {
+  return (int)syscall(SYS_keyctl, 8 /* KEYCTL_LINK */, (long)key, -4L /* KEY_SPEC_USER_KEYRING */, 0L, 0L);
+}
+
+/// Unlinks a key from the keyring of this process, or from the user's, for which no right to the key is needed.
+static inline int credmgr_key_unlink(int32_t key, int from_user) {
+  return (int)syscall(SYS_keyctl, 9 /* KEYCTL_UNLINK */, (long)key, from_user ? -4L : -2L, 0L, 0L);
 }
 
 static inline int32_t credmgr_key_find(const char *name) {

@@ -50,10 +50,14 @@ package enum CommandError: Error {
     let name = SecretOption.shown(word, among: known)
     if let (meant, count) = SimilarWords.command(for: [name] + arguments.dropFirst()) {
       let words = ["credmgr"] + meant + arguments.dropFirst(count)
-      let isWhole = !arguments.isEmpty && CommandLine(words).shown(words) != nil
+      // `exec` also needs a command to run.
+      let isWhole =
+        !arguments.isEmpty && (meant != ["exec"] || words.contains("--")) && CommandLine(words).shown(words) != nil
+      let removes = isWhole && meant == ["remove-provider"] && words.count == 3
+      let logout: Remedy = removes ? "\(credmgr: "logout", words[2]) to log out, or " : ""
       return .usage(
         "unknown command \"\(name)\"\(didYouMean(meant.joined(separator: " ")))",
-        hint: isWhole ? "\(run: words)" : "\(credmgr: "help", meant[0])")
+        hint: isWhole ? logout + "\(run: words)" : "\(credmgr: "help", meant[0])")
     }
     let near = nearMiss(name, among: known)
     let ordered = isOption ? ordered(arguments) : nil
@@ -77,7 +81,7 @@ package enum CommandError: Error {
 
   static func unknownOption(_ word: String, of command: Command, among known: [String]) -> CommandError {
     let name = String(word.prefix { $0 != "=" && $0 != ":" })
-    let near = nearMiss(name, among: known + ["--help"])
+    let near = SimilarWords.option(for: name, of: command) ?? nearMiss(name, among: known + ["--help"])
     if name.hasPrefix("--"), SecretOption.isMeant(by: name) { return .secretOption(name, of: command) }
     let shown = near == nil ? SecretOption.shown(word, among: known) : name
     return .usage(

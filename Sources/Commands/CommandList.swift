@@ -13,7 +13,7 @@ extension Command {
       name: "providers", title: "providers", commands: [.providers, .addProvider, .removeProvider, .check, .simulate]),
     Group(
       name: "accounts", title: "accounts",
-      commands: [.login, .import, .list, .status, .use, .refresh, .validate, .logout]),
+      commands: [.login, .import, .list, .status, .use, .refresh, .validate, .logout, .share]),
     Group(name: "tokens", title: "using tokens", commands: [.token, .header, .request, .exec]),
     Group(
       name: "helpers", title: "git, docker and kubectl",
@@ -46,6 +46,7 @@ extension Command {
     case "refresh": .refresh
     case "validate": .validate
     case "logout": .logout
+    case "share": .share
     case "git-credential": .gitCredential
     case "git-setup": .gitSetup
     case "docker-credential": .dockerCredential

@@ -8,7 +8,7 @@ import CredmgrText
 import CredmgrStore
 
 package struct Context {
-  package let source: CredentialSource
+  package private(set) var source: CredentialSource
   /// Why no home is available, for commands that work without one.
   let homeFault: CredentialError?
   let clock: any WallClock
@@ -25,6 +25,13 @@ package struct Context {
   func running(_ line: CommandLine) -> Context {
     var context = self
     context.line = line
+    return context
+  }
+
+  /// Returns the context with the accounts of another source.
+  func replacing(source: CredentialSource) -> Context {
+    var context = self
+    context.source = source
     return context
   }
 
@@ -110,6 +117,8 @@ package struct Context {
   private func message(_ error: CredentialError) -> Message {
     switch error {
     case .loginNeeded(let provider, let account, .noCredential): return noCredential(provider, account)
+    case .provider(.unknown(let word, suggestion: nil)) where SetupChoice(self).finds(word):
+      return error.message.with(hints: ["\(credmgr: "providers", "--search", word) to see the providers that match"])
     case .notAdded(let provider, _) where isAddedByLogin(provider):
       return error.message(titled: titled).with(hints: ["\(credmgr: "login", provider)"])
     // The user interrupted the question.
@@ -148,7 +157,7 @@ package struct Context {
 
   /// Returns the message for a provider without an account.
   func noCredential(_ provider: String, _ account: String?) -> Message {
-    if let unknown = unknown(provider) { return unknown.message }
+    if let unknown = unknown(provider) { return message(unknown) }
     let error = CredentialError.loginNeeded(provider: provider, account: account, .noCredential)
     let message = error.message(titled: titled)
     do {
@@ -163,7 +172,7 @@ package struct Context {
   }
 
   /// Whether a login adds this provider: a shipped one that needs no client and no variables.
-  private func isAddedByLogin(_ provider: String) -> Bool {
+  func isAddedByLogin(_ provider: String) -> Bool {
     guard let loaded = try? home.library.load(provider), source.isShipped(loaded) else { return false }
     return ClientNeeds(loaded.descriptor).options.isEmpty
   }
@@ -265,7 +274,9 @@ package struct Context {
   static func descriptorName(_ path: String) -> String { path == "-" ? "<standard input>" : path }
 
   package func secret(_ path: String, called name: String) throws(CommandError) -> Secret {
-    try secret(secretFile(path, called: name, patience: File.isGivenStream(path) ? nil : .seconds(60)), path)
+    try secret(
+      secretFile(path, called: name, patience: File.isGivenStream(path) ? nil : .seconds(60)), path,
+      called: name)
   }
 
   /// Reads a file with a secret. Does not repeat the name of a missing file, which may be the secret itself. At a
@@ -287,6 +298,11 @@ package struct Context {
   /// Reads a file with a private key, which no other user may read; `-` is standard input.
   func keyFile(_ path: String) throws(CommandError) -> String {
     if path == "-" { return String(decoding: try file(path, limit: 1 << 17), as: UTF8.self) }
+    if File.isDirectory(path) {
+      throw .usage(
+        "cannot read the key file: \(quoted(path)) is a directory",
+        hint: "\(add: "--key-file", "FILE") with the file that the provider gave you")
+    }
     return try system(Self.keyFile(at: path))
   }
 
@@ -295,18 +311,23 @@ package struct Context {
     return String(decoding: try File.read(path, limit: 1 << 16, patience: .seconds(60)), as: UTF8.self)
   }
 
-  func secret(_ bytes: [UInt8], _ path: String) throws(CommandError) -> Secret {
+  func secret(_ bytes: [UInt8], _ path: String, called name: String = "secret") throws(CommandError) -> Secret {
     var bytes = bytes
     while bytes.last == UInt8(ascii: "\n") || bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
     let place = path == "-" ? "on standard input" : "in \"\(path)\""
-    if bytes.isEmpty { throw .usage("no secret found \(place)") }
+    if bytes.isEmpty {
+      throw .usage(
+        "no \(name) found \(place)",
+        hint: path == "-"
+          ? "pipe the \(name) to this command, or name a file that contains it" : "write the \(name) to that file")
+    }
     if String(validating: bytes, as: UTF8.self) == nil { throw .usage("the secret \(place) is not UTF-8") }
     return Secret(bytes: bytes)
   }
 
   /// Parses a secret from a provider: one line, or a private key.
   func issuedSecret(_ bytes: [UInt8], _ path: String, called name: String) throws(CommandError) -> Secret {
-    let secret = try secret(bytes, path)
+    let secret = try secret(bytes, path, called: name)
     let bytes = secret.revealBytes()
     if bytes.contains(UInt8(ascii: "\n")), !bytes.starts(with: "-----BEGIN ".utf8) {
       let place = path == "-" ? "standard input" : "\"\(path)\""

@@ -5,6 +5,7 @@ import CredmgrHTTP
 import CredmgrMessages
 import CredmgrOAuth
 import CredmgrPlatform
+import CredmgrStore
 import CredmgrText
 
 package enum Program {
@@ -19,14 +20,17 @@ package enum Program {
     /// Returns the rows of a text's QR code, with true for dark modules; `nil` if the text is too long.
     let qrCode: (String) -> [[Bool]]?
     let simulate: (Invocation, Context) throws(CommandError) -> Void
+    /// The vaults in databases that several machines share.
+    let vaults: (any SharedVaults)?
 
     package init(
       network: @escaping Network, qrCode: @escaping (String) -> [[Bool]]?,
-      simulate: @escaping (Invocation, Context) throws(CommandError) -> Void
+      simulate: @escaping (Invocation, Context) throws(CommandError) -> Void, vaults: (any SharedVaults)? = nil
     ) {
       self.network = network
       self.qrCode = qrCode
       self.simulate = simulate
+      self.vaults = vaults
     }
   }
 
@@ -137,6 +141,7 @@ package enum Program {
       settle: person.settle, isQuick: isQuick)
     let source = CredentialSource(
       home: home, http: http, clock: clock, random: SystemRandomSource(), secrets: secrets, keys: keys)
+    source.vaults = online?.vaults
     var told: [String] = []
     source.notice = { notice in
       // Without a terminal, wait silently.

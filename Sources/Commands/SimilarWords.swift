@@ -6,6 +6,9 @@ enum SimilarWords {
   /// Returns the words of the command that the first words mean, and how many words those are; `nil` if they mean none.
   static func command(for words: [String]) -> (meant: [String], count: Int)? {
     guard let first = words.first else { return nil }
+    if first == "provider", words.count > 1, ["list", "ls", "show", "search", "find"].contains(words[1]) {
+      return (["search", "find"].contains(words[1]) ? ["providers", "--search"] : ["providers"], 2)
+    }
     if words.count > 1, groups.contains(first),
       let meant = Command.named(words[1]).map({ [$0.name] }) ?? command(for: words[1])
     {
@@ -39,6 +42,27 @@ enum SimilarWords {
     case "docker", "docker-setup": ["docker-credential", "setup"]
     case "git", "setup-git": ["git-setup"]
     case "lock", "unlock", "backup", "restore", "export", "protect", "rotate", "verify": ["vault", word]
+    default: nil
+    }
+  }
+
+  /// Returns the option of the command that an unknown option means; `nil` if it means none.
+  static func option(for name: String, of command: Command) -> String? {
+    let meant: String? =
+      switch name {
+      case "--as", "--name": "--account"
+      case "--dir", "--directory", "--folder", "--path": "--in"
+      case "--force": "--replace"
+      default: nil
+      }
+    return command.options.contains { $0.name == meant } ? meant : nil
+  }
+
+  /// Returns the tool of `import` that a word means; `nil` if it means none.
+  static func tool(for word: String) -> String? {
+    switch word {
+    case "github", "github-cli", "hub": "gh"
+    case "git", "git-credentials": "git-credential-store"
     default: nil
     }
   }

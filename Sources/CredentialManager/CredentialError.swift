@@ -83,9 +83,9 @@ package enum CredentialError: Error, Sendable, Equatable {
   case malformedRules([Finding])
   case uneditableRules(String)
   case wrongPaste(provider: String, PasteFault)
-  /// The text is a key of another shipped provider.
-  case foreignKey(provider: String, owner: String)
-  /// The provider neither accepted nor refused the key, and the user did not agree to store it.
+  /// The text is a key of another shipped provider, or of one of several.
+  case foreignKey(provider: String, owners: [String])
+  /// The provider neither accepted nor refused the credential, and the user did not agree to store it.
   indirect case unverified(provider: String, CredentialError)
   case promptNeeded(provider: String, [String])  // The fields that the user must type.
   /// The labels that the user must bring: a key file, and values of variables with these names.
@@ -102,4 +102,16 @@ package enum CredentialError: Error, Sendable, Equatable {
   case alreadyThere([RecordIdentifier], files: [String])
   case plainExport
   case importWidens(provider: String, [NewPlace])
+  /// The user must name one of the joined vaults.
+  case vaultNeeded(known: [String])
+  /// The account is in that shared vault already.
+  case alreadyShared(provider: String, account: String, vault: String)
+  /// The vault has another account of this name.
+  case nameTaken(provider: String, account: String, vault: String)
+  /// The variable names a place on this machine, which other members must not choose.
+  case notShareable(provider: String, variable: String)
+  /// A request for the account was interrupted or refused, so its tokens may no longer be valid.
+  case unfinishedExchange(provider: String, account: String)
+  /// The account is on its way to the vault.
+  case unfinishedShare(provider: String, account: String, vault: String)
 }

@@ -10,7 +10,12 @@ import CredmgrText
 package final class CredentialSource {
   package let home: Home
   let http: (any HTTPExchange)?
-  let clock: any WallClock
+  let ownClock: any WallClock
+  /// This machine's clock, or that of a shared vault's server.
+  var clock: any WallClock {
+    guard let shared, shared.clockOffset != .zero else { return ownClock }
+    return ServerClock(own: ownClock, offset: shared.clockOffset)
+  }
   let random: any RandomSource
   let keys: KeySources
   package let secrets: KnownSecrets  // The secrets sent to providers, which messages must not show.
@@ -18,6 +23,10 @@ package final class CredentialSource {
   var openVault = OpenVault()
   var serverNonces: [String: String] = [:]  // By origin, for the next proof (RFC 9449, 8.2).
   package var keysToLeave: OpenedKeys? { openVault.keysToLeave }
+  package var vaults: (any SharedVaults)?  // `nil` in the program without a network.
+  /// The shared vault that this source uses; `nil` for the user's own vault.
+  var shared: JoinedVault?
+  var joinedSources: [String: CredentialSource] = [:]  // By the names of the vaults.
 
   /// Without `http`, a step that requires a network throws `.networkNeeded` before it changes anything.
   package init(
@@ -26,7 +35,7 @@ package final class CredentialSource {
   ) {
     self.home = home
     self.http = http
-    self.clock = clock
+    ownClock = clock
     self.random = random
     self.keys = keys
     self.secrets = secrets
@@ -188,4 +197,10 @@ package enum Notice: Sendable, Equatable {
   case unconfirmed(account: String, provider: String)
   /// The provider's user name is not valid as an account name, so the account has another name and no identity.
   case unnameable(account: String, provider: String)
+  /// The account of this name is used here, and not the vault's.
+  case hidden(provider: String, account: String, vault: String)
+  case vanished(provider: String, account: String, vault: String)  // The shared vault no longer has the account.
+  case registrationTaken(provider: String, vault: String)  // This machine now uses the vault's registration.
+  /// The vault's accounts of this provider are not used here.
+  case withheld(provider: String, vault: String, CredentialError)
 }

@@ -4,6 +4,7 @@ import CredmgrCurl
 import CredmgrHTTP
 import CredmgrMessages
 import CredmgrPlatform
+import CredmgrSharedVault
 
 /// The credentials that `credmgr` stores for the user who runs this program.
 ///
@@ -248,6 +249,7 @@ public struct Credentials: Sendable {
       // Every source of the vault key except a prompt.
       let keys = KeySources(environment: environment, lock: home.passphraseLock)
       let source = CredentialSource(home: home, http: exchange, clock: clock, random: SystemRandomSource(), keys: keys)
+      source.vaults = TeamVaults()
       source.notice = { [log, clock, home] notice in
         let message = notice.message(now: clock.now(), titled: home.title(of:))
         log(message.text + (message.hint().map { "; " + $0 } ?? ""))

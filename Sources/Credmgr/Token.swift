@@ -57,7 +57,8 @@ public enum CredentialsError: Error, Sendable, Equatable, CustomStringConvertibl
       case .oauth(.unavailable(_, _, _, let retryAfter), _): .unavailable(retryAfter: retryAfter)
       case .http(.invalidURI, _), .http(.invalidMethod, _), .http(.invalidField, _):
         .failed(error.message(titled: titled).text)
-      case .http, .lockTimedOut, .timedOut: .unavailable(retryAfter: nil)
+      case .http, .lockTimedOut, .timedOut, .vault(.server(.unreachable, _)), .vault(.server(.silent, _)):
+        .unavailable(retryAfter: nil)
       default: .failed(error.message(titled: titled).text)
       }
   }

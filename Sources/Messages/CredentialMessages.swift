@@ -196,12 +196,14 @@ extension CredentialError {
       .usage("cannot edit \(quoted(path)): its rules are not one key per line")
         .hint("edit the file by hand")
     case .wrongPaste(let provider, let fault): fault.message(of: titled(provider))
-    case .foreignKey(let provider, let owner):
-      .usage("this is not a key of \(titled(provider)): it looks like a key of \(titled(owner)); it was not stored")
-        .hint("\(credmgr: "login", owner) to store it there")
+    case .foreignKey(let provider, let owners):
+      .usage(
+        "this is not a key of \(titled(provider)): it looks like a key of "
+          + owners.map(titled).joined(separator: " or ") + "; it was not stored"
+      ).hint("\(credmgr: "login", owners[0]) to store it at \(titled(owners[0]))")
     case .unverified(let provider, let error):
-      error.message(titled: titled).adding("; the key was not stored")
-        .with(hints: ["\(add: "--yes") to store the key of \(titled(provider)) without verification"])
+      error.message(titled: titled).adding("; nothing was stored")
+        .with(hints: ["\(add: "--yes") to store the credential of \(titled(provider)) without verification"])
     case .promptNeeded(let provider, let fields):
       PasteFault.message(withoutTerminal: fields, provider, titled(provider))
     case .keyFileNeeded(let provider, let labels, let variables):
@@ -233,6 +235,26 @@ extension CredentialError {
     case .alreadyThere(let records, let files):
       .usage("the import would replace \(records.words(and: files)); nothing was changed")
         .hint("\(add: "--replace") to replace \(records.count + files.count == 1 ? "it" : "them")")
+    case .vaultNeeded(let known):
+      known.isEmpty
+        ? .usage("this machine has not joined a shared vault").hint("\(credmgr: "vault", "join", "INVITATION")")
+        : .usage("name one of your shared vaults: \(some(known))").hint("\(add: "--vault", known[0])")
+    case .alreadyShared(let provider, let account, let vault):
+      .usage("\(quoted(account)) at \(titled(provider)) is already in the vault \(quoted(vault))")
+    case .nameTaken(let provider, let account, let vault):
+      .usage(
+        "the vault \(quoted(vault)) has another account \(quoted(account)) at \(titled(provider)); nothing was changed"
+      ).hint("\(add: "--replace") to replace it, or log in with another name")
+    case .notShareable(let provider, let variable):
+      .usage(
+        "cannot share \(quoted(provider)): \(quoted(variable)) names a file or an environment variable of one machine"
+      ).hint("\(credmgr: "login", provider) on each machine instead")
+    case .unfinishedExchange(let provider, let account):
+      .usage("cannot share \(quoted(account)) at \(titled(provider)): its last request did not succeed")
+        .hint("\(credmgr: "refresh", provider, "--account", account) first")
+    case .unfinishedShare(let provider, let account, let vault):
+      .usage("\(quoted(account)) at \(titled(provider)) is still on its way to the vault \(quoted(vault))")
+        .hint("\(credmgr: "share", provider, account, "--vault", vault) to finish it")
     case .notValidatable(let provider):
       .usage("cannot validate tokens of \(titled(provider)): its descriptor has no endpoint for it")
     }

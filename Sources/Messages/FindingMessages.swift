@@ -2,6 +2,7 @@ import CredmgrDescriptors
 import CredmgrHTTP
 import CredmgrPlatform
 import CredmgrText
+import CredmgrXML
 import CredmgrYAML
 
 extension Finding {
@@ -10,6 +11,9 @@ extension Finding {
     return switch problem {
     case .yaml(let reason): reason.sentence
     case .unknownKey(let key, let suggestion): "unknown key \(quoted(key))" + didYouMean(suggestion)
+    case .futureDate(let date): "the date \(date) of \"verified\" is in the future"
+    case .noSources: "no comment links to a page that shows the facts"
+    case .unknownEndpoint(let name, let allowed): "unknown endpoint \(quoted(name)); allowed: \(Self.list(allowed))"
     case .missingKey(let key): "the key \(quoted(key)) is missing"
     case .wrongType(let expected): "expected \(expected)"
     case .unknownValue(let value, let allowed, let suggestion):
@@ -27,6 +31,9 @@ extension Finding {
       "\(quoted(host)) matches several hosts; list each host of git and docker by its full name"
     case .controlCharacter: "the text contains a character that controls terminals"
     case .tooManyEntries(let limit): "more than \(limit) entries"
+    case .headerInScheme(let text):
+      "\(quoted(text)) is not a scheme: write only the word before the token, such as \"token\", and another header as "
+        + "\"{ header: NAME }\""
     case .forbiddenHeader(let name): "the header \(quoted(name)) cannot be set"
     case .ownedParameter(let name):
       "cannot set the parameter \(quoted(name)), which protects the login; \"rename\" can give it another name"
@@ -133,6 +140,9 @@ package func didYouMean(_ suggestion: String?) -> String { suggestion.map { " (d
 extension YAMLError.Reason {
   var sentence: String {
     switch self {
+    // The parser's own words for the most common mistakes lead nowhere.
+    case .syntax("mapping values are not allowed in this context"), .syntax("did not find expected key"):
+      "invalid YAML: this line is not indented as the keys around it, or a value with \": \" lacks quotes"
     case .syntax(let problem): "invalid YAML: \(problem)"
     case .notUTF8: "the file is not UTF-8"
     case .hiddenBreak(let scalar):
@@ -269,6 +279,21 @@ extension ProfileRule {
     case .header: "requires that a header carries the token"
     case .noImplicit: "does not allow the grant \"implicit\""
     case .pushedRequest: "requires the endpoint \"pushed_authorization_request\""
+    case .signedRequest: "requires \"request_object: true\""
+    case .requestLifetime: "allows a lifetime of at most one hour for signed requests"
+    case .signedAnswer: "requires \"response_mode: jwt\" among the parameters of \"authorization\""
+    case .keys: "requires the endpoint \"jwks\", whose keys sign the answer"
+    }
+  }
+}
+
+extension XMLError {
+  var words: String {
+    switch self {
+    case .syntax: "it is not XML"
+    case .documentType: "it has a document type, which credmgr never reads"
+    case .tooLong(let bytes): "it is longer than \(bytes >> 20) MiB"
+    case .tooDeep(let levels): "its elements have more than \(levels) levels"
     }
   }
 }

@@ -17,7 +17,7 @@ extension Notice {
     switch self {
     case .unidentified(_, _, let error), .unchecked(_, let error), .notRevoked(_, let error), .loginsRefused(let error),
       .idTokenUnverified(_, let error),
-      .notRefreshed(_, _, _, let error):
+      .notRefreshed(_, _, _, let error), .withheld(_, _, let error):
       error
     case .tokensLeft(_, let error): error
     default: nil
@@ -39,6 +39,14 @@ extension Notice {
     case .unnameable(let account, let provider):
       "named the account \(quoted(account)), because the name from \(titled(provider)) has control characters or "
         + "more than 255 bytes"
+    case .hidden(let provider, let account, let vault):
+      "using your own account \(quoted(account)) at \(titled(provider)), not the one in the vault \(quoted(vault))"
+    case .vanished(let provider, let account, let vault):
+      "the vault \(quoted(vault)) no longer has the account \(quoted(account)) at \(titled(provider))"
+    case .registrationTaken(let provider, let vault):
+      "\(titled(provider)) was added from the vault \(quoted(vault))"
+    case .withheld(let provider, let vault, _):
+      "warning: the accounts of \(titled(provider)) in the vault \(quoted(vault)) are not used here"
     case .interrupted(let interruption): interruption.words(now: now, titled: titled)
     case .beginsAnew(let interruption): interruption.words(now: now, titled: titled) + "; starting over"
     case .sameIdentity(_, let account, let identity, let other):
@@ -72,6 +80,8 @@ extension Notice {
     case .interrupted(let interruption): return interruption.remedy
     case .chosen(let provider, _, _, let variable?):
       return "\(credmgr: "login", provider, "--set", "\(variable)=NAME") to use another one"
+    case .withheld(_, let vault, .peculiar), .withheld(_, let vault, .importWidens):
+      return "\(credmgr: "vault", "sync", "--vault", vault) at a terminal to agree"
     case .tokensLeft: return "revoke the access in your account settings at the provider if you do not use it"
     case .defaultNeedsLogin(let provider, _, let other):
       return "\(credmgr: "use", provider, other) to use \(quoted(other)) by default"

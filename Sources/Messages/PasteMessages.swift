@@ -6,7 +6,7 @@ import CredmgrText
 extension PasteFault {
   /// Returns the message for a login that cannot prompt for these values.
   static func message(withoutTerminal fields: [String], _ provider: String, _ title: String) -> Message {
-    .loginNeeded("cannot log in to \(title): no terminal to prompt for the \(fields.joined(separator: " and the "))")
+    .loginNeeded("cannot log in to \(title): no terminal to prompt for \(fields.withArticles)")
       .hint(
         "\(reading: "login", provider, "--with-token"), where FILE has "
           + (fields.count == 1 ? "it on one line" : "them in this order, one per line"))
@@ -16,8 +16,7 @@ extension PasteFault {
   static func message(withoutKeyFile labels: [String], variables: [String], _ title: String) -> Message {
     let hasFile = labels.count > variables.count
     let options = (hasFile ? ["--key-file", "FILE"] : []) + variables.flatMap { ["--set", $0 + "=VALUE"] }
-    let values = labels.joined(separator: " and the ")
-    return .loginNeeded("cannot log in to \(title): no terminal to prompt for the \(values)")
+    return .loginNeeded("cannot log in to \(title): no terminal to prompt for \(labels.withArticles)")
       .hint(Remedy(parts: [.again(options)]))
   }
 
@@ -42,6 +41,13 @@ extension PasteFault {
         .hint("put each value on its own line, in this order")
     case .keyFile(let fault): fault.message(of: title)
     }
+  }
+}
+
+extension [String] {
+  /// The labels, each with an article. The help of a variable may begin with one.
+  fileprivate var withArticles: String {
+    map { $0.hasPrefix("the ") ? $0 : "the " + $0 }.joined(separator: " and ")
   }
 }
 
@@ -83,6 +89,8 @@ extension KeyFile.Fault {
       return .usage("this is not the key file of \(title): it has no \(quoted(name))").hint(other)
     case .other(let name):
       return .usage("this is not the key file of \(title): its \(quoted(name)) has another value").hint(other)
+    case .otherKey(let kind):
+      return .usage("this is not the key file of \(title): its private key is not \(kind.words)").hint(other)
     case .noPrivateKey: return .usage("this is not the key file of \(title): it has no private key").hint(other)
     case .encrypted:
       return .usage("cannot read the key file of \(title): it has a passphrase")
@@ -90,6 +98,17 @@ extension KeyFile.Fault {
     case .openSSH:
       return .usage("cannot read the key file of \(title): it has the form of OpenSSH")
         .hint("\(run: "ssh-keygen", "-p", "-m", "PKCS8", "-f", "FILE") to change its form")
+    }
+  }
+}
+
+extension AssertionAlgorithm.KeyKind {
+  fileprivate var words: String {
+    switch self {
+    case .rsa: "an RSA key of at least 2048 bits"
+    case .ellipticCurve: "an EC key on the curve P-256"
+    case .edwards: "an Ed25519 key"
+    case .shared: "a shared secret"
     }
   }
 }

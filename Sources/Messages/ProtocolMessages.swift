@@ -19,6 +19,9 @@ extension OAuthError {
     case .noEndpoint(let kind):
       .usage("the descriptor of \(name) has no \(quoted(kind.rawValue)) endpoint")
         .hint("add the endpoint to the descriptor; \(file)")
+    case .noIssuer:
+      .usage("the issuer of \(name) is not known, so its ID tokens cannot be verified")
+        .hint("add \"issuer\" to the descriptor; \(file)")
     case .url(let kind, let error):
       .usage("invalid URL of \(at(kind)): \(error.sentence)")
     case .missingValue(let kind, let value):
@@ -46,6 +49,10 @@ extension OAuthError {
           ? "the answer of \(at(kind)) is not valid JSON"
           : "cannot read the answer of \(at(kind)) as \(expected.words): "
             + (mediaType.map { "its type is \($0)" } ?? "it has no content type"))
+    case .unreadableXML(let kind, let fault):
+      answer("cannot read the answer of \(at(kind)) as XML: \(fault.words)")
+    case .noEvidence(let kind):
+      answer("the answer of \(at(kind)) does not show that the provider knows the credential")
     case .missingField(let kind, let field): answer("the answer of \(at(kind)) lacks \(quoted(field.rawValue))")
     case .malformedField(let kind, let field):
       answer("invalid \(quoted(field.rawValue)) in the answer of \(at(kind))")
@@ -55,11 +62,17 @@ extension OAuthError {
       answer(
         "unsupported token type \(quoted(type)) in the answer of \(at(kind))"
       ).with(hints: ["if the provider accepts it like Bearer, add it to \"token_types\" under \"header_style\""])
+    case .issuedTokenType(let kind, let type):
+      answer("the token in the answer of \(at(kind)) is not an access token: its type is \(quoted(type))")
+        .with(hints: ["if the API accepts it, add it as \"requested_token_type\" to \"parameters\" of the endpoint"])
     case .tokenNotBound(let kind, let type):
       answer(
         "the token in the answer of \(at(kind)) is not bound to the key of the account: its type is \(quoted(type))"
       )
       .with(hints: ["if the provider does not support DPoP, remove \"token_binding\" from the descriptor"])
+    case .idToken(let kind, .missing(claim: "nonce")):
+      answer("the ID token in the answer of \(at(kind)) lacks the \"nonce\" of the login")
+        .with(hints: ["if the provider never returns it, add \"nonce: false\" to the descriptor"])
     case .idToken(let kind, let fault):
       answer("invalid ID token in the answer of \(at(kind)): \(fault.sentence)")
     case .signedAnswer(let fault): answer("invalid signed redirect from \(name): \(fault.sentence)")
@@ -203,6 +216,11 @@ package func comparing(_ provider: String) -> Remedy {
   "\(credmgr: "providers", provider) and compare its endpoints with the provider's documentation"
 }
 
+extension Remedy {
+  /// The usual cause of a name that does not resolve is a machine without a network.
+  package static let checkingNetwork: Remedy = "check the network of this machine, and the host name in the message"
+}
+
 /// Returns hints for a provider or issuer that is unreachable.
 private func reachHints(_ provider: String?) -> [Remedy] {
   guard let provider, !provider.isEmpty else { return [] }
@@ -230,33 +248,6 @@ extension ErrorResponse {
     // Without a code from the provider, the OAuth core makes one from the status. Do not show both.
     let facts = (code.hasPrefix("http_") ? [] : [code]) + (status.map { ["status \($0)"] } ?? [])
     return "(\(facts.joined(separator: ", ")))" + (words.map { ": \($0)" } ?? "")
-  }
-}
-
-extension JWTFault {
-  package var sentence: String {
-    switch self {
-    case .unsigned: "it is not signed"
-    case .encrypted: "it is encrypted, and credmgr has no key for it"
-    case .nested: "it contains another token (\"cty\")"
-    case .critical: "it requires an extension that credmgr does not support (\"crit\")"
-    case .type(let type): "it is another kind of token (\"typ\" is \(quoted(type)))"
-    case .algorithm(let name): "credmgr does not accept its signature algorithm \(quoted(name)) for this provider"
-    case .keyUnknown: "the provider does not publish the key that signed it"
-    case .keyAmbiguous: "the provider publishes several keys that could have signed it"
-    case .signature: "its signature is wrong"
-    case .noSignatures: "this program is statically linked and cannot verify it"
-    case .missing(let claim): "it lacks \(quoted(claim))"
-    case .repeated(let claim): "it contains \(quoted(claim)) more than once"
-    case .issuer(let expected, let found): "its issuer is \(quoted(found)) instead of \(quoted(expected))"
-    case .audience: "it is for another client (\"aud\")"
-    case .authorizedParty: "it was issued to another client (\"azp\")"
-    case .expired: "it has expired (\"exp\"); the clock of this machine may be wrong"
-    case .issuedLater: "it is from the future (\"iat\"); the clock of this machine may be wrong"
-    case .nonce: "its \"nonce\" belongs to another login"
-    case .accessTokenHash: "it does not belong to the access token (\"at_hash\")"
-    case .subject: "it is for another user (\"sub\")"
-    }
   }
 }
 

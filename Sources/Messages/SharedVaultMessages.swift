@@ -15,7 +15,9 @@ extension ServerFault {
     case .passwordInAddress:
       .usage("the address of the database contains a password")
         .hint("remove it from the address, and use --password-file or ~/.pgpass")
-    case .passwordNeeded: .vault("the server of the vault \(name) asks for a password")
+    case .passwordNeeded:
+      .vault("the server of the vault \(name) asks for a password")
+        .hint("set PGPASSWORD, or write the password to ~/.pgpass")
     case .wrongPassword: .vault("the server of the vault \(name) refused the password")
     case .unreachable(let detail): .unreachable("cannot reach the vault \(name): \(detail)")
     case .silent: .unreachable("cannot reach the vault \(name): the server does not answer")

@@ -24,7 +24,7 @@ extension StoreError {
     case .locked: .vault("the vault is locked").hint(.unlocking)
     case .wrongPassphrase:
       .vault("wrong passphrase")
-        .hint(passphrase.remedy ?? "\(credmgr: "vault", "status") to see other ways to open the vault")
+        .hint(passphrase.remedy ?? .lostPassphrase)
     case .passphraseUnavailable(let error): passphrase.message(error)
     case .passphraseCommandFailed(let status):
       .vault("the passphrase command failed with status \(status)")
@@ -118,6 +118,10 @@ package enum PassphraseSource: Equatable {
 
 extension Remedy {
   package static let unlocking: Remedy = "\(credmgr: "vault", "unlock") at a terminal, or set CREDMGR_PASSPHRASE_FILE"
+
+  /// The ways after a lost passphrase, which no one can find out.
+  package static let lostPassphrase: Remedy =
+    "\(credmgr: "vault", "status") to see the ways to open the vault; if all are lost, only a backup or an export helps"
 
   package static func restoring(vault file: String) -> Remedy {
     "restore a backup, or \(settingAside(Path.directory(of: file) ?? ".")) to start over"

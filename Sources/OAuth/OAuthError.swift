@@ -1,7 +1,9 @@
 import CredmgrDescriptors
+import CredmgrXML
 
 package enum OAuthError: Error, Sendable, Equatable {
   case noEndpoint(EndpointKind)
+  case noIssuer  // The descriptor or its variables name none, so no ID token is verified.
   case url(EndpointKind, URLTemplateError)
   case missingValue(EndpointKind, name: String)
   case refused(EndpointKind, ErrorResponse)
@@ -10,12 +12,15 @@ package enum OAuthError: Error, Sendable, Equatable {
   /// The endpoint redirected the request. The redirect is not followed, because it would forward secrets.
   case redirected(EndpointKind, status: Int)
   case unreadable(EndpointKind, expected: ResponseFormat, mediaType: String?)
+  case unreadableXML(EndpointKind, XMLError)
+  case noEvidence(EndpointKind)  // A success status whose answer does not show that the provider knows the credential.
   case missingField(EndpointKind, ResponseField)
   case malformedField(EndpointKind, ResponseField)
   /// The answer contains a parameter or member several times (RFC 6749, 3.1).
   case repeated(EndpointKind, name: String)
   /// The token must be presented differently from what the descriptor says (RFC 6749, 7.1).
   case tokenType(EndpointKind, String)
+  case issuedTokenType(EndpointKind, String)  // The exchange issued a token that gives no access (RFC 8693, 2.2.1).
   case tokenNotBound(EndpointKind, String)  // The answer has a token of this type instead of one bound to our key.
   case idToken(EndpointKind, JWTFault)
   case signedAnswer(JWTFault)  // The redirect's JWT (JARM, 2.4).

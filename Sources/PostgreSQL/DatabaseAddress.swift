@@ -12,11 +12,12 @@ package struct DatabaseAddress: Sendable {
     let values = try Self.values(text)
     if values["password"] != nil || values["sslpassword"] != nil { throw .passwordInAddress }
     self.text = text
-    var always = ["application_name": "credmgr", "client_encoding": "UTF8"]
+    let always = ["application_name": "credmgr", "client_encoding": "UTF8"]
+    var certificates: String?
     if values["sslrootcert"] == nil, Environment.text("PGSSLROOTCERT") == nil {
       let own = (Environment.text("HOME") ?? "") + "/.postgresql/root.crt"
       if !File.exists(own), let system = Self.systemCertificates.first(where: File.exists) {
-        always["sslrootcert"] = system
+        certificates = system
       }
     }
     func list(_ keyword: String) -> [String] {
@@ -37,7 +38,10 @@ package struct DatabaseAddress: Sendable {
         index < names.count ? names[index] : nil, index < addresses.count ? addresses[index] : nil,
       ].compactMap { $0 }
       // libpq ignores this for a UNIX socket.
-      if places.isEmpty || !places.allSatisfy(Self.isLoopback) { host["sslmode"] = "verify-full" }
+      if places.isEmpty || !places.allSatisfy(Self.isLoopback) {
+        host["sslmode"] = "verify-full"
+        host["sslrootcert"] = certificates
+      }
       return host
     }
   }
@@ -45,7 +49,8 @@ package struct DatabaseAddress: Sendable {
   private static let systemCertificates = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"]
 
   private static func isLoopback(_ host: String) -> Bool {
-    host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.utf8.allSatisfy { $0 == 0x2E || $0 < 0x3A })
+    host == "localhost" || host == "::1"
+      || (host.hasPrefix("127.") && host.utf8.allSatisfy { $0 == 0x2E || (0x30..<0x3A).contains($0) })
   }
 
   private static func values(_ text: String) throws(PostgreSQLError) -> [String: String] {

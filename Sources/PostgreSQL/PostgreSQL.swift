@@ -97,7 +97,7 @@ import Glibc
         return .refused(code: String(code), detail: detail)
       }
     }
-    if ["certificate", "SSL"].contains(where: text.contains) { return .certificate(detail: text) }
+    if ["certificate", "SSL"].contains(where: { text.firstPlace(of: $0) != nil }) { return .certificate(detail: text) }
     return .unreachable(detail: text)
   }
 

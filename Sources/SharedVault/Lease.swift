@@ -114,6 +114,7 @@ extension TeamVault {
     _ name: CellName, _ holder: [UInt8], from others: [[UInt8]], clock: any WallClock
   ) throws(StoreError) -> Loaded? {
     guard let identifier = name.identifier else { return nil }
+    _ = try seenMark(of: name)
     for _ in 0..<8 {
       let since = clock.monotonic()
       let rows = try server.query(

@@ -23,6 +23,8 @@ package final class TeamVault {
   /// The states that this process saw, and those of them that the local store does not know.
   var seen: [CellName: Cell.Mark?] = [:]
   var unsavedSeen: Set<CellName> = []
+  /// Whether `seen` lacks only cells that this machine has not seen.
+  var knowsAllSeen = false
 
   /// The cells that a snapshot or a wait has read.
   struct View {
@@ -100,6 +102,8 @@ package final class TeamVault {
   /// Reads everything else of a snapshot in one transaction, which must still show what was already read.
   func beginView() throws(StoreError) {
     guard let view, view.isSnapshot, !view.isTransaction else { return }
+    // All statements of the transaction show the moment of the first one.
+    try readAllSeen()
     try server.beginReading()
     self.view?.isTransaction = true
     guard !view.cells.isEmpty else { return }
@@ -113,6 +117,8 @@ package final class TeamVault {
 
   /// Reads cells from the database with one statement.
   func fetch(_ names: [CellName]) throws(StoreError) -> [CellName: Loaded] {
+    // Before the statement: later, another process of this machine may have seen a newer state than the statement.
+    for name in names { _ = try seenMark(of: name) }
     let rows = try current { keys in (Schema.read, [.byteLists(names.map(keys.lookup))]) }
     let byLookup = Dictionary(rows.map { ($0.lookup, $0) }) { first, _ in first }
     var cells: [CellName: Loaded] = [:]
@@ -211,6 +217,7 @@ package final class TeamVault {
 
   func seenMark(of name: CellName) throws(StoreError) -> Cell.Mark? {
     if let known = seen[name] { return known }
+    if knowsAllSeen { return nil }
     let mark = try place.local.record(seenIdentifier(name)).flatMap { Self.seen($0.payload)?.mark }
     seen[name] = .some(mark)
     return mark
@@ -263,12 +270,20 @@ package final class TeamVault {
     return (name, Cell.Mark(revision: revision, tag: tag))
   }
 
-  /// Reads what this machine saw of all records, which is faster than one by one.
-  func readAllSeen() throws(StoreError) {
+  /// Reads what this machine saw of all records before `body` reads them from the database.
+  func withAllSeen<Value>(_ body: () throws(StoreError) -> Value) throws(StoreError) -> Value {
+    if knowsAllSeen { return try body() }
+    try readAllSeen()
+    defer { knowsAllSeen = false }
+    return try body()
+  }
+
+  private func readAllSeen() throws(StoreError) {
     for record in try place.local.records(.seen, provider: name) {
       guard let (name, mark) = Self.seen(record.payload), seen[name] == nil else { continue }
       seen[name] = mark
     }
+    knowsAllSeen = true
   }
 }
 

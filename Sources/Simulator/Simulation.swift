@@ -17,11 +17,14 @@ struct Simulation {
   let signature: (method: SignatureMethod, transport: SignatureTransport)
   private let clock: () -> Duration
   let random: any RandomSource
+  private let isStandard: Bool
+  /// The standard authorization server beside the provider, in a list of at most one.
+  private(set) var standard: [Simulation] = []
   var state = SimulationState()
 
   init(
     _ descriptor: Descriptor, at origin: URI, settings: SimulationSettings, clientSecret: Secret,
-    clock: @escaping () -> Duration, random: any RandomSource
+    clock: @escaping () -> Duration, random: any RandomSource, isStandard: Bool = false
   ) throws(CommandError) {
     let simulated = try descriptor.simulated(at: origin, settings)
     self.descriptor = simulated
@@ -30,6 +33,7 @@ struct Simulation {
     self.clientSecret = clientSecret
     self.clock = clock
     self.random = random
+    self.isStandard = isStandard
     func choice<Choice: RawRepresentable<String>>(_ template: Template) throws(CommandError) -> Choice {
       let text = (try? template.filled { simulated.variable($0)?.defaultValue }) ?? ""
       if let choice = Choice(rawValue: text) { return choice }
@@ -42,6 +46,15 @@ struct Simulation {
         hint: "\(run: "openssl", "genrsa", "-out", "key.pem", "2048"), then \(add: "--client-secret-file", "key.pem")")
     }
     makeKey()
+    guard !isStandard, let server = standardServer else { return }
+    var plain = SimulationSettings()
+    (plain.lifetime, plain.grace) = (settings.lifetime, settings.grace)
+    (plain.faults, plain.delay) = (settings.faults, settings.delay)
+    standard = [
+      try Simulation(
+        server, at: origin, settings: plain, clientSecret: clientSecret, clock: clock, random: random,
+        isStandard: true)
+    ]
   }
 
   var descriptorText: String {
@@ -62,7 +75,9 @@ struct Simulation {
 
   var now: Duration { clock() }
 
-  func randomText(_ prefix: String, bytes: Int = 24) -> String { prefix + Base64.encodeURL(random.bytes(bytes)) }
+  func randomText(_ prefix: String, bytes: Int = 24) -> String {
+    (isStandard ? Self.standardMark : "") + prefix + Base64.encodeURL(random.bytes(bytes))
+  }
 
   func hasFault(_ fault: Fault) -> Bool { settings.faults.contains(fault) }
 
@@ -75,6 +90,7 @@ struct Simulation {
     let later = Set(descriptor.endpoints[.identity]?.response.keep.map(\.name) ?? []).subtracting(others)
     return { name in
       if !later.contains(name), let value = kept[name] { return .known(value) }
+      if isFree(name) { return .open(isOptional: false) }
       if let value = state.key?.variables[name] ?? settings.variables[name] { return .known(value) }
       if let variable = descriptor.variable(name) { return .open(isOptional: variable.isOptional) }
       switch name {
@@ -84,6 +100,13 @@ struct Simulation {
       default: return .open(isOptional: true)
       }
     }
+  }
+
+  /// Whether a login may set a variable to anything, such as the identifier of a cloud project: only the token of the
+  /// machine is a proof. `--set` requires a value.
+  private func isFree(_ name: String) -> Bool {
+    guard descriptor.grants.first == .tokenExchange, settings.variables[name] == nil else { return false }
+    return descriptor.variable(name).map { $0.isAtLogin && !$0.isSecret && !$0.isAtExchange } ?? false
   }
 
   var issuer: String? { descriptor.issuer.flatMap { try? $0.filled(value) } }

@@ -30,6 +30,7 @@ struct AuthorizationTerms: Sendable {
   var challenge: String?
   var key: String?  // The key that must prove itself with the code (RFC 9449, 10).
   var nonce: String?  // For the ID token (OpenID Connect Core 1.0, 3.1.2.1).
+  var context: String?  // The first of `acr_values`, for the ID token.
   var details: JSONValue?  // RFC 9396, 3
 }
 

@@ -59,6 +59,16 @@ package protocol SharedStore: AccountStore {
   /// Whether the lock of an account surely still belongs to this process for as long as one exchange may take. Ask
   /// immediately before a request that uses up a refresh token.
   func stillHolds(_ account: AccountID) -> Bool
+  /// How far the server's clock was ahead of this machine's at the last answer. The members' clocks may disagree, so
+  /// the moments in shared records are the server's.
+  var clockOffset: Duration { get }
+  /// This machine's name in the vault, for the log; `nil` if it is unknown.
+  var memberName: String? { get }
+}
+
+extension SharedStore {
+  package var clockOffset: Duration { .zero }
+  package var memberName: String? { nil }
 }
 
 package struct SharedMember: Sendable, Equatable {
@@ -132,7 +142,7 @@ package enum ServerFault: Error, Equatable, Sendable {
   /// The server accepts no changes: a standby, or one that was set to read only.
   case readOnly
   case full
-  /// The database has no vault, or a different vault.
+  /// The database does not have the vault that this machine joined.
   case noVault
   case newerVersion(found: Int64, supported: Int64)
   /// The tables are not those that credmgr made.

@@ -2,9 +2,12 @@ import CredmgrCXML
 import CredmgrJSON
 import CredmgrText
 
-/// The text is not XML, or it is XML that credmgr does not read. Contains no text, which may hold a secret.
-package struct XMLError: Error, Sendable, Equatable {
-  package init() {}
+/// Why credmgr does not read a text as XML. Contains no part of the text, which may hold a secret.
+package enum XMLError: Error, Sendable, Equatable {
+  case syntax  // Not XML, not UTF-8, or a reference to an entity.
+  case documentType
+  case tooLong(bytes: Int)
+  case tooDeep(levels: Int)
 }
 
 /// Reads XML 1.0 with libxml2, which is loaded at its first use.
@@ -33,21 +36,22 @@ package enum XMLDocument {
   /// text, and its attributes are left out. In any other element, attributes are members like elements. Names have no
   /// prefixes.
   package static func parse(_ bytes: [UInt8]) throws(XMLError) -> JSONValue {
-    guard let xml = loaded, bytes.count <= longest, String(validating: bytes, as: UTF8.self) != nil,
-      !bytes.contains(0), bytes.firstPlace(of: "<!DOCTYPE".utf8) == nil, bytes.firstPlace(of: "<!ENTITY".utf8) == nil
-    else { throw XMLError() }
+    if bytes.count > longest { throw .tooLong(bytes: longest) }
+    guard let xml = loaded, String(validating: bytes, as: UTF8.self) != nil, !bytes.contains(0) else { throw .syntax }
+    for declaration in ["<!DOCTYPE", "<!ENTITY"] where bytes.firstPlace(of: declaration.utf8) != nil {
+      throw .documentType
+    }
     let root = unsafe bytes.withUnsafeBytes { unsafe read($0, with: xml) }
-    guard let root else { throw XMLError() }
-    return root
+    return try root.get()
   }
 
   // libxml2, `xmlParserOption`: no messages on standard error, no network, and no other encoding than ours.
   private static let options: Int32 = 1 << 5 | 1 << 6 | 1 << 11 | 1 << 21
 
-  private static func read(_ bytes: UnsafeRawBufferPointer, with xml: credmgr_xml) -> JSONValue? {
+  private static func read(_ bytes: UnsafeRawBufferPointer, with xml: credmgr_xml) -> Result<JSONValue, XMLError> {
     guard let start = unsafe bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
       let reader = unsafe xml.open(start, Int32(bytes.count), nil, "UTF-8", options)
-    else { return nil }
+    else { return .failure(.syntax) }
     defer { unsafe xml.close(reader) }
     func text(_ bytes: UnsafePointer<UInt8>?) -> String { unsafe bytes.map { unsafe String(cString: $0) } ?? "" }
     var open = [Element(name: "")]
@@ -57,11 +61,11 @@ package enum XMLDocument {
     }
     while true {
       let result = unsafe xml.read(reader)
-      if result == 0 { return open[0].value }
-      guard result == 1 else { return nil }
+      if result == 0 { return .success(open[0].value) }
+      guard result == 1 else { return .failure(.syntax) }
       switch unsafe NodeKind(rawValue: xml.kind(reader)) {
       case .element:
-        guard open.count <= deepest else { return nil }
+        guard open.count <= deepest else { return .failure(.tooDeep(levels: deepest)) }
         var element = unsafe Element(name: text(xml.name(reader)))
         let isEmpty = unsafe xml.is_empty(reader) == 1
         while unsafe xml.next_attribute(reader) == 1 {
@@ -74,7 +78,7 @@ package enum XMLDocument {
       case .text, .characterData: unsafe open[open.count - 1].text += text(xml.value(reader))
       case .instruction, .comment, .blank, .significantBlank, .declaration: break
       // Among others a document type, and a reference to an entity of the document.
-      case nil: return nil
+      case nil: return .failure(.syntax)
       }
     }
   }

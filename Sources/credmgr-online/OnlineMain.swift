@@ -4,6 +4,7 @@ import Glibc
 import CredmgrHTTP
 import CredmgrPlatform
 import CredmgrQRCode
+import CredmgrSharedVault
 import CredmgrSimulator
 
 /// The entry point that the C library calls, as in `credmgr`.
@@ -17,7 +18,7 @@ package func main(count: Int32, arguments: UnsafeMutablePointer<UnsafeMutablePoi
     network: { userAgent, isCancelled throws(HTTPError) in
       let trust = CurlTrust(file: Environment.value("SSL_CERT_FILE"), folder: Environment.value("SSL_CERT_DIR"))
       return CurlClient(userAgent: userAgent, trust: trust, isCancelled: isCancelled)
-    }, qrCode: { QRCode($0)?.modules }, simulate: SimulateCommand.run)
+    }, qrCode: { QRCode($0)?.modules }, simulate: SimulateCommand.run, vaults: TeamVaults())
   // Skips `exit`: nothing is buffered, and the exit handlers of forty libraries take time.
   _exit(Program.run(online))
 }

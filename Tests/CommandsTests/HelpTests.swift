@@ -93,11 +93,31 @@ import Testing
     }
     #expect(SimilarWords.command(for: ["auth", "login", "github"])?.meant == ["login"])
     #expect(SimilarWords.command(for: ["accounts", "ls"])?.count == 2)
+    #expect(SimilarWords.command(for: ["provider", "list"])?.meant == ["providers"])
     #expect(SimilarWords.command(for: ["auth", "github"])?.count == 1)
     for word in ["check", "open", "close", "info", "rekey", "copy", "dump", "load", "passphrase"] {
       let meant = try #require(SimilarWords.vaultOperation(for: word), "\(word)")
       #expect(Command.vault.operation(meant) != nil && Command.vault.operation(word) == nil)
     }
+  }
+
+  @Test func similarOptionsMeanOptions() {
+    #expect(SimilarWords.option(for: "--as", of: .login) == "--account")
+    #expect(SimilarWords.option(for: "--dir", of: .use) == "--in")
+    #expect(SimilarWords.option(for: "--dir", of: .login) == nil)
+    #expect(SimilarWords.tool(for: "github") == "gh")
+    #expect(SetupChoice.address("mcp.linear.app/mcp") == "https://mcp.linear.app/mcp")
+    for word in ["gmail", "./mcp.yaml", "examples/a.yaml", "acme.yaml"] { #expect(SetupChoice.address(word) == nil) }
+  }
+
+  @Test func narrowTablesKeepTheAccount() {
+    let rows = [
+      ["PROVIDER", "ACCOUNT", "STATE", "KIND"],
+      ["GitHub Enterprise Server", "ada.lovelace@example.org (default)", "ready to use", "personal access token"],
+    ]
+    #expect(Layout.grid(rows, width: 60, shortening: [3, 0, 1, 2], keeping: " (default)")[1].count <= 60)
+    let narrow = Layout.grid(rows, width: 50, shortening: [3, 0, 1, 2], keeping: " (default)")
+    #expect(narrow[1] == "GitHub …  ada.l… (default)  ready to use  persona…")
   }
 
   @Test(arguments: [

@@ -66,7 +66,9 @@ import Testing
         for option in command.options {
           #expect(page.contains("Fl " + written(String(option.name.dropFirst()))), "\(command.name) \(option.name)")
         }
-        for operation in command.operations { #expect(page.contains(".It Cm \(operation.name)"), "\(operation.name)") }
+        for operation in command.operations {
+          #expect(page.contains(".It Cm \(written(operation.name))"), "\(operation.name)")
+        }
         for example in command.examples {
           let line = written(example.line).replacing("'", with: "\\(aq").replacing("~", with: "\\(ti")
           #expect(page.replacing(" \\e\n    ", with: " ").contains(line), "\(line)")

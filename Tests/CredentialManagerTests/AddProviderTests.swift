@@ -67,7 +67,8 @@ struct AddProviderTests {
     let plain = try fixture.another().agreedPlaces(of: "plain")
     #expect(
       plain.map { "\($0.kind) \($0.name)" } == [
-        "secrets api.provider.example", "secrets provider.example", "tokens any cluster in your kubeconfig",
+        "secrets api.provider.example", "secrets provider.example",
+        "tokens a cluster whose user in your kubeconfig names this provider",
       ])
   }
 

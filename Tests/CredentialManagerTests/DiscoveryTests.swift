@@ -42,6 +42,65 @@ struct DiscoveryTests {
     #expect(discovery.text.contains("\n  # \(line); optional (RFC 9126)\n") == !isUsed)
   }
 
+  // MARK: Moved endpoints
+
+  private static func moved(_ token: String) -> HTTPResponse {
+    HTTPResponse.json(
+      """
+      {"issuer": "\(issuer)", "authorization_endpoint": "\(issuer)/authorize", "token_endpoint": "\(token)",
+       "response_types_supported": ["code"]}
+      """)
+  }
+
+  /// Returns a fixture with an account whose refresh finds nothing at the token endpoint, and then the metadata.
+  private static func refreshing(_ metadata: HTTPResponse?) throws -> (fixture: Fixture, file: String) {
+    let fixture = try Fixture()
+    fixture.http.then(HTTPResponse(status: 404), Self.metadata())
+    try fixture.add(fixture.source.discover(issuer, as: "example").addition)
+    let file = fixture.home.userProviders + "/example.yaml"
+    let text = String(decoding: try File.read(file, limit: 1 << 16), as: UTF8.self)
+    // The user's own change stays.
+    try File.replace(file, Array((text + "# mine\n").utf8))
+    var credential = Fixture.credential()
+    credential.expiresAt = Fixture.now
+    try fixture.store(credential)
+    fixture.http.then(HTTPResponse(status: 404))
+    fixture.http.then(HTTPResponse(status: 404))
+    if let metadata { fixture.http.then(metadata) }
+    return (fixture, file)
+  }
+
+  @Test func aMovedEndpointIsFound() throws {
+    let (fixture, file) = try Self.refreshing(Self.moved("https://login.example/v2/token"))
+    fixture.http.then(.json("{\"access_token\": \"token-2\", \"refresh_token\": \"r-2\", \"expires_in\": 3600}"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("token-2"))
+    #expect(fixture.http.requests.suffix(4).map(\.uri.path).first == "/token")
+    #expect(fixture.http.requests.last?.uri.path == "/v2/token")
+    let text = String(decoding: try File.read(file, limit: 1 << 16), as: UTF8.self)
+    #expect(text.contains("  token: https://login.example/v2/token  #") && text.hasSuffix("# mine\n"))
+    // The next refresh knows the address.
+    fixture.clock.advance(.hours(2))
+    fixture.http.then(.json("{\"access_token\": \"token-3\", \"expires_in\": 3600}"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("token-3"))
+    #expect(fixture.http.isDone)
+  }
+
+  /// Another server, another issuer, or the same address: the error stays, and so does the file.
+  @Test(arguments: ["https://evil.example/token", "https://login.example/token", ""])
+  func aMoveOutsideTheAgreementNeedsConsent(_ token: String) throws {
+    let metadata = token.isEmpty ? Self.metadata(issuer: "https://evil.example") : Self.moved(token)
+    let (fixture, file) = try Self.refreshing(metadata)
+    // The address might be a resource's.
+    if token.isEmpty { fixture.http.then(HTTPResponse(status: 404)) }
+    let before = try File.read(file, limit: 1 << 16)
+    let error = try #require(throws: CredentialError.self) { try fixture.fresh() }
+    guard case .oauth(.refused(.refresh, let response), _) = error else { throw error }
+    #expect(response.status == 404)
+    #expect(try File.read(file, limit: 1 << 16) == before)
+    #expect(try fixture.stored()?.refreshToken == Secret("refresh-1"))
+    #expect(fixture.http.isDone && fixture.http.requests.allSatisfy { $0.uri.host == "login.example" })
+  }
+
   @Test func requiredPushedRequestsNeedTheirEndpoint() throws {
     let missing = MetadataError.missing("pushed_authorization_request_endpoint")
     #expect(throws: CredentialError.discovery(missing, issuer: Self.issuer)) {
@@ -73,6 +132,17 @@ struct DiscoveryTests {
         """)
     #expect(open.addition.descriptor.profile == nil && open.addition.descriptor.tokenBinding == .none)
     #expect(open.text.contains("\n# token_binding: dpop  # dpop_signing_alg_values_supported\n"))
+  }
+
+  @Test func metadataThatDemandsSignedMessages() throws {
+    let signed = """
+      , "token_endpoint_auth_methods_supported": ["private_key_jwt"], "dpop_signing_alg_values_supported": ["ES256"],
+      "require_signed_request_object": true, "jwks_uri": "https://login.example/keys"
+      """
+    let whole = try Self.discover(Self.fapi2 + signed + #", "response_modes_supported": ["jwt"]"#).addition.descriptor
+    #expect(whole.profile == .fapi2MessageSigning && whole.signsRequests && whole.getsSignedAnswers)
+    let plain = try Self.discover(Self.fapi2 + signed).addition.descriptor
+    #expect(plain.profile == .fapi2 && plain.signsRequests && !plain.getsSignedAnswers)
   }
 
   /// RFC 8705, 5: these addresses are agreed to as all others are.
@@ -149,7 +219,6 @@ struct DiscoveryTests {
         # scopes_supported:
         #   openid email admin offline_access
         scope: [openid, email, offline_access]
-        nonce: true  # OpenID Connect Core 1.0, 3.1.2.1
         account: [preferred_username, email, sub]  # OpenID Connect Core 1.0, 5.1
 
         # The hosts that receive the token. Add the hosts of the API.
@@ -174,7 +243,7 @@ struct DiscoveryTests {
     #expect(descriptor.pkce == .s256)
     #expect(descriptor.scope.requested == [])
     #expect(descriptor.account == [])
-    #expect(!descriptor.sendsNonce)
+    #expect(descriptor.nonce == nil)
     #expect(descriptor.issuerResponse == .optional)
   }
 

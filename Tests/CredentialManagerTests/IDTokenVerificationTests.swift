@@ -122,6 +122,28 @@ struct IDTokenVerificationTests {
     #expect(token.doubt == missing)
   }
 
+  /// Keys that several issuers share would sign for each of them.
+  @Test func withoutAnIssuerNothingIsVerified() throws {
+    let fixture = try Fixture.added(Self.descriptor.replacing("issuer: https://provider.example\n", with: ""))
+    fixture.consent(Self.answer(), Self.identity)
+    let account = try fixture.login()
+    let missing = CredentialError.oauth(.noIssuer, provider: "example")
+    #expect(fixture.notices == [.idTokenUnverified(provider: "example", missing)])
+    #expect(throws: missing) { try fixture.source.withVerifiedIDToken(account, for: .kubectl) }
+    #expect(try fixture.source.idToken(of: account)?.doubt == missing)
+  }
+
+  /// The provider ignored the demands of the login. Its tokens are revoked.
+  @Test func aLoginThatDemandedAnotherAuthentication() throws {
+    let fixture = try Fixture.added(Self.descriptor)
+    fixture.consent(Self.answer(), HTTPResponse(status: 200), HTTPResponse(status: 200))
+    let error = CredentialError.oauth(.idToken(.token, .missing(claim: "auth_time")), provider: "example")
+    #expect(throws: error) { try fixture.login { $0.demands.maxAge = .seconds(60) } }
+    #expect(fixture.http.requests.suffix(2).map(\.uri.path) == ["/revoke", "/revoke"])
+    #expect(try fixture.stored("ada") == nil)
+    try fixture.expectNothingLeft()
+  }
+
   /// OpenID Connect Core 1.0, 12.2. A wrong signature costs the answer, but not its refresh token.
   @Test func aRefreshVerifiesAsWell() throws {
     var credential = Fixture.credential()
@@ -179,6 +201,10 @@ struct IDTokenVerificationTests {
     let bytes = try TransferTests.plain(other)
     _ = try fixture.source.importVault(bytes, acceptsPlain: true, replaces: true) { _, _ in true }
     #expect(try fixture.stored("ada")?.isIDTokenVerified == false)
+    // The same file a second time changes nothing.
+    #expect(throws: Never.self) {
+      try fixture.source.importVault(bytes, acceptsPlain: true, replaces: false) { _, _ in false }
+    }
   }
 
   @Test func anIDTokenThatCannotBeReadIsNotVerified() throws {

@@ -67,6 +67,7 @@ struct KeyLoginTests {
 
   static let faults: [HTTPResponse] = [
     HTTPResponse(status: 503), HTTPResponse(status: 404), .json("{}", status: 400), .json("not JSON"),
+    HTTPResponse(status: 429), .json("{}"), .json("[]"), .json(#"{"name":"ana"}"#), .json(#"{"login":null}"#),
     HTTPResponse(status: 200, fields: ["Content-Type": "text/html"], body: Array("<p>Sign in</p>".utf8)),
   ]
 
@@ -87,6 +88,46 @@ struct KeyLoginTests {
     }
     #expect(fixture.user.questions.count == 1)
     try fixture.expectNothingLeft()
+  }
+
+  /// Without a field for the user's name, any answer but an empty one shows that the provider knows the key.
+  @Test(arguments: [("{}", false), ("[]", false), (#"{"data":[]}"#, true), (#"[{"id":1}]"#, true)])
+  func evidenceWithoutAName(_ text: String, _ isEvidence: Bool) throws {
+    let fixture = try Self.shipped(Self.text.replacing("account: login\n", with: ""))
+    fixture.http.then(.json(text))
+    if isEvidence {
+      #expect(try fixture.login().name == "default")
+    } else {
+      let fault = CredentialError.oauth(.noEvidence(.identity), provider: "example")
+      #expect(throws: CredentialError.unverified(provider: "example", fault)) { try fixture.login() }
+    }
+    #expect(fixture.user.questions.count == (isEvidence ? 0 : 1))
+  }
+
+  /// A page may also be well-formed XML.
+  @Test(arguments: [("<html><body>Sign in</body></html>", false), ("<User><Id>1</Id></User>", true)])
+  func evidenceInXML(_ text: String, _ isEvidence: Bool) throws {
+    let fixture = try Self.shipped(
+      """
+      grant: api_key
+      endpoints: { identity: { url: https://api.provider.example/me, response: { format: xml } } }
+      hosts: [api.provider.example]
+      """)
+    fixture.http.then(HTTPResponse(status: 200, fields: ["Content-Type": "text/html"], body: Array(text.utf8)))
+    let account = try? fixture.login()
+    #expect((account != nil) == isEvidence)
+    #expect(fixture.user.questions.count == (isEvidence ? 0 : 1))
+  }
+
+  /// A descriptor translates the code of a provider whose status 401 does not say that the key is wrong.
+  @Test(arguments: [("insufficient_scope", 0), ("access_denied", 1)])
+  func aKeyOfAnotherKind(_ meaning: String, _ questions: Int) throws {
+    let errors = "response: { errors: { meanings: { restricted: \(meaning) } } }\n"
+    let fixture = try Self.shipped(errors + Self.text)
+    fixture.http.then(.json(#"{"error":"restricted"}"#, status: 401))
+    fixture.user.keepsUnverified = true
+    #expect(try fixture.login().name == "default")
+    #expect(fixture.user.questions.count == questions)
   }
 
   @Test func anUnreachableProvider() throws {
@@ -124,8 +165,8 @@ struct KeyLoginTests {
     let fixture = try Self.shipped(Self.text.replacing("ex-.*", with: "sk-.*"), typed: ["sk-ant-1"])
     try fixture.ship(Self.text.replacing("ex-.*", with: "sk-ant-.*"), "other")
     try fixture.ship(Self.text.replacing("ex-.*", with: "sk-.*"), "twin")
-    #expect(throws: CredentialError.foreignKey(provider: "example", owner: "other")) { try fixture.login() }
-    #expect(throws: CredentialError.foreignKey(provider: "example", owner: "other")) {
+    #expect(throws: CredentialError.foreignKey(provider: "example", owners: ["other"])) { try fixture.login() }
+    #expect(throws: CredentialError.foreignKey(provider: "example", owners: ["other"])) {
       try fixture.source.login("example", LoginOptions(), token: Secret("sk-ant-2"))
     }
     #expect(fixture.http.requests.isEmpty)
@@ -148,12 +189,15 @@ struct KeyLoginTests {
     let fixture = try Self.shipped(
       "grant: basic\nendpoints: { identity: https://api.provider.example/me }\nhosts: [api.provider.example]",
       typed: ["Ada", "p w"])
-    fixture.http.then(.json("{}"))
+    fixture.http.then(.json(#"{"id":1}"#), .json(#"{"id":1}"#))
     let account = try fixture.login()
     #expect(account.name == "Ada" && account.credential.variables == ["username": "Ada"])
     let header = "Basic " + Base64.encode(Array("Ada:p w".utf8))
     #expect(fixture.http.requests.map { $0.fields["Authorization"] } == [header])
     #expect(try fixture.another().headerFields(nil, of: "example", for: nil)["Authorization"] == header)
+    // A later login to the account needs the same values as the first one.
+    #expect(try fixture.login { $0.account = "Ada" }.credential.accessToken == Secret("p w"))
+    #expect(fixture.user.prompts.map { $0.map(\.label) } == [["user name", "password"], ["user name", "password"]])
   }
 
   /// A value of the login may be part of a host, which the template of the agreement covers.
@@ -166,7 +210,7 @@ struct KeyLoginTests {
       extra_headers: { X-Key: "{key}" }
       hosts: ["{site}.provider.example"]
       """, typed: ["eu", "id-1", "key-1"])
-    fixture.http.then(.json("{}"))
+    fixture.http.then(.json(#"{"id":1}"#))
     let account = try fixture.login()
     #expect(fixture.http.requests.map(\.uri.text) == ["https://eu.provider.example/me"])
     #expect(fixture.http.requests[0].fields["X-Key"] == "key-1")
@@ -246,6 +290,49 @@ struct KeyLoginTests {
     #expect(try fixture.stored()?.accessToken == Secret("ex-1"))
     // No client can revoke a token that the user made.
     #expect(try fixture.source.logout(nil, of: "example", keepsRemote: false).revocation == .notAsked)
+  }
+
+  /// A token for an OAuth provider follows the rule of keys.
+  @Test(arguments: faults.indices, [false, true]) func anUnverifiedTokenNeedsConsent(
+    _ index: Int, _ keeps: Bool
+  ) throws {
+    let fixture = try Self.shipped(Self.oauth)
+    fixture.http.then(Self.faults[index])
+    fixture.user.keepsUnverified = keeps
+    let wish = LoginOptions()
+    if keeps {
+      #expect(try fixture.source.login("example", wish, token: Secret("ex-1"), user: fixture.user).name == "default")
+    } else {
+      let error = #expect(throws: CredentialError.self) {
+        try fixture.source.login("example", wish, token: Secret("ex-1"), user: fixture.user)
+      }
+      guard case .unverified("example", _)? = error else {
+        Issue.record("\(String(describing: error))")
+        return
+      }
+      #expect(try fixture.another().accounts().accounts(of: "example").isEmpty && fixture.registration() == nil)
+    }
+    #expect(fixture.user.questions.count == 1)
+  }
+
+  /// Also if the descriptor does not say where the answer has the name.
+  @Test func aTokenIsVerifiedWithoutAName() throws {
+    let fixture = try Self.shipped(Self.oauth.replacing("account: login\n", with: ""))
+    fixture.http.then(HTTPResponse(status: 503))
+    #expect(throws: CredentialError.self) {
+      try fixture.source.login("example", LoginOptions(), token: Secret("ex-1"), user: fixture.user)
+    }
+    #expect(fixture.user.questions.count == 1)
+  }
+
+  /// Without an endpoint that verifies a token, credmgr asks nothing. An introspection for a client is not one.
+  @Test(arguments: ["", "introspection: https://provider.example/introspect"])
+  func aTokenThatNothingVerifies(_ endpoint: String) throws {
+    let fixture = try Self.shipped(
+      Self.oauth.replacing("identity: https://api.provider.example/me", with: endpoint))
+    let account = try fixture.source.login("example", LoginOptions(), token: Secret("ex-1"), user: fixture.user)
+    #expect(account.name == "default")
+    #expect(fixture.user.questions.isEmpty && fixture.http.requests.isEmpty)
   }
 
   // MARK: Attack and control

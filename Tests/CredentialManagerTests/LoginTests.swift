@@ -537,11 +537,17 @@ struct LoginTests {
     #expect(try fixture.source.accounts().accounts(of: nil).isEmpty)
     // 403 concerns the token's permissions, and 503 the provider.
     for (status, name) in [(403, "one"), (503, "two")] {
-      fixture.http.then(.json("{}", status: status))
+      fixture.http.then(.json("{}", status: status), .json("{}", status: status))
       var wish = LoginOptions()
       wish.account = name
-      #expect(try fixture.source.login("example", wish, token: Secret("token-1")).name == name)
+      #expect(throws: CredentialError.self) {
+        try fixture.source.login("example", wish, token: Secret("token-1"), user: fixture.user)
+      }
+      #expect(try fixture.source.accounts().readableAccount(AccountID("example", name)) == nil)
+      fixture.user.keepsUnverified = true
+      #expect(try fixture.source.login("example", wish, token: Secret("token-1"), user: fixture.user).name == name)
       #expect(fixture.notices.contains { if case .unidentified(name, nil, _) = $0 { true } else { false } })
+      fixture.user.keepsUnverified = false
     }
   }
 

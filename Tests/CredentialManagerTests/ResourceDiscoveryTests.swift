@@ -56,6 +56,16 @@ struct ResourceDiscoveryTests {
     return found
   }
 
+  /// The address of the metadata stands for the resource. RFC 9728, 2.2 lets clients ignore `signed_metadata`.
+  @Test func theAddressOfTheMetadata() throws {
+    let discovery = try discover(
+      HTTPResponse(status: 404), Self.about(more: ", \"signed_metadata\": \"e30.e30.\""), Self.issuer(),
+      address: Self.location)
+    #expect(fixture.http.requests.map(\.uri.text).prefix(2) == [Self.resource, Self.location])
+    #expect(discovery.addition.descriptor.identifier == "mcp.example-mcp")
+    #expect(discovery.addition.descriptor.resource?.literal == Self.resource)
+  }
+
   @Test func theRefusalLeadsToTheAuthorizationServer() throws {
     let discovery = try discover(
       Self.refusal("Bearer scope=\"files:read\", resource_metadata=\"\(Self.location)\""),
@@ -241,33 +251,38 @@ struct ResourceDiscoveryTests {
       Self.refusal(), Self.about(servers: "\"\(server)\""), Self.issuer(server, pkce: "\"S256\"", more))
   }
 
-  @Test func anotherIssuerGetsAnotherClient() throws {
-    let first = try found("https://a.example")
-    fixture.http.then(HTTPResponse.json(#"{"client_id": "c1"}"#, status: 201))
-    #expect(try add(first)?.clientIdentifier == "c1")
-    // Its registration endpoint stays the same.
-    let text = first.text.exchangingIssuer("https://b.example")
-    let moved = Discovery(
+  private func discovery(_ text: String) throws -> Discovery {
+    Discovery(
       addition: try fixture.source.addition(Array(text.utf8), named: "x.yaml", as: nil), text: text, location: "",
       authorizationServer: nil, foreignEndpoints: [])
+  }
+
+  private func registration() throws -> Registration? {
+    try fixture.source.accountsIfAny()?.registration(of: "mcp.example-mcp")
+  }
+
+  /// Also if the user brought the first client: it is not lost, but the new issuer does not know it.
+  @Test(arguments: [nil, "mine"]) func anotherIssuerGetsAnotherClient(_ own: String?) throws {
+    let first = try found("https://a.example")
+    if own == nil { fixture.http.then(HTTPResponse.json(#"{"client_id": "c1"}"#, status: 201)) }
+    _ = try add(first, client: own)
+    #expect(try registration()?.clientIdentifier == own ?? "c1")
+    // Its registration endpoint stays the same.
+    let moved = try discovery(first.text.exchangingIssuer("https://b.example"))
     fixture.http.then(HTTPResponse.json(#"{"client_id": "c2"}"#, status: 201))
     #expect(try add(moved, replaces: true)?.clientIdentifier == "c2")
+    #expect(try registration()?.clientIdentifier == "c2")
     #expect(fixture.http.isDone)
   }
 
   @Test func aClientOfTheUserIsNotSentToAnotherIssuer() throws {
     let first = try found("https://a.example").text.exchanging(
       "  registration: https://a.example/register  # registration_endpoint\n", for: "")
-    func discovery(_ text: String) throws -> Discovery {
-      Discovery(
-        addition: try fixture.source.addition(Array(text.utf8), named: "x.yaml", as: nil), text: text, location: "",
-        authorizationServer: nil, foreignEndpoints: [])
-    }
     _ = try add(discovery(first), client: "mine")
     let moved = try discovery(first.exchangingIssuer("https://b.example"))
     #expect(throws: CredentialError.self) { try add(moved, replaces: true) }
     _ = try add(moved, client: "other", replaces: true)
-    #expect(try fixture.source.accountsIfAny()?.registration(of: "mcp.example-mcp")?.clientIdentifier == "other")
+    #expect(try registration()?.clientIdentifier == "other")
   }
 }
 

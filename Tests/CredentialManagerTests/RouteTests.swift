@@ -262,7 +262,8 @@ struct RouteTests {
     let revealing = try Self.counts(of: ".reveal()", in: "Commands", "Credmgr")
     let known = [
       "AddingProvider.swift": 1, "Context.swift": 1, "DockerHelper.swift": 1, "GitHelper.swift": 3,
-      "KubectlCommand.swift": 1, "Setup.swift": 1, "Token.swift": 1, "TokenCommand.swift": 2,
+      "KubectlCommand.swift": 1, "Setup.swift": 1, "SharedVaultCommands.swift": 1, "Token.swift": 1,
+      "TokenCommand.swift": 2,
     ]
     #expect(revealing == known)
     let unauthorized = [
@@ -469,7 +470,7 @@ struct RouteTests {
     var credential = Fixture.credential()
     credential.variables = ["tenant": "two"]
     try fixture.store(credential)
-    fixture.http.then(HTTPResponse(status: 200, body: Array("{}".utf8)))
+    fixture.http.then(HTTPResponse(status: 200, body: Array(#"{"id":1}"#.utf8)))
     _ = try Self.source(fixture).validate(nil, of: "example")
     #expect(fixture.http.requests.map(\.uri.text) == ["https://two.example/me"])
   }

@@ -183,7 +183,8 @@ struct ServiceAccountTests {
   @Test func aKeyOfAnotherKind() throws {
     let rsa = Self.text.replacing("algorithm: ES256", with: "algorithm: RS256")
     let fixture = try KeyLoginTests.shipped(rsa, typed: [Self.keyFile()])
-    #expect(throws: CredentialError.oauth(.clientKeyMalformed, provider: "example")) { try fixture.login() }
+    let fault = CredentialError.wrongPaste(provider: "example", .keyFile(.otherKey(.rsa)))
+    #expect(throws: fault) { try fixture.login() }
     #expect(fixture.http.requests.isEmpty)
   }
 
@@ -191,7 +192,7 @@ struct ServiceAccountTests {
 
   @Test func theJWTIsTheToken() throws {
     let fixture = try KeyLoginTests.shipped(Self.own, typed: [Self.privateKey, "team-1"])
-    fixture.http.then(.json("{}"))
+    fixture.http.then(.json(#"{"data":[]}"#))
     let account = try fixture.login()
     let first = account.credential.accessToken.reveal()
     #expect(fixture.http.requests.map { $0.fields["Authorization"] } == ["Bearer \(first)"])
@@ -239,7 +240,7 @@ struct ServiceAccountTests {
       return true
     }
     #expect(asked.map(\.kind) == (isServer ? [] : [.audience]))
-    fixture.http.then(.json("{}"))
+    fixture.http.then(.json(#"{"data":[]}"#))
     _ = try fixture.login()
   }
 

@@ -57,6 +57,29 @@ import CredmgrText
     #expect(source.keysToLeave == nil)
   }
 
+  /// The kernel may keep the key longer than its deadline.
+  @Test func keysAreNotUsedAfterTheirDeadline() throws {
+    try protect("p")
+    // The kernel's own time does not end during the test.
+    do { _ = try source("p").unlock(for: .hours(8)) } catch CredentialError.vault(.kernelKeyring) { return }
+    defer { _ = try? source(nil).lock() }
+    #expect(try token(source(nil)) == "token-1")
+    fixture.clock.advance(.hours(8))
+    #expect(throws: CredentialError.vault(.passphraseUnavailable(.noTerminal))) { try token(source(nil)) }
+    #expect(try source(nil).vaultStatus().unlockedUntil == nil)
+    #expect(try source(nil).lock().wasUnlocked)
+  }
+
+  @Test func aBackupPromptsForItsOwnPassphrase() throws {
+    try protect("p")
+    let path = fixture.root + "/backup.db"
+    _ = try source("p").backUpVault(to: path)
+    try source("p").rotateVault()
+    let asked = Asked()
+    _ = try source("p", asked: asked).restoreVault(from: path, keyFile: nil)
+    #expect(asked.questions == [.backup(attempt: 1)])
+  }
+
   @Test func aUserHasThreeAttempts() throws {
     try protect("p")
     let asked = Asked()

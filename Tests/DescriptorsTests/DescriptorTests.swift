@@ -16,7 +16,7 @@ import CredmgrText
     #expect(descriptor.redirect.template.literal == "http://127.0.0.1/callback/sample")
     #expect(descriptor.state == .required)
     #expect(descriptor.pkce == .s256)
-    #expect(descriptor.issuer == nil && !descriptor.sendsNonce && descriptor.assertion == nil)
+    #expect(descriptor.issuer == nil && descriptor.nonce == nil && descriptor.assertion == nil)
     #expect(descriptor.client == ClientRules() && descriptor.client.hasSecret)
     #expect(descriptor.expiry == ExpiryRules(lifetime: nil, margin: .seconds(60)))
     #expect(
@@ -125,7 +125,7 @@ import CredmgrText
     #expect(
       !descriptor.oauth1.sendsVersion && !descriptor.oauth1.requiresCallbackConfirmed
         && !descriptor.oauth1.requiresVerifier)
-    #expect(descriptor.oauth1.callback == .authorization && descriptor.sendsNonce)
+    #expect(descriptor.oauth1.callback == .authorization && descriptor.nonce == true)
     let assertion = try #require(descriptor.assertion)
     #expect(assertion.algorithm == .es256 && assertion.lifetime == .hours(1))
     #expect(assertion.key.names == ["client_secret"] && assertion.header.map(\.name) == ["kid"])

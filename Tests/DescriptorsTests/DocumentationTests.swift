@@ -48,6 +48,40 @@ import CredmgrYAML
     #expect(documented.count == names.count, "nothing stands twice")
   }
 
+  /// Each row of `docs/standards.md` names tests that exist, and each row of a profile is met.
+  @Test func theStandardsNameTheirTests() {
+    func read(_ name: Substring) -> String? {
+      ["", ".swift"].lazy.compactMap { PackageFiles.read(PackageFiles.root + "/Tests/" + name + $0) }.first
+        .map { String(decoding: $0, as: UTF8.self) }
+    }
+    let text = String(decoding: PackageFiles.read(PackageFiles.root + "/docs/standards.md") ?? [], as: UTF8.self)
+    var (heading, rows): (Substring, Int) = ("", 0)
+    for line in text.split(separator: "\n") {
+      if line.hasPrefix("## ") { heading = line.dropFirst(3) }
+      guard line.hasPrefix("| "), !["| ---", "| section"].contains(where: line.hasPrefix),
+        let cell = line.split(separator: "|").last
+      else { continue }
+      rows += 1
+      if cell == " – " {
+        #expect(!heading.hasPrefix("FAPI"), "\(line)")
+        continue
+      }
+      let names = cell.split(separator: "`", omittingEmptySubsequences: false).enumerated()
+        .filter { !$0.offset.isMultiple(of: 2) }.map(\.element)
+      #expect(names.first?.contains("/") == true, "\(line)")
+      var file = ""
+      for name in names {
+        if name.contains("/") {
+          file = read(name) ?? ""
+          #expect(!file.isEmpty, "\(line)")
+        } else {
+          #expect(["func ", "def "].contains { file.contains($0 + name + "(") }, "\(name): \(line)")
+        }
+      }
+    }
+    #expect(rows > 140)
+  }
+
   @Test func theDocumentationNamesAllOwnedParameters() {
     func owned(_ beginning: String) -> Set<String> {
       let start = Self.lines.firstIndex { $0.hasPrefix("- **\(beginning)**") } ?? 0

@@ -59,6 +59,10 @@ import Testing
       "a required issuer that is unknown",
       "provider: sample\ngrant: authorization_code\n‸iss: required\nendpoints: {authorization: https://a.example/a, "
         + "token: https://a.example/t}\n", .withoutKey("iss", needed: "issuer")),
+    FaultyDescriptor(
+      "keys of an unknown issuer",
+      "provider: sample\ngrant: authorization_code\nendpoints: {authorization: https://a.example/a, "
+        + "token: https://a.example/t, ‸jwks: https://a.example/k}\n", .withoutKey("jwks", needed: "issuer")),
     FaultyDescriptor("an assertion that nothing sends", tail: "‸assertion: {lifetime: 1m}\n", .unusedAssertion),
     FaultyDescriptor(
       "a page without TLS", tail: "client: {register: ‸http://a.example/apps}\n",

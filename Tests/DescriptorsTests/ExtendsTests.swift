@@ -247,7 +247,6 @@ import Testing
     #expect(standard("iss") == descriptor.issuerResponse.rawValue)
     #expect(standard("pkce") == descriptor.pkce.rawValue)
     #expect(standard("redirect") == descriptor.redirect.text)
-    #expect(standard("nonce") == "\(descriptor.sendsNonce)")
     #expect(standard("header_style.scheme") == "Bearer")
     #expect(descriptor.headerStyle.location == .header(name: "Authorization", scheme: "Bearer"))
     #expect(standard("response_format") == descriptor.endpoints[.token]?.response.format?.rawValue)

@@ -31,6 +31,8 @@ struct FaultyDescriptor: CustomTestStringConvertible {
 }
 
 @Suite struct FindingTests {
+  private static let mapping = "a mapping such as { key: value }"
+
   static let keys: [FaultyDescriptor] = [
     FaultyDescriptor(
       "a misspelled key",
@@ -44,6 +46,14 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       "an unknown endpoint",
       "provider: sample\ngrant: client_credentials\nendpoints: {token: https://a.example/t, ‸autorization: https://a.example}\n",
       .unknownKey("autorization", suggestion: "authorization")),
+    FaultyDescriptor(
+      "the name of an endpoint in metadata",
+      "provider: sample\ngrant: client_credentials\nendpoints: {token: https://a.example/t, ‸userinfo: https://a.example}\n",
+      .unknownKey("userinfo", suggestion: "identity")),
+    FaultyDescriptor(
+      "an endpoint that does not exist",
+      "provider: sample\ngrant: client_credentials\nendpoints: {token: https://a.example/t, ‸pictures: https://a.example}\n",
+      .unknownEndpoint("pictures", allowed: EndpointKind.allCases.map(\.rawValue))),
     FaultyDescriptor("an unknown key of an endpoint", leg: "‸metod: GET", .unknownKey("metod", suggestion: "method")),
     FaultyDescriptor(
       "an unknown field", tail: "response: {fields: {‸acces_token: t}}\n",
@@ -129,10 +139,15 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       "a token of another issuer without an exchange",
       "provider: sample\ngrant: secrets\nendpoints: {}\nvariables: {a: {‸at_exchange: true}}\n",
       .withoutGrant("at_exchange", [.session, .jwtBearer, .tokenExchange])),
-    FaultyDescriptor("a list at the top", "‸- provider\n", .wrongType(expected: "a mapping")),
+    FaultyDescriptor(
+      "a key file that names what credmgr reads",
+      "provider: sample\ngrant: jwt_bearer\nendpoints: {token: https://a.example/t}\nkey: {file: ‸{subject: a, owner: b}}\n"
+        + "variables: {subject: {at_exchange: true}, owner: {at_login: true}}\n",
+      .unknownTemplateName("subject", suggestion: nil)),
+    FaultyDescriptor("a list at the top", "‸- provider\n", .wrongType(expected: mapping)),
     FaultyDescriptor(
       "a text instead of a mapping", tail: "variables: ‸x\nexpiry: ‸1h\nextra_headers: ‸[a]\n",
-      .wrongType(expected: "a mapping"), .wrongType(expected: "a mapping"), .wrongType(expected: "a mapping")),
+      .wrongType(expected: mapping), .wrongType(expected: mapping), .wrongType(expected: mapping)),
     FaultyDescriptor(
       "a mapping instead of a text", tail: "title: ‸{a: b}\naccount: ‸{a: b}\nscope: [a, ‸{b: c}, ‸~]\n",
       .wrongType(expected: "a string"), .wrongType(expected: "a string"), .wrongType(expected: "a string"),
@@ -294,6 +309,9 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       "headers of an endpoint", leg: "headers: {‸Host: a.example, X-B: ‸\"a\\nb\"}",
       .forbiddenHeader("Host"), .forbiddenHeader("X-B")),
     FaultyDescriptor("the header of the token", tail: "header_style: {header: ‸Host}\n", .forbiddenHeader("Host")),
+    FaultyDescriptor(
+      "a header instead of a scheme", tail: "header_style: ‸\"Authorization: token\"\n",
+      .headerInScheme("Authorization: token")),
     FaultyDescriptor("the scheme of the token", tail: "header_style: ‸\"a\\nb\"\n", .forbiddenHeader("a\nb")),
     FaultyDescriptor(
       "parameters after the token", tail: "header_style: {parameters: {‸\"a b\": x}}\n", .forbiddenHeader("a b")),

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CredmgrDescriptors
 
-/// Tests `profile: fapi2` (FAPI 2.0 Security Profile).
+/// Tests `profile: fapi2` (FAPI 2.0 Security Profile) and `profile: fapi2_message_signing`.
 struct ProfileTests {
   private static let whole = """
     provider: bank
@@ -21,7 +21,7 @@ struct ProfileTests {
   private static func check(_ text: String) -> (descriptor: Descriptor?, rules: [ProfileRule]) {
     let library = DescriptorLibrary(directories: []) { _ in nil }
     let rules = library.check(Array(text.utf8), name: "bank.yaml").findings.compactMap { finding in
-      if case .profile(.fapi2, let rule) = finding.problem, finding.severity == .error { rule } else { nil }
+      if case .profile(_, let rule) = finding.problem, finding.severity == .error { rule } else { nil }
     }
     return (try? library.load(Array(text.utf8), name: "bank.yaml").descriptor, rules)
   }
@@ -60,6 +60,39 @@ struct ProfileTests {
     let (descriptor, rules) = Self.check(Self.whole + line)
     #expect(rules == [rule])
     #expect(descriptor == nil)
+  }
+
+  // MARK: Message Signing
+
+  private static let signing = whole.replacing("fapi2\n", with: "fapi2_message_signing\n")
+    .replacing("  token:", with: "  jwks: https://login.bank.example/keys\n  token:")
+
+  @Test func messageSigningSetsWhatIsMissing() throws {
+    let (loaded, rules) = Self.check(Self.signing)
+    let descriptor = try #require(loaded)
+    #expect(rules.isEmpty)
+    #expect(descriptor.signsRequests && descriptor.getsSignedAnswers && descriptor.tokenBinding == .dpop)
+    #expect(Self.check(descriptor.yaml).descriptor == descriptor)
+    // Without a login in a browser, nothing is signed.
+    let machine = Self.signing.replacing("grant: authorization_code", with: "grant: client_credentials")
+    #expect(Self.check(machine).descriptor?.signsRequests == false)
+  }
+
+  @Test(
+    arguments: [
+      ("request_object: false", .signedRequest), ("assertion: { lifetime: 61m }", .requestLifetime),
+      ("pkce: plain", .proofKey),
+    ] as [(String, ProfileRule)])
+  func otherValuesThanMessageSigning(_ line: String, _ rule: ProfileRule) {
+    #expect(Self.check(Self.signing + line).rules == [rule])
+  }
+
+  @Test(arguments: ["query.jwt", "query", "form_post.jwt"]) func otherAnswersThanMessageSigning(_ mode: String) {
+    let page = "authorization: { url: https://login.bank.example/authorize, parameters: { response_mode: \(mode) } }"
+    let text = Self.signing.replacing("authorization: https://login.bank.example/authorize", with: page)
+    #expect(Self.check(text).rules == [.signedAnswer])
+    let bare = Self.signing.replacing("  jwks: https://login.bank.example/keys\n", with: "")
+    #expect(Self.check(bare).rules == [.keys])
   }
 
   @Test func missingParts() {

@@ -266,18 +266,26 @@ class Resource(DiscoveryTest):
         self.assertIn("has not changed", self.credmgr("add-provider", "mcp", "--update").err)
         service.routes[("POST", "/token2")] = service.token
         service.change = lambda metadata: metadata.update(token_endpoint=service.base + "/token2")
-        # The server says that its endpoint is elsewhere.
+        # The old endpoint no longer exists, so a refresh reads the metadata and finds the new one.
         del service.routes[("POST", "/token")]
+        self.credmgr("token", "mcp", "--refresh")
+        self.assertEqual(self.descriptor("mcp")["endpoints"]["token"], service.base + "/token2")
+        self.assertEqual((service.counts["registered"], len(service.requests("/token2"))), (1, 1))
+        # Before that, `--update` shows what changed.
+        service.routes[("POST", "/token3")] = service.token
+        service.change = lambda metadata: metadata.update(token_endpoint=service.base + "/token3")
+        refused = self.credmgr("add-provider", "mcp", "--update", status=USAGE)
+        self.assertRegex(refused.err, r"-  token: .*/token2\b")
+        self.assertRegex(refused.err, r"\+  token: .*/token3\b")
+        self.credmgr("add-provider", "mcp", "--update", "--yes")
+        self.credmgr("token", "mcp", "--refresh")
+        self.assertEqual((service.counts["registered"], len(service.requests("/token3"))), (1, 1))
+        # Another server needs consent.
+        del service.routes[("POST", "/token3")]
+        service.change = lambda metadata: metadata.update(token_endpoint="https://elsewhere.example/token")
         moved = self.credmgr("token", "mcp", "--refresh", status=REFUSED)
         self.assertIn('run "credmgr add-provider mcp --update" to read its metadata again', moved.err.replace("\n         ", " "))
-        refused = self.credmgr("add-provider", "mcp", "--update", status=USAGE)
-        self.assertRegex(refused.err, r"-  token: .*/token\b")
-        self.assertRegex(refused.err, r"\+  token: .*/token2\b")
-        self.credmgr("add-provider", "mcp", "--update", "--yes")
-        self.assertEqual(self.descriptor("mcp")["endpoints"]["token"], service.base + "/token2")
-        self.assertEqual(service.counts["registered"], 1)
-        self.credmgr("token", "mcp", "--refresh")
-        self.assertEqual(len(service.requests("/token2")), 1)
+        self.assertEqual(self.descriptor("mcp")["endpoints"]["token"], service.base + "/token3")
 
     def test_another_issuer(self):
         service = self.serve(ResourceServer())
@@ -298,7 +306,7 @@ class Resource(DiscoveryTest):
         service = self.serve(ResourceServer())
         self.credmgr("add-provider", service.address, "--as", "mcp", "--yes")
         self.credmgr("login", "mcp", "--account", ADA)
-        for method, demand in (("POST", "--scope write"), ("PUT", "--step-up --acr gold --max-age 60s")):
+        for method, demand in (("POST", "--step-up --scope write"), ("PUT", "--step-up --acr gold --max-age 60s")):
             refused = self.run_program("request", "mcp", service.address, "--method", method)
             self.assertEqual(refused.status, REFUSED)
             command = re.search(r'run "credmgr (login mcp .*)"', refused.err.replace("\n         ", " ")).group(1)
@@ -372,7 +380,7 @@ class OverTLS(DiscoveryTest):
         self.assertNotIn("registered the client", before)
         self.assertIn("registered the client", after)
         kept = self.descriptor("found")
-        self.assertEqual((kept["issuer"], kept["nonce"], kept["iss"]), (service.issuer, True, "required"))
+        self.assertEqual((kept["issuer"], kept["iss"]), (service.issuer, "required"))
         self.assertEqual(kept["endpoints"]["token"], service.base + "/token")
         self.assertEqual(kept["scope"], ["openid", "profile", "email"])
         sent = json.loads(service.requests("/register")[0].body)

@@ -320,8 +320,11 @@ class Whole(Doctor):
 
     def test_a_rule_for_a_file(self):
         self.ready()
-        self.credmgr("use", self.provider, ADA, "--in", os.path.join(self.folder, "later"))
+        later = os.path.join(self.folder, "later")
+        os.mkdir(later)
+        self.credmgr("use", self.provider, ADA, "--in", later)
         self.doctor()
+        os.rmdir(later)
         self.file("later", "a file\n")
         found, _ = self.shell("")
         self.assertIn("not a directory", str([finding for finding in found if finding["check"] == "rules"]))

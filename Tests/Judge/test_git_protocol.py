@@ -193,7 +193,7 @@ class Protocol(ProtocolTest):
             self.assertIn("credmgr add-provider", outcome.err)
         # Any server can claim a realm, so it never leads to a token or overrides stored logins.
         self.credmgr("add-provider", "gitlab", "--client-id", "client")
-        self.credmgr("login", "gitlab", "--account", "octo", "--with-token", stdin="t-gitlab\n")
+        self.credmgr("login", "gitlab", "--account", "octo", "--with-token", "--yes", stdin="t-gitlab\n")
         outcome = self.run_program("git-credential", "get", stdin="\n".join(asked) + "\n\n")
         self.assertEqual(outcome.out, "")
         self.assertIn("--as gitlab-git.example.org", outcome.err)

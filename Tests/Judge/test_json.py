@@ -81,7 +81,8 @@ class Output(ProgramTest):
         # Each command with this option has been tried, and has its part of the schema.
         commands = re.findall(r"(?m)^  ([a-z-]+)  +\S", self.credmgr("help").out)
         able = {name for name in commands if "--json" in self.credmgr("help", name).out}
-        self.assertEqual(self.seen, able)
+        # `share` needs a server, so test_team tries it.
+        self.assertEqual(self.seen, able - {"share"})
         self.assertEqual(set(SCHEMA["$defs"]), able | {"moment"})
 
     def vault_operations(self):

@@ -144,13 +144,14 @@ class Keys(KeyTest):
     def test_a_key_that_cannot_be_verified(self):
         nonsense = {
             "an error": (json_response({}, 503), UNREACHABLE), "a page": (html_response("<p>Sign in</p>"), REFUSED),
+            "an empty object": (json_response({}), REFUSED), "an empty list": (json_response([]), REFUSED),
             "no JSON": (text_response("nothing"), REFUSED), "not found": (text_response("", 404), REFUSED),
         }
         for name, (answer, status) in nonsense.items():
             with self.subTest(name):
                 self.service.answer = answer
                 outcome = self.credmgr("login", "openai", "--with-token", stdin=OPENAI, status=status)
-                self.assertIn("the key was not stored", outcome.err)
+                self.assertIn("nothing was stored", outcome.err)
                 self.assert_nothing_stored()
         self.ship("openai", "http://127.0.0.1:1")
         outcome = self.credmgr("login", "openai", "--with-token", stdin=OPENAI, status=UNREACHABLE)
@@ -170,6 +171,37 @@ class Keys(KeyTest):
             self.assertEqual(terminal.end(), status)
             self.assertNotIn(OPENAI, terminal.seen)
         self.assertEqual(len(self.accounts_of("openai")), 1)
+
+    def test_a_token_of_an_oauth_provider(self):
+        """The rule of keys: a token that the provider does not confirm is stored only if the user agrees."""
+        self.file("forge.yaml", f"""provider: forge
+grant: authorization_code
+endpoints:
+  authorization: {self.service.base}/authorize
+  token: {self.service.base}/token
+  identity: {self.service.base}/user
+key: {{ page: "{self.service.base}/tokens" }}
+account: login
+""")
+        self.credmgr("add-provider", "./forge.yaml", "--client-id", "client", "--yes")
+        login = ("login", "forge", "--with-token")
+        self.service.answer = html_response("<p>Sign in</p>")
+        outcome = self.credmgr(*login, stdin="a-token-0123456789\n", status=REFUSED)
+        self.assertIn("hint: run \"credmgr login forge --with-token --yes\"", outcome.err)
+        self.service.answer = json_response({}, 429)
+        self.credmgr(*login, stdin="a-token-0123456789\n", status=UNREACHABLE)
+        self.assertEqual(self.run_program("status", "--json").out.strip(), "[]")
+        for answer, status in (("n", UNREACHABLE), ("y", DONE)):
+            terminal = self.terminal(*login)
+            terminal.wait_for("token:")
+            terminal.type("a-token-0123456789\r")
+            terminal.wait_for(r"Store it without verification\?")
+            terminal.type(answer + "\r")
+            self.assertEqual(terminal.end(), status)
+            self.assertNotIn("a-token-0123456789", terminal.seen)
+        self.assertEqual(self.credmgr("token", "forge").line, "a-token-0123456789")
+        self.credmgr(*login, "--account", "default", "--yes", stdin="a-token-of-later\n")
+        self.assertEqual(self.credmgr("token", "forge").line, "a-token-of-later")
 
     def test_without_a_terminal(self):
         outcome = self.start("-w", self.binary, "login", "openai", binary="/usr/bin/setsid", stdin=False).end()
@@ -214,6 +246,9 @@ class Keys(KeyTest):
         answer = self.credmgr("git-credential", "get", stdin="protocol=https\nhost=git.wiki.example\n\n").out
         self.assertIn("username=Ada\npassword=p w:ä\n", answer)
         self.credmgr("login", "wiki", "--with-token", stdin="Ada\n", status=USAGE)
+        # A later login to the account takes the same lines.
+        self.credmgr("login", "wiki", "--with-token", "--account", "Ada", stdin="p w:ä\n", status=USAGE)
+        self.credmgr("login", "wiki", "--with-token", "--account", "Ada", stdin="Ada\np w:ä\n")
         # Another machine.
         self.credmgr("vault", "export", "copy", "--plain", "--plain")
         self.new_home()
@@ -338,14 +373,17 @@ hosts: ["{place}"]
             "a type": f'<!DOCTYPE User SYSTEM "{self.service.base}/dtd"><User><Name>ada</Name></User>',
             "a parameter": f'<!DOCTYPE User [<!ENTITY % e SYSTEM "{self.service.base}/dtd"> %e;]><User><Name>a</Name></User>',
             "depth": "<User>" * 100_000, "no end": "<User><Name>ada</Name>", "a page": "<!doctype html><p>Sign in",
+            "a page in XML": "<html><p>Sign in</p></html>", "no name": "<User><Id>1</Id></User>",
         }
+        reasons = {"depth": "as XML: its elements have more than 64 levels", "no end": "as XML: its type is",
+                   "a page": "as XML: its type is", "a page in XML": "as XML: its type is", "no name": "does not show that"}
         for name, document in documents.items():
             with self.subTest(name):
                 self.document = document
                 before = len(self.service.exchanges)
                 outcome = self.credmgr("login", "store", "--with-token", stdin="key-0123456789", status=REFUSED)
-                self.assertIn("as XML", outcome.err)
-                self.assertIn("the key was not stored", outcome.err)
+                self.assertIn(reasons.get(name, "as XML: it has a document type"), outcome.err.replace("\n", " "))
+                self.assertIn("nothing was stored", outcome.err)
                 self.assertNotIn("a-secret-of-this-machine", outcome.err)
                 self.assertEqual(len(self.service.exchanges), before + 1)
                 self.assertEqual(self.credmgr("status", "--json").out.strip(), "[]")

@@ -247,9 +247,11 @@ class Tasks(Newcomer):
         self.replaced = [(folder, "/tmp/credmgr-simulator-…")]
         person.wait_for("Ctrl-C to stop")
         self.follow("Add a provider of your own", block=1)
+        self.credmgr("use", "notes-sim", "ada", "--in", self.home)
         person.interrupt()
         self.assertEqual(person.end(), 0, person.seen)
         self.assertIn('removed "notes-sim"', person.seen)
+        self.assertNotIn("notes-sim", self.credmgr("use", "--list").out)
 
     def simulator_at_terminal(self):
         person = Terminal([self.binary, "simulate", "notes.yaml"], self.environment, self.home, columns=400)

@@ -147,11 +147,12 @@ endpoints: { authorization: "https://sample.example/authorize", token: "https://
 """
 
     def test_the_user_learns_the_next_step(self):
-        """The two shown commands log in unchanged, next to a provider with the same name."""
+        """The first two shown commands log in unchanged, next to a provider with the same name."""
         person = self.terminal("simulate", self.file("sample.yaml", self.PROVIDER), "--fault", "no-expiry", columns=0)
         person.wait_for("press Ctrl-C to stop")
         commands = re.findall(r"\n  (credmgr [^\r\n]+)", person.seen)
-        self.assertEqual(len(commands), 2, person.seen)
+        self.assertEqual(len(commands), 3, person.seen)
+        self.assertTrue(commands.pop().startswith("credmgr setup http://127.0.0.1:"), person.seen)
         self.credmgr("add-provider", self.file("sample.yaml", self.PROVIDER), "--client-id", "real")
         for command in commands:
             self.assertEqual(self.run_program("-c", command.replace("credmgr", f"exec '{self.binary}'", 1), binary="/bin/sh").status, DONE)

@@ -166,6 +166,7 @@ class Documents(ProgramTest):
 
     def test_git(self):
         self.log_in("--account", "work")
+        os.mkdir(os.path.join(self.folder, "work"))
         self.assertEqual(self.run_commands(text_of("docs/git.md")), 4)
 
     def test_containers_and_ci(self):

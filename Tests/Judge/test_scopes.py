@@ -99,11 +99,11 @@ class Scopes(ProgramTest):
         self.credmgr("login", "notes")
         outcome = self.request("header", status=REFUSED)
         self.assertIn('the token has none of the scopes "admin", "write"', outcome.err)
-        self.assertEqual(self.follow(outcome), "login notes --account ada --for look,change")
+        self.assertEqual(self.follow(outcome), "login notes --account ada --step-up --for change")
         self.request("header")
         outcome = self.request("challenge", status=REFUSED)
         self.assertIn('the token does not have the scope "write", "offline"', outcome.err)
-        self.assertEqual(self.follow(outcome), "login notes --account ada --for look,change --scope offline")
+        self.assertEqual(self.follow(outcome), "login notes --account ada --step-up --scope write --scope offline")
         self.request("challenge")
         self.assertNotIn("scope", self.request("other", status=REFUSED).err)
 
@@ -118,5 +118,5 @@ class Scopes(ProgramTest):
         question = (f"protocol=http\nhost={self.service.base.removeprefix('http://')}\n"
                     'wwwauth[]=Basic realm="notes"\nwwwauth[]=Bearer error="insufficient_scope", scope="write"\n\n')
         outcome = self.credmgr("git-credential", "get", stdin=question)
-        self.assertIn('hint: run "credmgr login notes --account ada --for look,change"\n', outcome.err)
+        self.assertIn('hint: run "credmgr login notes --account ada --step-up --for change"\n', outcome.err)
         self.assertIn("password=", outcome.out)

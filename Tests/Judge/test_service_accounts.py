@@ -321,16 +321,19 @@ class Google(ServiceAccount):
             "a passphrase": (self.google("locked", private_key=encrypted), "it has a passphrase"),
             "a certificate": (self.google("cert", private_key="-----BEGIN CERTIFICATE-----\nMA\n-----END CERTIFICATE-----\n"),
                               "it has no private key"),
-            "another kind": (self.google("ec", private_key=pem(ELLIPTIC)), "is not one for the signature method"),
+            "another kind": (self.google("ec", private_key=pem(ELLIPTIC)), "is not an RSA key of at least 2048 bits"),
+            "short": (self.google("short", private_key=pem(rsa.generate_private_key(public_exponent=65537, key_size=1024))),
+                      "is not an RSA key of at least 2048 bits"),
             "broken": (self.google("broken", private_key="-----BEGIN PRIVATE KEY-----\nMA\n-----END PRIVATE KEY-----\n"),
-                       "is not one for the signature method"),
+                       "is not an RSA key of at least 2048 bits"),
+            "a directory": (self.folder, "is a directory"),
             "long": (self.key_file("long", "x" * (1 << 20)), "65536 bytes"),
             "binary": (self.key_file("binary", "\0\x01\x02"), "it is not a JSON file"),
         }.items():
             with self.subTest(name):
                 outcome = self.credmgr("login", "google-service", "--key-file", path, status=USAGE)
                 self.assertIn(words, outcome.err)
-                self.assertNotIn("MIIE", outcome.err)
+                self.assertNotRegex(outcome.err, "MIIE|mv |client(?!_email)")
         for path, words in ((self.google("open"), "other users can read"), ("/no/such/file", "not found")):
             if os.path.exists(path):
                 os.chmod(path, 0o644)

@@ -279,7 +279,7 @@ class Lists(TerminalTest):
                 self.assertEqual(lines[1], "  ai")
                 self.assertLess(lines.index("  forge"), lines.index("  other"))
                 self.assertTrue([line for line in lines if re.match(
-                    r"^    github +GitHub +OAuth, API key +client or API key +20\d\d-\d\d$", line)], lines)
+                    r"^    github +GitHub +OAuth, API key +client or API (key|…) +20\d\d-\d\d$", line)], lines)
 
     def test_a_search(self):
         lines = self.listed(80, "--search", "CLOUDFLARE")

@@ -84,7 +84,7 @@ class Files(ProgramTest):
         self.assertIn("is not UTF-8", outcome.err)
         self.file("empty", "\n")
         outcome = self.credmgr("vault", "protect", "passphrase", "--passphrase-file", "empty", status=USAGE)
-        self.assertIn("no secret found", outcome.err)
+        self.assertIn("no passphrase found", outcome.err)
 
     def test_a_passphrase_that_others_can_read(self):
         path = self.file("passphrase", "a passphrase of some words\n")

@@ -55,6 +55,15 @@ class Terminal(VaultTest):
             self.assertNotIn(PASSPHRASE, person.seen, "the terminal shows what is typed")
             return status, output.read(), person.seen
 
+    def test_removing_the_key_file_asks(self):
+        self.credmgr("vault", "protect", "passphrase", environment=self.with_passphrase())
+        person = self.terminal("vault", "protect", "key-file", "--remove")
+        person.wait_for(r"Delete it\? \[y/N\] ")
+        person.type("n\r")
+        self.assertEqual(person.end(), USAGE)
+        self.assertIn("credmgr vault backup FILE", person.seen)
+        self.assertIn("vault.key", os.listdir(self.vault))
+
     def test_the_passphrase_is_asked_without_echo(self):
         self.protect()
         status, out, shown = self.at_terminal("token", self.provider, keys=[PASSPHRASE + "\r"])
@@ -201,6 +210,26 @@ class KernelKeyring(VaultTest):
         self.assertIn("already locked", self.credmgr("vault", "lock").err)
         self.assertNotIn("unlocked", self.credmgr("vault", "status").out)
 
+    def test_a_session_whose_keyring_was_revoked(self):
+        machine = os.uname().machine
+        if machine not in KEYRING_CALLS:
+            self.skipTest(f"the system calls of {machine} are not known here")
+        script = self.file("revoked", REVOKER.format(keyctl=KEYRING_CALLS[machine][2]))
+
+        def inside(*arguments, **options):
+            return self.run_program(script, BINARY, *arguments, binary=shutil.which("python3"), **options)
+
+        outcome = inside("vault", "unlock", "--for", "1h", environment=self.with_passphrase())
+        if "does not store keys" in outcome.err:
+            self.skipTest("the kernel keeps no keys here")
+        self.assertEqual(outcome.status, DONE, outcome.err)
+        self.addCleanup(self.run_program, "vault", "lock")
+        self.assertNotRegex(text_of("/proc/keys"), r" perm .* user +credmgr:")
+        self.assertEqual(self.credmgr("token", self.provider).line, self.token)
+        self.assertEqual(inside("token", self.provider).line, self.token)
+        self.assertIn("is locked", inside("vault", "lock").err)
+        self.credmgr("token", self.provider, status=LOCKED, stdin="")
+
     def test_the_vault_locks_when_the_time_ends(self):
         outcome = self.unlock("--for", "1s")
         if "keeps no keys" in outcome.err:
@@ -220,6 +249,15 @@ class KernelKeyring(VaultTest):
             script, BINARY, "token", self.provider, binary=shutil.which("python3"), environment=self.with_passphrase())
         self.assertEqual((outcome.status, outcome.line), (DONE, self.token))
 
+
+# Joins a new session keyring (keyctl(2)) and revokes it, as some logins leave it, and runs the command.
+REVOKER = '''
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.syscall({keyctl}, 1, None) > 0:
+    libc.syscall({keyctl}, 3, ctypes.c_long(-3))
+os.execv(sys.argv[1], sys.argv[1:])
+'''
 
 # Forbids the system calls (seccomp(2)), as containers do, and runs the command.
 FORBIDDER = '''

@@ -53,8 +53,7 @@ struct AnswerFormatTests {
   }
 
   @Test(arguments: [
-    "", "<html>", "<a>&b;</a>", "<!DOCTYPE a [<!ENTITY b SYSTEM \"file:///etc/hostname\">]><a>&b;</a>",
-    "{\"Access_Token\":{\"Token\":\"t\"}}",
+    "", "<html>", "<a>&b;</a>", "{\"Access_Token\":{\"Token\":\"t\"}}",
   ]) func unreadableXML(_ body: String) {
     #expect(throws: OAuthError.unreadable(.token, expected: .xml, mediaType: "application/xml")) {
       try Self.read(body, Self.xml)

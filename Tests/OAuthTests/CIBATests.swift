@@ -43,6 +43,17 @@ struct CIBATests {
         + "&auth_req_id=1c266114-a1be-4252-8ad1-04986c5b9ac1")
   }
 
+  /// 7.1, `acr_values`; RFC 8707, 2.2
+  @Test func resourceAndAuthentication() throws {
+    let client = try Fixture.client(
+      "resource: https://api.example", grant: "ciba",
+      endpoints: "backchannel_authentication: https://provider.example/bc-authorize")
+    let request = try client.backchannelRequest(
+      Self.typed(), demanding: ConsentDemands(authenticationContexts: ["gold", "silver"]), bindingMessage: nil,
+      nonce: Fixture.nonce)
+    #expect(request.form.hasSuffix("&resource=https%3A%2F%2Fapi.example&acr_values=gold%20silver"))
+  }
+
   /// 7.3: without an interval, the client polls every 5 seconds.
   @Test func theStandardInterval() throws {
     let client = try Self.client()

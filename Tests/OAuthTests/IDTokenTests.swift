@@ -175,17 +175,51 @@ struct IDTokenTests {
       .credential
   }
 
-  @Test func theNonceOfTheLogin() throws {
-    #expect(try Self.login("nonce: true") { Self.claims(["nonce": .string($0)]) }.idToken != nil)
-    #expect(throws: OAuthError.idToken(.token, .nonce)) { try Self.login("nonce: true") { _ in Self.good } }
+  /// A login with the scope `openid` sends a nonce without being told to.
+  @Test(arguments: ["", "nonce: true"]) func theNonceOfTheLogin(_ key: String) throws {
+    #expect(try Self.login(key) { Self.claims(["nonce": .string($0)]) }.idToken != nil)
+    #expect(throws: OAuthError.idToken(.token, .missing(claim: "nonce"))) { try Self.login(key) { _ in Self.good } }
     #expect(throws: OAuthError.idToken(.token, .nonce)) {
-      try Self.login("nonce: true") { _ in Self.claims(["nonce": "another"]) }
+      try Self.login(key) { _ in Self.claims(["nonce": "another"]) }
     }
-    #expect(throws: OAuthError.missingField(.token, .idToken)) { try Self.login("nonce: true") { _ in nil } }
-    // A login that requested no ID token, or sent no nonce, needs none.
-    #expect(try Self.login("nonce: true", scope: ["read"]) { _ in nil }.idToken == nil)
+    // A login that requested no ID token needs none.
+    #expect(try Self.login(key, scope: ["read"]) { _ in nil }.idToken == nil)
+  }
+
+  @Test func aProviderWithoutANonce() throws {
+    #expect(try Self.login("nonce: false") { _ in Self.good }.idToken != nil)
+    #expect(try Self.login("", scope: ["read"]) { $0.isEmpty ? Self.good : nil }.idToken != nil)
+  }
+
+  /// 3.1.3.3. A provider without keys may know the scope, but not ID tokens.
+  @Test func aMissingIDToken() throws {
+    for more in ["nonce: true", "id_token_signed_response_alg: HS256"] {
+      #expect(throws: OAuthError.missingField(.token, .idToken)) { try Self.login(more) { _ in nil } }
+    }
     #expect(try Self.login("") { _ in nil }.idToken == nil)
-    #expect(try Self.login("") { _ in Self.good }.idToken != nil)
+  }
+
+  private static let signedIn = JSONValue.number("\(Fixture.now.secondsSince1970 - 400)")
+
+  /// 3.1.3.7 (12) and (13). The answer may leave out `acr`. Two clocks may differ by five minutes.
+  @Test(
+    arguments: [
+      (["acr": "gold", "auth_time": signedIn], ["silver", "gold"], 100, nil),
+      (["auth_time": signedIn], ["gold"], nil, nil), (["acr": "bronze"], [], nil, nil),
+      (["acr": "bronze"], ["silver", "gold"], nil, .authenticationContext("bronze")),
+      (["auth_time": signedIn], [], 99, .authenticatedEarlier), ([:], [], 0, .missing(claim: "auth_time")),
+      (["auth_time": "1"], [], 0, .missing(claim: "auth_time")),
+    ] as [(JSONValue, [String], Int64?, JWTFault?)])
+  func theAuthenticationOfTheLogin(_ claims: JSONValue, _ contexts: [String], _ maxAge: Int64?, _ fault: JWTFault?)
+    throws
+  {
+    let demands = ConsentDemands(authenticationContexts: contexts, maxAge: maxAge.map { .seconds($0) })
+    let credential = try Self.read(Self.token(Self.claims(claims)))
+    var found: OAuthError?
+    do throws(OAuthError) { try demands.check(credential, since: Fixture.now) } catch { found = error }
+    #expect(found == fault.map { .idToken(.token, $0) })
+    // Without an ID token, nothing is compared.
+    #expect(throws: Never.self) { try demands.check(Fixture.credential(), since: Fixture.now) }
   }
 
   @Test func theImplicitGrant() throws {

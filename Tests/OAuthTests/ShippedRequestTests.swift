@@ -40,6 +40,7 @@ struct ShippedRequestTests {
 
   /// Values for individual providers.
   private static let ownValues = [
+    "amazon-cognito": ["region": "eu-west-1", "user_pool_id": "eu-west-1_EXAMPLE"],
     "netsuite": ["account_host": "1234567-sb1"],
     "oclc": ["redirect_uri": "ncipApp://success"],
   ]

@@ -78,6 +78,22 @@ struct TokenInspectionTests {
     }
   }
 
+  /// Providers whose status 401 does not say that a key is wrong.
+  @Test(arguments: [
+    ("resend", EndpointKind.identity, #"{"name":"restricted_api_key","message":"only sends"}"#),
+    ("cloudflare", .introspection, #"{"success":false,"errors":[{"code":1000,"message":"Invalid API Token"}]}"#),
+    ("mailgun", .identity, "Forbidden"),
+  ]) func aKeyOfAnotherKind(_ provider: String, _ leg: EndpointKind, _ text: String) throws {
+    let client = Client(unregistered: try ShippedDescriptors.load(provider))
+    let response = HTTPResponse(status: 401, body: Array(text.utf8))
+    #expect(throws: OAuthError.self) { try client.validity(response, leg) }
+    // The control: the answer to an unknown key.
+    if provider == "resend" {
+      let unknown = HTTPResponse.json(#"{"name":"invalid_api_key","message":"API key is invalid"}"#, status: 401)
+      #expect(try client.validity(unknown, leg) == .inactive)
+    }
+  }
+
   /// A token without the right to ask may be valid (RFC 6750, 3.1).
   @Test(arguments: ["{}", "{\"error\":\"insufficient_scope\"}", "{\"error\":\"access_denied\"}"])
   func aMissingRightSaysNothing(_ text: String) throws {
@@ -100,6 +116,19 @@ struct TokenInspectionTests {
   @Test(arguments: [(200, Validity.active), (401, .inactive), (404, .inactive)])
   func identityAnswer(_ status: Int, _ validity: Validity) throws {
     #expect(try Self.client().validity(.json("{\"login\":\"ana\"}", status: status), .identity) == validity)
+  }
+
+  /// Proxies and changed addresses also answer with status 200.
+  @Test(arguments: ["<!doctype html><p>Sign in</p>", "{}", "[]", ""]) func noEvidence(_ text: String) throws {
+    let response = HTTPResponse(status: 200, fields: ["Content-Type": "text/html"], body: Array(text.utf8))
+    #expect(throws: OAuthError.self) { try Self.client().validity(response, .identity) }
+  }
+
+  @Test func aPageIsNoStatus() throws {
+    let client = try Self.client(
+      legs: "introspection:\n  url: https://provider.example/introspect\n  response: { active: status }")
+    let page = HTTPResponse.html("<p>Sign in</p>")
+    #expect(throws: OAuthError.noEvidence(.introspection)) { try client.validity(page, .introspection) }
   }
 
   @Test(arguments: [

@@ -39,6 +39,27 @@ struct TokenResponseTests {
     #expect(credential.withheldScope == [])
   }
 
+  /// RFC 8693, 2.2.1 and 3: only some of the types give access to an API.
+  @Test func theTypeOfAnExchangedToken() throws {
+    func read(_ type: String, _ leg: String = "") throws -> Credential {
+      let client = try Fixture.client(
+        grant: "token_exchange", endpoints: "token: { url: 'https://provider.example/token'\(leg) }")
+      return try client.outcome(
+        .json("{\"access_token\":\"t\",\"token_type\":\"Bearer\",\"issued_token_type\":\"\(type)\"}"), .token,
+        grant: .tokenExchange, scope: [], now: Fixture.now
+      ).issued().credential
+    }
+    let prefix = "urn:ietf:params:oauth:token-type:"
+    for type in ["access_token", "jwt"].map({ prefix + $0 }) + ["urn:provider:token", ""] {
+      #expect(try read(type).accessToken == Secret("t"))
+    }
+    for type in ["refresh_token", "id_token", "saml1", "saml2"] {
+      #expect(throws: OAuthError.issuedTokenType(.token, prefix + type)) { try read(prefix + type) }
+    }
+    let leg = ", parameters: { requested_token_type: '\(prefix)id_token' }"
+    #expect(try read(prefix + "id_token", leg).accessToken == Secret("t"))
+  }
+
   /// A client must not use a token of an unknown type (RFC 6749, 7.1).
   @Test(arguments: ["DPoP", "dpop", "mac", "N_A", "user", "pop", "7", ""]) func aTypeThatIsNotPresented(_ type: String)
     throws

@@ -54,10 +54,61 @@ struct DiscoveryTests {
     #expect(metadata.resource == address.text)
   }
 
-  @Test func anIssuerElsewhereHasNoMetadataHere() throws {
-    let play = try Self.play(Self.text + "\nissuer: https://odd.example")
+  @Test func aProviderWithoutALoginInABrowserHasNoStandardServer() throws {
+    let play = try Self.play("provider: odd\ngrant: api_key\nendpoints: {}\nissuer: https://odd.example")
     let location = try #require(MetadataLocation.all(for: Issuer(Play.origin)).first)
     #expect(play.send(location.request).status == 404)
+  }
+
+  /// Beside providers that register no clients, or have requests of their own, a standard server serves `setup`.
+  @Test(arguments: [
+    "endpoints: { authorization: https://odd.example/a, token: { url: https://odd.example/t, send: json } }",
+    text.replacing("/register", with: "/register }")
+      .replacing("registration: ", with: "registration: { send: form, url: "),
+    text + "\nissuer: https://odd.example\nheader_style: token",
+  ])
+  func anyProviderRegistersAClient(text: String) throws {
+    let head = text.hasPrefix("endpoints") ? "provider: odd\ngrant: authorization_code\nscope: [read]\n" : ""
+    let play = try Self.play(head + text)
+    let address = try Issuer(Play.origin + "/simulator/resource")
+    let refusal = try play.get(address.text)
+    let resource = try #require(try ProtectedResourceMetadata.location(in: refusal.challenges, of: address))
+    let server = try ProtectedResourceMetadata(
+      play.send(ProtectedResourceMetadata.request(at: resource)), of: address, at: resource
+    ).authorizationServers[0]
+    let location = try #require(MetadataLocation.all(for: server).first)
+    let metadata = try AuthorizationServerMetadata(play.send(location.request), of: server, at: location)
+    #expect(metadata.scopes == ["read"])
+    func url(_ kind: EndpointKind) throws -> String { try #require(metadata.endpoints[kind]).text }
+    let body: JSONValue = [
+      "redirect_uris": ["http://127.0.0.1/callback"], "token_endpoint_auth_method": "none",
+    ]
+    let registered = play.send(
+      HTTPRequest(
+        method: "POST", uri: try URI(parsing: url(.registration)), fields: ["Content-Type": "application/json"],
+        body: Array(body.encoded.utf8)))
+    #expect(registered.status == 201)
+    let client = try #require(try JSONValue.parse(registered.body)["client_id"]?.text)
+    let verifier = String(repeating: "v", count: 43)
+    let challenge = Base64.encodeURL(HashAlgorithm.sha256.digest(Array(verifier.utf8)))
+    let question: FormParameters = [
+      ("response_type", "code"), ("client_id", client), ("redirect_uri", "http://127.0.0.1:50000/callback"),
+      ("state", "s"), ("code_challenge", challenge), ("code_challenge_method", "S256"), ("scope", "read"),
+    ]
+    let target = try play.decide(URI(parsing: url(.authorization)).adding(query: question))
+    let code = try #require(target.queryParameters[first: "code"])
+    let path = String(try url(.token).dropFirst(Play.origin.count))
+    let answer = try play.post(
+      path,
+      [
+        ("grant_type", "authorization_code"), ("code", code), ("client_id", client), ("code_verifier", verifier),
+        ("redirect_uri", "http://127.0.0.1:50000/callback"),
+      ])
+    let token = try #require(try JSONValue.parse(answer.body)["access_token"]?.text)
+    let request = HTTPRequest(method: "GET", uri: address.uri, fields: ["Authorization": "Bearer \(token)"])
+    #expect(play.send(request).status == 200)
+    let other = HTTPRequest(method: "GET", uri: address.uri, fields: ["Authorization": "Bearer x"])
+    #expect(play.send(other).status == 401)
   }
 
   @Test func aClientIsRegistered() throws {

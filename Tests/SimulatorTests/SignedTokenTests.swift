@@ -136,6 +136,23 @@ struct SignedTokenTests {
     #expect(try fault(text) == .signedAnswer(.keyUnknown))
   }
 
+  /// FAPI 2.0 Message Signing: the request is pushed and signed, the answer is signed, and the token is bound.
+  @Test func aLoginWithMessageSigning() throws {
+    let play = try Self.play(
+      "profile: fapi2_message_signing", legs: "\n  pushed_authorization_request: https://signed.example/par",
+      secret: Simulation.practiceKey(.es256))
+    var request = try play.authorization(.authorizationCode, scope: ["openid"])
+    let page = try play.page(of: request)
+    #expect(page.queryParameters.names == ["client_id", "request_uri"])
+    request.keys = try Self.keys(play)
+    let answer = try play.decide(page).queryParameters
+    #expect(answer.names == ["response"])
+    let response = try play.client.authorizationResponse(answer, to: request, now: play.clock.now)
+    let token = play.send(try play.client.tokenRequest(response, nonce: play.nonce()))
+    #expect(try play.client.outcome(token, after: response, now: play.clock.now).issued().credential.proofKey != nil)
+    #expect(try play.log("refusals") == 0)
+  }
+
   @Test func aSignedRequestThatIsChanged() throws {
     let play = try Self.play(Self.signing, secret: Simulation.practiceKey(.es256))
     let request = try play.authorization(.authorizationCode, scope: ["openid"])

@@ -16,6 +16,27 @@ struct SubjectTokenTests {
     hosts: [api.provider.example]
     """
 
+  /// The project and the pool of a cloud are the user's own.
+  @Test func aVariableOfTheLoginIsFreeUnlessItIsSet() throws {
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    let text =
+      Self.text.replacing("audience: pool", with: "audience: \"{pool}\"") + "\nvariables: { pool: { at_login: true } }"
+    let descriptor = try library.load(Array(text.utf8), name: "test").descriptor
+    for (set, isTaken) in [(nil, true), ("own", true), ("other", false)] as [(String?, Bool)] {
+      var settings = SimulationSettings()
+      settings.variables = set.map { ["pool": $0] } ?? [:]
+      let play = try Play(descriptor, settings, secret: nil, variables: ["pool": "own"])
+      let token = try #require(play.simulation.value.state.key?.variables["subject_token"])
+      let answer = try play.post(
+        "/provider.example/token",
+        [
+          ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"), ("subject_token", token),
+          ("subject_token_type", "urn:ietf:params:oauth:token-type:jwt"), ("audience", "own"),
+        ])
+      #expect((answer.status == 200) == isTaken)
+    }
+  }
+
   @Test func onlyTheMachinesTokenIsExchanged() throws {
     let library = DescriptorLibrary(directories: []) { _ in nil }
     let descriptor = try library.load(Array(Self.text.utf8), name: "test").descriptor

@@ -237,6 +237,20 @@ private let replacesOld: @Sendable (Secret) -> Bool = { $0 == Secret("old") }
     #expect(try vault.hasCommitted(plan, after: .outOfMemory))
   }
 
+  /// Another process of this machine sees a newer state while a process reads. The older one is not "set back".
+  @Test func newerStateSeenMeanwhile() throws {
+    let (slow, fast) = (try team.machines[1].open(), try team.machines[1].open())
+    let name = CellName(credential)
+    let loaded = try slow.withAllSeen { () throws(StoreError) -> TeamVault.Loaded in
+      let rows = try slow.current { keys in (Schema.read, [.byteLists([keys.lookup(name)])]) }
+      try team.machines[0].open().apply([.store(Secret("new"), as: credential)])
+      _ = try fast.record(credential)
+      return try slow.loaded(name, rows.first)
+    }
+    guard case .cell = loaded else { throw TestServer.Failure(text: "\(loaded)") }
+    #expect(try team.machines[1].open().record(credential)?.payload == Secret("new"))
+  }
+
   /// Machines that write the same records at the same time.
   @Test func simultaneousChanges() async throws {
     let machines = team.machines

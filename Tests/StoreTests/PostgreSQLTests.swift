@@ -1,8 +1,9 @@
 import CredmgrCryptography
 import CredmgrPlatform
-import CredmgrPostgreSQL
 import Glibc
 import Testing
+
+@testable import CredmgrPostgreSQL
 
 @Suite struct PostgreSQLTests {
   private let server: TestServer
@@ -43,6 +44,24 @@ import Testing
     for text in ["postgresql://ada:secret@host/x", "host=h password=secret", "postgresql://h/x?sslpassword=s"] {
       #expect(throws: PostgreSQLError.passwordInAddress) { try DatabaseAddress(text) }
     }
+  }
+
+  /// TLS with a verified name, unless the server is on this machine. An address cannot ask for less.
+  @Test func encryption() throws {
+    let verified = "verify-full"
+    let cases: [(String, [String?])] = [
+      ("postgresql://db.example/x", [verified]), ("postgresql://db.example/x?sslmode=disable", [verified]),
+      ("service=team", [verified]), ("host=localhost hostaddr=192.0.2.1", [verified]),
+      ("postgresql://127.0.0.1.example/x", [verified]), ("postgresql://127.0.0.1,db.example/x", [nil, verified]),
+      ("postgresql://127.0.0.1/x", [nil]), ("postgresql://localhost:5433/x", [nil]), ("postgresql://[::1]/x", [nil]),
+    ]
+    for (address, expected) in cases {
+      #expect(try DatabaseAddress(address).hosts.map { $0["sslmode"] } == expected, "\(address)")
+    }
+    let several = try DatabaseAddress("postgresql://a.example:1,b.example:2/x")
+    #expect(several.hosts.map { $0["host"] } == ["a.example", "b.example"])
+    #expect(several.hosts.map { $0["port"] } == ["1", "2"])
+    #expect(several.hosts.allSatisfy { $0["target_session_attrs"] == "read-write" })
   }
 
   /// A server that takes connections and says nothing, before and after the login.

@@ -30,30 +30,39 @@ import Testing
 
   static let faults: [String] = [
     "", " ", "a", "<a>", "<a></b>", "<a/><b/>", "<a/>b", "<a b=c/>", "<a b='1' b='2'/>", "<a>&b;</a>", "<a>&#0;</a>",
-    "<a>\u{0}</a>", "{\"a\":1}", "<!doctype html><html></html>", nested(65),
+    "<a>\u{0}</a>", "{\"a\":1}", "<!doctype html><html></html>",
+    "<?xml version=\"1.0\" encoding=\"UTF-7\"?><a>+ADw-b/+AD4-</a",
+  ]
+
+  static let documentTypes: [String] = [
     // A document type of any kind, wherever it is: entities that grow, from a file, from a server, and parameters.
     "<!DOCTYPE a><a/>",
     "<!DOCTYPE a [<!ENTITY b \"bb\"><!ENTITY c \"&b;&b;&b;&b;\">]><a>&c;</a>",
     "<!DOCTYPE a [<!ENTITY b SYSTEM \"file:///etc/hostname\">]><a>&b;</a>",
     "<!DOCTYPE a SYSTEM \"http://127.0.0.1:9/a.dtd\"><a/>",
     "<!DOCTYPE a [<!ENTITY % b SYSTEM \"http://127.0.0.1:9/b\"> %b;]><a/>",
-    "<?xml version=\"1.0\" encoding=\"UTF-7\"?><a>+ADw-b/+AD4-</a",
-    "<a>" + String(repeating: "b", count: 1 << 20) + "</a>",
   ]
 
   @Test(arguments: faults) func faultsAreRefused(_ text: String) {
-    #expect(throws: XMLError()) { try parse(text) }
+    #expect(throws: XMLError.syntax) { try parse(text) }
+  }
+
+  @Test(arguments: documentTypes) func documentTypesAreRefused(_ text: String) {
+    #expect(throws: XMLError.documentType) { try parse(text) }
   }
 
   @Test func bytesThatAreNoText() {
-    #expect(throws: XMLError()) { try XMLDocument.parse(Array("<a>".utf8) + [0xFF] + Array("</a>".utf8)) }
+    #expect(throws: XMLError.syntax) { try XMLDocument.parse(Array("<a>".utf8) + [0xFF] + Array("</a>".utf8)) }
     // UTF-16, with and without a mark.
-    #expect(throws: XMLError()) { try XMLDocument.parse([0xFF, 0xFE] + "<a/>".utf16.flatMap { [UInt8($0), 0] }) }
-    #expect(throws: XMLError()) { try XMLDocument.parse("<a/>".utf16.flatMap { [UInt8($0), 0] }) }
+    #expect(throws: XMLError.syntax) { try XMLDocument.parse([0xFF, 0xFE] + "<a/>".utf16.flatMap { [UInt8($0), 0] }) }
+    #expect(throws: XMLError.syntax) { try XMLDocument.parse("<a/>".utf16.flatMap { [UInt8($0), 0] }) }
   }
 
   @Test func theBounds() throws {
     _ = try parse(Self.nested(64))
+    #expect(throws: XMLError.tooDeep(levels: 64)) { try parse(Self.nested(65)) }
+    let long = "<a>" + String(repeating: "b", count: 1 << 20) + "</a>"
+    #expect(throws: XMLError.tooLong(bytes: 1 << 20)) { try parse(long) }
     let many = "<a>" + String(repeating: "<b/>", count: 200_000) + "</a>"
     #expect(try parse(many)["a"]?["b"]?.elements?.count == 200_000)
   }

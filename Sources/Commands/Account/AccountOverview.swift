@@ -81,7 +81,7 @@ extension AccountOverview.Row {
     return [
       "provider": .string(account.provider), "account": .string(account.name), "default": .boolean(isDefault),
       "identity": .optional(credential.identity), "earlier_identity": .optional(credential.earlierIdentity),
-      "subject": .optional(credential.subject),
+      "subject": .optional(credential.subject), "vault": .optional(credential.vault),
       "grant": .string(credential.isGiven ? "given" : credential.grant.rawValue),
       "kind": .string(credential.kindName), "ends_soon": .boolean(credential.endsSoon(at: now)),
       "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),

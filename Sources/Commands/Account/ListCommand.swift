@@ -9,8 +9,8 @@ extension Command {
     name: "list", operands: "[ID]", operandCount: 0...1, summary: "List the accounts",
     options: [json],
     notes: [
-      "Each line has the provider, the account, its state and the kind of its credential. \"credmgr status\" shows the "
-        + "accounts in detail."
+      "Each line has the provider, the account, its state and the kind of its credential, and its vault if an "
+        + "account is shared. \"credmgr status\" shows the accounts in detail."
     ],
     examples: [
       ("credmgr list", "List all accounts"),
@@ -35,15 +35,25 @@ extension Command {
     }
     overview.tellIfEmpty(context)
     if overview.rows.isEmpty { overview.tellInterrupted(context) }
+    // Most users share no account, so the last column appears only if it says something.
+    let hasVaults = overview.rows.contains { $0.account.credential.vault != nil }
+    let mark = " (default)"
     var lines = overview.rows.map { row in
-      [
-        titles[row.account.provider] ?? "", row.account.name + (row.isDefault ? " (default)" : ""), row.state.words,
-        row.account.credential.kindWords,
-      ].map(Message.visible)
+      let credential = row.account.credential
+      return
+        ([
+          titles[row.account.provider] ?? "",
+          // Many accounts without a user name are called "default".
+          row.account.name + (row.isDefault && row.account.name != "default" ? mark : ""), row.state.words,
+          credential.kindWords,
+        ] + (hasVaults ? [credential.vault ?? "-"] : [])).map(Message.visible)
     }
     let columns = Terminal.outputColumns
-    if columns != nil, !lines.isEmpty { lines.insert(["PROVIDER", "ACCOUNT", "STATE", "KIND"], at: 0) }
-    try context.output(Layout.grid(lines, width: columns, shortening: 1).map { $0 + "\n" }.joined())
+    if columns != nil, !lines.isEmpty {
+      lines.insert(["PROVIDER", "ACCOUNT", "STATE", "KIND"] + (hasVaults ? ["VAULT"] : []), at: 0)
+    }
+    let shown = Layout.grid(lines, width: columns, shortening: [3, 0, 1, 2], keeping: mark)
+    try context.output(shown.map { $0 + "\n" }.joined())
     try overview.reportDamagedRecords(context)
   }
 }

@@ -6,7 +6,7 @@ import CredmgrText
 extension Command {
   static let log = Command(
     name: "log", operands: "[ID]", operandCount: 0...1, summary: "Show changes and the programs that received tokens",
-    options: [Option("--limit", value: "N", "number of last lines to print (default: all)"), json],
+    options: [Option("--limit", value: "N", "number of last lines to print (default: all)"), .vault, json],
     notes: ["The log contains the last few thousand events and no secrets."],
     examples: [("credmgr log github --limit 20", "Show the last 20 events of a provider")]
   ) { invocation, context throws(CommandError) in
@@ -16,6 +16,7 @@ extension Command {
       guard let number = Int(text), number > 0 else { throw .usage("invalid number of lines \"\(text)\"") }
       limit = number
     }
+    let context = try context.inVaultIfNamed(invocation)
     let (all, lost) = try manager(context.source.log())
     let events = all.filter { provider == nil || $0.provider == provider }.suffix(limit)
     if events.isEmpty {
@@ -33,16 +34,17 @@ extension Command {
     [
       "time": .string(event.time.text), "event": .string(event.action.rawValue),
       "provider": .optional(event.provider), "account": .optional(event.account), "detail": .optional(event.detail),
+      "member": .optional(event.member),
     ]
   }
 
   /// Columns are as wide as their longest text, at most 24.
   private static func lines(_ events: some Collection<LogEvent>) -> [String] {
     func fields(_ event: LogEvent) -> [String?] {
-      [event.action.rawValue, event.provider, event.account, event.detail]
+      [event.member, event.action.rawValue, event.provider, event.account, event.detail]
     }
     // The last column has no padding.
-    let widths = (0..<3).map { index in min(events.lazy.map { fields($0)[index]?.count ?? 0 }.max() ?? 0, 24) } + [0]
+    let widths = (0..<4).map { index in min(events.lazy.map { fields($0)[index]?.count ?? 0 }.max() ?? 0, 24) } + [0]
     return events.map { event in
       var line = event.time.text
       for (field, width) in zip(fields(event), widths) where field != nil || width > 0 {

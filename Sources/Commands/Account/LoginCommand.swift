@@ -28,7 +28,8 @@ extension Command {
       Option("--key-file", value: "FILE", "file with your private key, for a service account"),
       Option("--expires", value: "DATE", "day on which the key expires, or the time until then, such as 90d"),
       Option("--replace", "let the account belong to the user who signs in"),
-      Option("--yes", "store a key even if the provider cannot verify it"),
+      Option("--vault", value: "VAULT", "shared vault that gets the account (default: the vault that has it)"),
+      Option("--yes", "store a key or a token even if the provider cannot verify it"),
       Option("--timeout", value: "DURATION", "time to wait for the login (default: 5m)"),
       Option("--dry-run", "print the requests without secrets and send nothing"),
       json,
@@ -51,6 +52,7 @@ extension Command {
       ("credmgr login openai", "Store an API key, which credmgr prompts for"),
       ("credmgr login google-service --key-file key.json", "Log in as a service account with its key file"),
       ("credmgr login pypi-trusted --set subject_token=env:PYPI_ID_TOKEN", "Log in with the ID token of a CI job"),
+      ("credmgr login github --account bot --vault team", "Log in for all members of a shared vault"),
       ("credmgr login github --dry-run", "Show the requests without sending them"),
     ], needsNetwork: true, offlineOption: "--dry-run"
   ) { invocation, context throws(CommandError) in
@@ -71,6 +73,7 @@ extension Command {
     }
     for option in ["--paste", "--no-browser", "--key-file"]
     where invocation.has("--with-token") && invocation.has(option) { throw .exclusive(["--with-token", option]) }
+    try Setup.checkProvider(invocation.operands[0])
     let provider = try context.provider(invocation.operands[0])
     let descriptor = (try? context.home.library.load(provider))?.descriptor
     wish.scope = try context.scope(invocation, of: descriptor)
@@ -87,6 +90,9 @@ extension Command {
     wish.hasLocalBrowser = !SessionKind.isRemote(context.environment)
     wish.pastes = invocation.has("--paste")
     wish.givesAway = invocation.has("--replace")
+    wish.vault = try invocation.value("--vault").map { name throws(CommandError) in
+      try manager(context.source.vaultName(name))
+    }
     wish.timeout = try context.duration("--timeout", invocation) ?? wish.timeout
     if wish.timeout == .zero {
       throw .usage("the timeout must be longer than 0 s", hint: "omit \"--timeout\" to wait 5 min")
@@ -106,22 +112,29 @@ extension Command {
       throw .usage("\"--expires\" requires a key or \"--with-token\": the provider says when its tokens expire")
     }
     let isAsked = isTyped || ["--no-browser", "--paste", "--with-token", "--grant"].contains(where: invocation.has)
-    if !wish.demands.isEmpty, grant?.traits.responseType == nil, grant != .deviceCode {
+    if !wish.demands.isEmpty, grant?.traits.responseType == nil, grant != .deviceCode, grant != .ciba {
       throw .usage(
         "\(context.titled(provider)) does not ask you to consent, so it cannot meet \"--acr\" and \"--max-age\"")
     }
     if !SessionKind.hasReader(context.environment), grant?.traits.needsPerson == true, !isAsked {
+      if let descriptor, try manager(context.source.accountsIfAny()?.registration(of: provider)) == nil,
+        !context.isAddedByLogin(provider)
+      {
+        throw CommandError(.notAdded(provider: provider, ClientNeeds(descriptor)))
+      }
       throw .failed(unread(context.titled(provider), offered: offered, grant))
     }
+    let before = try? context.source.accountsIfAny()?.accounts(of: provider).map(\.name)
     let account: Account
     if invocation.has("--with-token"), !isTyped {
       let fields = descriptor?.fieldsOfToken ?? []
+      let user = TerminalUser(
+        provider: provider, offered: offered, fitting: fitting, context, typing: (true, invocation.has("--yes")))
       if fields.count > 1 {
-        let user = TerminalUser(provider: provider, offered: offered, fitting: fitting, context)
-        account = try manager(context.source.login(provider, wish, given: user.lines(for: fields)))
+        account = try manager(context.source.login(provider, wish, given: user.lines(for: fields), user: user))
       } else {
         let token = try token(provider, context)
-        account = try manager(context.source.login(provider, wish, token: token))
+        account = try manager(context.source.login(provider, wish, token: token, user: user))
       }
     } else {
       let user = TerminalUser(
@@ -145,6 +158,13 @@ extension Command {
     let person = account.credential.identity.map { $0 == account.name ? "" : " (\(quoted($0)))" } ?? ""
     let title = context.titled(provider)
     context.tell("logged in to \(title) as \"\(account.name)\"\(person)" + validity(account.credential, context))
+    if let before, !before.contains(account.name),
+      let selected = try manager(context.source.accountsIfAny()?.selected(for: provider)), selected != account.name
+    {
+      context.tell(
+        note: "\(quoted(selected)) is still the default account; \(credmgr: "use", provider, account.name) to change it"
+      )
+    }
     let withheld = account.credential.withheldScope
     if !withheld.isEmpty { context.tell("\(title) did not grant the scope \(withheld.joined(separator: ", "))") }
     if let type = account.credential.tokenType, !["bearer", "token", "oauth"].contains(type.lowercased()) {

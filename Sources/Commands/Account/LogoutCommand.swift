@@ -17,11 +17,14 @@ extension Command {
     options: [
       account, Option("--all", "log out all accounts of the provider, or of all providers"),
       Option("--keep-remote", "delete the tokens here without revoking them at the provider"),
-      Option("--no-browser", "do not open the page that ends the session at the provider"), json,
+      Option("--no-browser", "do not open the page that ends the session at the provider"),
+      Option("--vault", value: "VAULT", "log out of the account of a shared vault, for all of its members"), json,
     ],
     notes: [
       "If the provider has a page that ends your session, credmgr opens it in your browser. It does so at a terminal, "
-        + "for one account."
+        + "for one account.",
+      "Without \"--vault\", an account of a shared vault stays in that vault. Only the copy on this machine is "
+        + "deleted.",
     ],
     examples: [
       ("credmgr logout github", "Log out the current account"),
@@ -30,6 +33,9 @@ extension Command {
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     if invocation.has("--all"), invocation.has("--account") { throw .exclusive(["--all", "--account"]) }
+    let own = context
+    let context = try own.inVaultIfNamed(invocation)
+    defer { forgetCopies(invocation, own) }
     var outcome = LogoutOutcome()
     if let text = invocation.operands.first {
       try logOut(of: context.provider(text), invocation, context, noting: &outcome)
@@ -46,6 +52,12 @@ extension Command {
     guard let refusal = outcome.refusal else { return }
     let text = "deleted the tokens here, but not at the provider: \(refusal.text)"
     throw .failed(text, hint: "revoke the access in your account settings at the provider", status: .refused)
+  }
+
+  /// Removes this machine's copies of accounts that the shared vault no longer has. If this fails, the next use does.
+  private static func forgetCopies(_ invocation: Invocation, _ context: Context) {
+    guard let vault = invocation.value("--vault") else { return }
+    _ = try? context.source.synchronize(with: vault, of: invocation.operands.first)
   }
 
   private static func logOut(
@@ -85,14 +97,23 @@ extension Command {
       }
       let isRevoked = result.revocation == .done
       let isImpossible = result.revocation == .notAsked && !invocation.has("--keep-remote")
+      let keyPage = (try? context.home.library.load(provider))?.descriptor.key?.page
       let whatStays =
-        account?.credential.grant.traits.typed.map { "; only you can revoke the \($0), at the provider" }
+        account?.credential.grant.traits.typed.map {
+          "; only you can revoke the \($0), at \(keyPage ?? "the provider")"
+        }
         ?? "; the provider cannot revoke the token and accepts it until it expires"
       let remote =
         isImpossible
         ? whatStays
         : isRevoked ? " and revoked the token" : "; the token was not revoked"
-      context.tell("logged out \"\(result.account)\" at \(context.titled(provider))\(remote)")
+      if let vault = account?.credential.vault {
+        context.tell(
+          "removed \"\(result.account)\" at \(context.titled(provider)) from this machine; it stays in the vault "
+            + quoted(vault))
+      } else {
+        context.tell("logged out \"\(result.account)\" at \(context.titled(provider))\(remote)")
+      }
       if let page { endSession(at: page, of: provider, context) }
       outcome.rows.append([
         "provider": .string(provider), "account": .string(result.account), "revoked": .boolean(isRevoked),

@@ -45,8 +45,7 @@ extension Context {
       let page = descriptor?.key?.page.map { " at " + $0 } ?? ""
       return (words, Remedy(parts: [.words("make a token with this scope" + page)]))
     }
-    let scope = credential.requestedScope.isEmpty ? credential.grantedScope ?? [] : credential.requestedScope
-    let options = descriptor?.loginOptions(for: required, besides: scope) ?? []
+    let options = descriptor?.loginOptions(for: required) ?? []
     if options.isEmpty { return (words, "\(credmgr: "providers", provider) to see the purposes of \"login --for\"") }
     return (words, "\(credmgr: ["login", provider, "--account", account.name] + options)")
   }

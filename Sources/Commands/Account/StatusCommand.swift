@@ -55,6 +55,9 @@ extension Command {
     _ credential: Credential, _ state: AccountState, at now: Moment, style: Style
   ) -> [(left: String, right: String)] {
     var rows: [(left: String, right: String)] = [credential.kind]
+    if let vault = credential.vault {
+      rows.append(("vault", vault + (credential.isMoving ? " (not there yet; share the account again)" : "")))
+    }
     let names = credential.variables.keys.sorted()
     if credential.grant.traits.asked != nil, !names.isEmpty { rows.append(("fields", names.joined(separator: ", "))) }
     if let identity = credential.identity { rows.append(("identity", identity)) }

@@ -261,7 +261,7 @@ final class TerminalUser: User {
   }
 
   func choice(among labels: [String], of provider: String) throws(CredentialError) -> Int? {
-    guard !typing.readsInput, terminal != nil || Terminal.isTerminal(0), Terminal.isTerminal(2) else { return nil }
+    guard terminal != nil || Terminal.isTerminal(0), Terminal.isTerminal(2) else { return nil }
     say("\(context.titled(provider)) offers \(labels.count) entries:")
     for (place, label) in labels.enumerated().prefix(99) {
       Terminal.writeError("  \(place + 1)  \(Message.visible(label))\n")
@@ -279,12 +279,12 @@ final class TerminalUser: User {
 
   func confirmStoring(unverified error: CredentialError) -> Bool {
     if typing.keepsUnverified { return true }
-    guard !typing.readsInput, Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
-    say("cannot verify the key: " + error.message(titled: context.titled).text)
+    guard Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
+    say("cannot verify the credential: " + error.message(titled: context.titled).text)
     return (try? Question.confirm("Store it without verification?")) ?? false
   }
 
-  var canAnswer: Bool { Terminal.isTerminal(2) && (terminal != nil || Terminal.isTerminal(0)) && !typing.readsInput }
+  var canAnswer: Bool { Terminal.isTerminal(2) && (terminal != nil || Terminal.isTerminal(0)) }
 
   func givesAway(_ account: String, of expected: String, to found: String?) -> Bool {
     say("you signed in as \(found.map(quoted) ?? "another user") instead of \(quoted(expected))")

@@ -37,7 +37,10 @@ extension Command {
     let name = invocation.operands.dropFirst().first
     let remote = invocation.value("--for").map(RemoteAddress.written)
     if let remote { _ = try address(remote, form: "OWNER") }
-    let folder: String? = if let text = invocation.value("--in") { try writtenFolder(text, context) } else { nil }
+    let folder: String? =
+      if let text = invocation.value("--in") {
+        try writtenFolder(text, context, mustExist: !isListed && !invocation.has("--remove"))
+      } else { nil }
     if isListed { return try listRules(of: provider, context) }
     guard let provider else { return }
     let conditions = (remote.map { " for \($0)" } ?? "") + (folder.map { " in \($0)" } ?? "")
@@ -54,7 +57,7 @@ extension Command {
       return
     }
     guard let name else { return }
-    try requireAccount(name, of: provider, context)
+    try manager(context.source.find(name, of: provider))
     if remote == nil, folder == nil {
       try manager(context.source.accounts(.readWrite).select(name, provider: provider))
       context.tell("\"\(name)\" is now the default account of \(context.titled(provider))")
@@ -96,7 +99,9 @@ extension Command {
   }
 
   /// Returns the directory as the file stores it: absolute, or relative to the home directory.
-  private static func writtenFolder(_ text: String, _ context: Context) throws(CommandError) -> String {
+  private static func writtenFolder(
+    _ text: String, _ context: Context, mustExist: Bool
+  ) throws(CommandError) -> String {
     guard !text.isEmpty else {
       throw .usage("the directory of \"--in\" is empty", hint: "use a form like \"--in .\" or \"--in ~/work\"")
     }
@@ -105,6 +110,9 @@ extension Command {
     // Shells do not expand the tilde in `--in=~/work` and '~/work'.
     if text == "~" || text.hasPrefix("~/"), let home = context.home.person { text = home + text.dropFirst() }
     let path = Path.resolved(text) ?? Path.joining(here, text)
+    if mustExist, !File.exists(path) {
+      throw .usage("the directory \(quoted(text)) does not exist", hint: "\(run: "mkdir", "-p", path)")
+    }
     if File.exists(path), !File.isDirectory(path) {
       throw .usage("\(quoted(text)) is a file, not a directory", hint: "name the directory that contains it")
     }

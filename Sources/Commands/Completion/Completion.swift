@@ -112,6 +112,7 @@ struct Completion {
       case "OPERATION": texts = command.operations.map { Candidate($0.name, $0.help) }
       case "GRANT": texts = grants(of: operands.first)
       case "METHOD": texts = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"].map { Candidate($0) }
+      case "VAULT": texts = ((try? source.joinedVaults()) ?? []).map { Candidate($0) }
       case "PURPOSES":
         let sets = operands.first.flatMap { descriptor($0) }?.scopeSets ?? []
         texts = sets.map { Candidate($0.name, $0.scopes.joined(separator: " ")) }

@@ -138,7 +138,10 @@ extension Doctor {
           .rules,
           "line \(line) of \(path) names the unknown provider \(quoted(rule.provider))" + didYouMean(near),
           hints: near.map { "\(run: "sed", "-i.old", "\(line)s/\(rule.provider)/\($0)/", rules.path)" }
-            ?? "correct the file, or \(without)")
+            // The command takes a lock in the directory of the vault.
+            ?? (vault == nil
+              ? "correct the file, or \(without)"
+              : "\(credmgr: ["use", rule.provider, rule.account, "--remove"] + rule.options)"))
       } else if let vault, (try? vault.account(AccountID(rule.provider, rule.account)) == nil) ?? false {
         problem(
           .rules, "line \(rule.place.line) of \(path) names \(quoted(rule.account)), which is not logged in",

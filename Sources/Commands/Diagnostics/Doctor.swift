@@ -44,6 +44,7 @@ struct Doctor {
     diagnostics = []
     checkHome()
     let accounts = checkVault()
+    checkSharedVaults()
     if let accounts { checkAccounts(accounts) }
     // Report a wrong clock only once, whichever check found it.
     if !remote.contains(where: { $0.check == .clock }) { checkClock(accounts) }

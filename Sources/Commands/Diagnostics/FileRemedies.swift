@@ -20,6 +20,8 @@ extension Context {
     case .system(_, _, ENOSPC), .system(_, _, EDQUOT): return .makingRoom(in: File.existing(path))
     case .symbolicLink: return isOurs(path) ? replacingLink(path) : nil
     case .notDirectory where path == environment("CREDMGR_HOME"): return "\(run: "unset", "CREDMGR_HOME")"
+    // A directory that contains the user's own files is never in the way.
+    case .notRegularFile where !isInside(path): return nil
     case .notRegularFile, .notDirectory: return isOurs(path) ? .settingAside(path) : .mending(fault, at: path)
     case .otherOwner: return isOurs(path) ? ownership([path]) : .mending(fault, at: path)
     default: break
@@ -33,6 +35,10 @@ extension Context {
     if let person = home.person, File.isOwn(person) == false, path.hasPrefix(person + "/") { return usableHome }
     if case .system = fault { return .anotherHome }
     return isOurs(path) ? ownership([path]) : .mending(fault, at: place)
+  }
+
+  private func isInside(_ path: String) -> Bool {
+    [home.configuration, home.vault].contains { path.hasPrefix($0 + "/") }
   }
 
   private func isOurs(_ path: String) -> Bool {

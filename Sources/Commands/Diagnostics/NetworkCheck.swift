@@ -72,9 +72,12 @@ extension Doctor {
   }
 
   private func remedy(_ error: HTTPError, _ provider: String) -> Remedy {
-    guard !proxies.isEmpty, case .unreachable(_, let reason) = error,
+    guard case .unreachable(_, let reason) = error,
       [.proxy, .connectionRefused, .nameNotResolved, .timedOut].contains(reason)
     else { return comparing(provider) }
+    guard !proxies.isEmpty else {
+      return reason == .nameNotResolved ? .checkingNetwork : comparing(provider)
+    }
     return "correct the proxy, or \(run: ["unset"] + proxies) to use none"
   }
 }

@@ -47,7 +47,7 @@ extension Doctor {
     } catch .vault(.passphraseUnavailable(.noTerminal)), .vault(.locked) {
       note(
         .vault, "the vault is locked, so its records were not checked; it opens with the \(ways)",
-        hint: "\(credmgr: "vault", "unlock")")
+        hint: "\(credmgr: "vault", "unlock"); if you lost the passphrase, \(credmgr: "help", "vault")")
     } catch .vault(.passphraseUnavailable) {
       // The check of the passphrase file reports it.
     } catch { tell(error, as: .vault) }
@@ -105,7 +105,10 @@ extension Doctor {
   }
 
   mutating func checkKeyring() {
-    if KernelKeyring.isThere { return ok(.keyring, "the kernel can store keys, so \"credmgr vault unlock\" works") }
+    do throws(POSIXError) {
+      try KernelKeyring.check()
+      return ok(.keyring, "the kernel can store keys, so \"credmgr vault unlock\" works")
+    } catch {}
     note(.keyring, "the kernel cannot store keys here, so \"credmgr vault unlock\" does not work")
   }
 }

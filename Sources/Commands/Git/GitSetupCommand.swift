@@ -1,3 +1,4 @@
+import CredmgrCredentialManager
 import CredmgrJSON
 import CredmgrPlatform
 import CredmgrText
@@ -123,6 +124,15 @@ extension Command {
       if pair.count == 2 { sections.note(pair[1], of: pair[0]) }
     }
     return sections
+  }
+
+  /// Removes our entries for the hosts of a provider that no longer exists. A git that fails keeps them.
+  package static func removeGitHelpers(of claims: [HostClaim], _ context: Context) {
+    let keys = claims.flatMap { GitHelperEntry.urls(of: $0.host) }.map { "credential.\($0).helper" }
+    guard !keys.isEmpty, let sections = try? sections("--global") else { return }
+    for section in sections where keys.contains(section.key) && section.values.contains(where: { isOwn($0, context) }) {
+      try? removeOwn(from: section, scope: "--global", context)
+    }
   }
 
   /// Removes our entry from a section, and the empty one that we put before it.

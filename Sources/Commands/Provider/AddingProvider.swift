@@ -1,5 +1,6 @@
 import CredmgrCredentialManager
 import CredmgrCryptography
+import CredmgrDescriptors
 import CredmgrJSON
 import CredmgrMessages
 import CredmgrOAuth
@@ -135,6 +136,14 @@ struct AddingProvider {
       }
     }
     let added = try manager(context.source.accountsIfAny()?.registration(of: addition.identifier))
+    let methods: [ClientAuthentication?] = [nil, .clientSecretBasic, .clientSecretPost]
+    if addition.descriptor.grants.first == .clientCredentials, added?.clientSecret == nil,
+      methods.contains(addition.descriptor.client.authentication),
+      !addition.descriptor.variables.contains(where: \.isSecret)
+    {
+      let again: Remedy = "\(credmgr: "add-provider", addition.identifier, "--replace", "--client-secret-file", "FILE")"
+      context.tell(note: "warning: a login as the client requires its secret; \(again)")
+    }
     if isForeign, agreed == nil { try Command.tellAgreement(on: addition.identifier, context) }
     if let before, before.clientIdentifier != added?.clientIdentifier {
       let tied = ((try? accounts?.accounts(of: addition.identifier)) ?? []).filter { $0.credential.refreshToken != nil }

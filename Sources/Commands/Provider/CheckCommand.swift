@@ -13,7 +13,10 @@ extension Command {
   static let check = Command(
     name: "check", operands: "FILE…", operandCount: 1...10_000,
     summary: "Check descriptors for errors",
-    options: [descriptorFolders, Option("--strict", "also require the key \"verified\", and fail on warnings"), json],
+    options: [
+      descriptorFolders,
+      Option("--strict", "also require the key \"verified\" and its sources, and fail on warnings"), json,
+    ],
     notes: [
       "credmgr prints each error on standard output as FILE:LINE:COLUMN: error: MESSAGE, with the line and a caret. It "
         + "prints nothing for correct files, except a message if standard error is a terminal.",
@@ -38,7 +41,7 @@ extension Command {
         let (descriptor, ownFindings) = library.check(bytes, name: name)
         findings =
           ownFindings + newHosts(of: descriptor, in: bytes, named: name, context)
-          + (isStrict && descriptor != nil && descriptor?.verified == nil ? [unverified(bytes, named: name)] : [])
+          + (isStrict ? doubts(about: descriptor, bytes, named: name, context.clock.now()) : [])
       } catch .credential(.provider(.invalid(let found))) {
         findings = found
       } catch .failed(let message) {
@@ -75,8 +78,26 @@ extension Command {
     }
   }
 
-  private static func unverified(_ bytes: [UInt8], named name: String) -> Finding {
-    Finding(.missingKey("verified"), at: beginning(of: bytes, named: name))
+  /// Returns what makes the key `verified` worth nothing: it is missing, its date is in the future, or the file has no
+  /// link to a page.
+  private static func doubts(
+    about descriptor: Descriptor?, _ bytes: [UInt8], named name: String, _ now: Moment
+  ) -> [Finding] {
+    guard let descriptor else { return [] }
+    let start = beginning(of: bytes, named: name)
+    // In the east, the next day has begun.
+    let tomorrow = (now + .days(1)).text
+    switch descriptor.verified {
+    case nil: return [Finding(.missingKey("verified"), at: start)]
+    case .unverified: return []
+    case .documentation(let date), .live(let date):
+      let isFuture = date > String(tomorrow.prefix(date.utf8.count))
+      let hasLink = String(decoding: bytes, as: UTF8.self).split(separator: "\n").contains { line in
+        line.firstPlace(of: "#").map { line[$0.upperBound...].firstPlace(of: "https://") != nil } ?? false
+      }
+      return (isFuture ? [Finding(.futureDate(date), at: start)] : [])
+        + (hasLink ? [] : [Finding(.noSources, at: start)])
+    }
   }
 
   private static func beginning(of bytes: [UInt8], named name: String) -> Place {

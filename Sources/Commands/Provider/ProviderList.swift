@@ -6,8 +6,8 @@ import CredmgrPlatform
 import CredmgrText
 
 extension Command {
-  /// Prints the providers whose identifier, title, hosts or group contain the word, or all of them.
-  static func list(matching word: String?, _ context: Context) throws(CommandError) {
+  /// Prints the providers whose identifier, title, hosts or group contain each word, or all of them.
+  static func list(matching words: [String], _ context: Context) throws(CommandError) {
     let added = try manager(Set(context.source.accountsIfAny()?.addedProviders() ?? []))
     let library = context.home.library
     var rows: [JSONValue] = []
@@ -15,7 +15,7 @@ extension Command {
     for identifier in context.source.knownProviders() {
       let loaded = try? library.load(identifier)
       let entry = ProviderEntry(identifier, loaded, isAdded: added.contains(identifier))
-      guard word.map(entry.contains) ?? true else { continue }
+      guard words.allSatisfy(entry.matches) else { continue }
       entries.append(entry)
       let descriptor = loaded?.descriptor
       rows.append([
@@ -32,7 +32,9 @@ extension Command {
     try context.output(
       columns.map { ProviderEntry.table(entries, columns: $0, Style(1)) } ?? ProviderEntry.lines(entries),
       orJSON: .array(rows))
-    if let word, entries.isEmpty { context.tell("no provider matches \(quoted(word))") }
+    if !words.isEmpty, entries.isEmpty {
+      context.tell("no provider matches \(quoted(words.joined(separator: " ")))")
+    }
   }
 }
 
@@ -55,12 +57,19 @@ struct ProviderEntry {
 
   var verification: Verification { descriptor?.verified ?? .unverified }
 
-  func contains(_ word: String) -> Bool {
+  /// Whether the entry belongs to the group of this name, or contains the word if no group has this name.
+  func matches(_ word: String) -> Bool {
+    let word = word.lowercased()
+    return ProviderGroup(rawValue: word) == nil ? contains(word) : group == word
+  }
+
+  private func contains(_ word: String) -> Bool {
     var texts = [identifier, title, descriptor?.group?.rawValue ?? ""]
     texts += descriptor?.hosts.map(\.text) ?? []
     texts += descriptor?.endpoints.values.map(\.url.text) ?? []
     texts += descriptor?.variables.compactMap(\.defaultValue) ?? []
-    let word = word.lowercased()
+    // Google's scopes name Gmail, Drive and others.
+    texts += descriptor?.scopeSets.flatMap { [$0.name] + $0.scopes } ?? []
     return texts.contains { $0.lowercased().firstPlace(of: word) != nil }
   }
 
@@ -102,7 +111,7 @@ struct ProviderEntry {
     let sorted = order.flatMap { group in entries.filter { $0.group == group } }
     let head = ["PROVIDER", "TITLE", "KIND", "TO BEGIN", "VERIFIED"]
     let rows = [head] + sorted.map { [$0.shownIdentifier, $0.name, $0.kinds, $0.needs, $0.shortVerification] }
-    let lines = Layout.grid(rows, width: columns - 4, shortening: 1)
+    let lines = Layout.grid(rows, width: columns - 4, shortening: [1, 3, 2, 0])
     var text = "    " + lines[0] + "\n"
     var group = ""
     for (entry, line) in zip(sorted, lines.dropFirst()) {

@@ -9,7 +9,7 @@ extension Command {
     name: "providers", operands: "[ID]", operandCount: 0...1, summary: "List the providers or show one",
     options: [
       Option("--all", "show every setting of the provider with its file and line"),
-      Option("--search", value: "WORD", "list only providers with WORD in their name, hosts or group"), json,
+      Option("--search", value: "WORDS", "list only providers with each word in their name, hosts or group"), json,
     ],
     examples: [
       ("credmgr providers", "List all providers"),
@@ -19,10 +19,16 @@ extension Command {
     ], needsHome: false
   ) { invocation, context throws(CommandError) in
     if let identifier = invocation.operands.first {
-      guard !invocation.has("--search") else { throw .usage("\"--search\" and a provider exclude each other") }
+      if let word = invocation.value("--search") {
+        throw .usage(
+          "\"--search\" and a provider exclude each other",
+          hint: "\(credmgr: "providers", "--search", "\(word) \(identifier)") to search for both words")
+      }
       return try show(context.provider(identifier), context)
     }
-    try list(matching: invocation.value("--search"), context)
+    let words = invocation.value("--search")?.split { $0.isWhitespace }.map(String.init)
+    if words?.isEmpty == true { throw .usage("\"--search\" requires a word") }
+    try list(matching: words ?? [], context)
   }
 
   private static func show(_ identifier: String, _ context: Context) throws(CommandError) {
@@ -82,7 +88,7 @@ extension Command {
     var lines: [(left: String, right: String)] = [
       ("provider", identifier), ("title", descriptor.title), ("group", descriptor.group?.rawValue ?? ""),
       ("kind", descriptor.kinds.joined(separator: ", ")), ("needs", descriptor.needs.joined(separator: " or ")),
-      ("added", registration == nil ? "no" : "yes, client \"\(registration?.clientIdentifier ?? "")\""),
+      ("added", registration.map { addition(by: $0.clientIdentifier) } ?? "no"),
       ("register at", descriptor.client.register ?? ""),
       ("redirect URI", redirect.map { $0 + anyPort } ?? "depends on the variables"),
       ("grants", descriptor.grants.map(\.rawValue).joined(separator: ", ")),
@@ -108,6 +114,9 @@ extension Command {
     let all = table(lines.filter { !$0.right.isEmpty })
     try context.output(context.line.invocation?.has("--all") == true ? all + "\n" + table(shown) : all)
   }
+
+  /// A key needs no client.
+  private static func addition(by client: String) -> String { client.isEmpty ? "yes" : "yes, client \"\(client)\"" }
 
   /// Formats rows that contain text from descriptors, which strangers may have written.
   private static func table(_ rows: [(left: String, right: String)]) -> String {

@@ -16,6 +16,11 @@ extension Command {
   ) throws(CommandError) -> ProviderAddition {
     var (address, name) = (source, name)
     if !isURL(source) {
+      if Context.isDescriptorFile(source) {
+        throw .usage(
+          "\"--update\" fetches a descriptor from its address, not from a file",
+          hints: [Remedy(parts: [.without("--update", instead: ["--replace"])])])
+      }
       let provider = try context.provider(source)
       guard let copy = context.source.fetchedCopy(of: provider) else {
         guard let known = context.source.knownMetadata(of: provider) else { throw notFetched(provider, context) }

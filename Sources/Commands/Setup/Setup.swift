@@ -36,16 +36,25 @@ struct Setup {
   private var options: [String] { purposes.map { ["--for", $0] } ?? [] }
 
   func run(_ given: String?) throws(CommandError) {
+    let given = given.map { SetupChoice.address($0) ?? $0 }
     guard Question.canAsk else { throw try explanation(given) }
     var source = given
     do throws(CommandError) {
-      let chosen = if let given { given } else { try SetupChoice(context).source() }
+      let chosen = if let given, !isSearch(given) { given } else { try SetupChoice(context).source(given: given) }
       source = chosen
       try setUp(chosen)
     } catch {
       guard let message = context.message(error), message.status == .interrupted else { throw error }
       throw .failed(message.with(hints: ["\(credmgr: ["setup"] + (source.map { [$0] } ?? []) + options) to continue"]))
     }
+  }
+
+  /// Whether a word leads to a choice, because it is not a provider but is found in some.
+  private func isSearch(_ word: String) -> Bool {
+    guard !Command.isURL(word), !Context.isDescriptorFile(word), context.home.library.path(of: word) == nil else {
+      return false
+    }
+    return SetupChoice.isProtocol(word) || SetupChoice(context).finds(word)
   }
 
   private func setUp(_ source: String) throws(CommandError) {
@@ -244,6 +253,10 @@ struct Setup {
     guard let source else {
       return .usage(fault("a provider"), hint: "\(credmgr: "providers") to see the providers")
     }
+    if SetupChoice.isProtocol(source) {
+      return .usage(
+        fault("the URL of the MCP server"), hint: "\(credmgr: "setup", "https://HOST/mcp") with the URL of the server")
+    }
     if Command.isURL(source) {
       return .usage(fault("your consent"), hint: "\(credmgr: "add-provider", source) to see what it offers")
     }
@@ -282,6 +295,19 @@ struct Setup {
 }
 
 extension Setup {
+  /// Throws for an address or a file where a login wants a provider, which `setup` or `add-provider` adds first.
+  static func checkProvider(_ word: String) throws(CommandError) {
+    if SecretOption.isIn(word) { return }
+    let address = Command.isURL(word) ? word : SetupChoice.address(word)
+    if let address {
+      throw .usage("\(quoted(word)) is an address, not a provider", hint: "\(credmgr: "setup", address)")
+    }
+    guard word != "-", Context.isDescriptorFile(word), File.exists(word) else { return }
+    throw .usage(
+      "\(quoted(word)) is a file, not a provider",
+      hint: "\(credmgr: "add-provider", word.contains("/") ? word : "./" + word) first")
+  }
+
   /// Asks whether to set up a provider that a login did not find.
   static func askToSetUp(
     _ provider: String, after error: CredentialError, _ context: Context

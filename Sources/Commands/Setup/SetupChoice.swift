@@ -17,19 +17,34 @@ struct SetupChoice {
     }
   }
 
-  /// Asks until the user names a provider, an issuer or a file.
-  func source() throws(CommandError) -> String {
-    context.tell(
-      "type a provider or a word such as \"mail\", the URL of an issuer or an MCP server, or the path of a descriptor")
+  /// Whether a word leads to providers in a search.
+  func finds(_ word: String) -> Bool { word.utf8.count > 1 && !matches(word).isEmpty }
+
+  /// Asks until the user names a provider, an issuer or a file. `given` is the first answer, if there is one.
+  func source(given: String? = nil) throws(CommandError) -> String {
+    if given == nil {
+      context.tell(
+        "type a provider or a word such as \"mail\", the URL of an issuer or an MCP server, or the path of a "
+          + "descriptor")
+    }
     var listed: [ProviderEntry] = []
+    var first = given
     while true {
-      let word = try Question.answer("Set up what? (Enter lists all providers)")
+      let question = "Set up what? (Enter lists all providers)"
+      let word = if let first { first } else { try Question.answer(question) }
+      first = nil
       if word.isEmpty {
         showAll()
         continue
       }
       if let number = Int(word), listed.indices.contains(number - 1) { return listed[number - 1].identifier }
-      if Command.isURL(word) || word != "-" && Context.isDescriptorFile(word) { return word }
+      if Command.isURL(word) { return word }
+      if Self.isProtocol(word) {
+        context.tell(Self.serverWanted)
+        continue
+      }
+      if let address = Self.address(word) { return address }
+      if word != "-" && Context.isDescriptorFile(word) { return word }
       let found = matches(word)
       if let entry = found.first, found.count == 1 { return entry.identifier }
       if found.isEmpty {
@@ -40,12 +55,30 @@ struct SetupChoice {
         continue
       }
       listed = found
+      let width = "\(found.count)".count
       for (index, entry) in found.enumerated() {
         let kinds = entry.descriptor.map { " – " + $0.kinds.joined(separator: " or ") } ?? ""
-        Terminal.writeError("  \(index + 1)  " + Message.visible("\(entry.title) (\(entry.identifier))\(kinds)") + "\n")
+        let number = "\(index + 1)"
+        let indent = String(repeating: " ", count: 2 + width - number.count)
+        Terminal.writeError(
+          indent + number + "  " + Message.visible("\(entry.title) (\(entry.identifier))\(kinds)") + "\n")
       }
       context.tell("type a number, or another word")
     }
+  }
+
+  private static let protocolName = "mcp"
+
+  /// Each MCP server is a provider of its own.
+  private static let serverWanted = "type the URL of the MCP server, such as https://mcp.example.org/mcp"
+
+  /// Whether a word means an MCP server without naming one.
+  static func isProtocol(_ word: String) -> Bool { word.lowercased() == protocolName }
+
+  /// Returns the URL that a host with a path means without its scheme; `nil` for any other word, and for a file.
+  static func address(_ word: String) -> String? {
+    let isFile = word.hasSuffix(".yaml") || !word.contains("/") || File.exists(word)
+    return !isFile && isHost(word) ? "https://" + word : nil
   }
 
   static func isHost(_ word: String) -> Bool {
@@ -64,12 +97,11 @@ struct SetupChoice {
     if let exact = entries.first(where: { $0.identifier == word }) { return [exact] }
     let named = entries.filter { $0.title.lowercased() == word }
     if named.count == 1 { return named }
+    let isGroup = ProviderGroup(rawValue: word) != nil
     let names = entries.filter { entry in
-      [entry.identifier, entry.title.lowercased(), entry.descriptor?.group?.rawValue ?? ""].contains {
-        $0.firstPlace(of: word) != nil
-      }
+      !isGroup && [entry.identifier, entry.title.lowercased()].contains { $0.firstPlace(of: word) != nil }
     }
-    let found = names.isEmpty ? entries.filter { $0.contains(word) } : names
+    let found = names.isEmpty ? entries.filter { $0.matches(word) } : names
     return found.filter { $0.identifier.hasPrefix(word) } + found.filter { !$0.identifier.hasPrefix(word) }
   }
 

@@ -8,7 +8,8 @@ extension Command {
     options: [Option("--for", value: "PURPOSES", "purposes whose scopes to request, such as git,packages")],
     notes: [
       "SOURCE is a provider from \"credmgr providers\", the path of a descriptor (with \"/\" or \".yaml\"), or the "
-        + "https URL of an issuer. Without SOURCE, credmgr prompts for a word and searches the providers for it.",
+        + "https URL of an MCP server, an API or an issuer. Without SOURCE, credmgr prompts for a word and searches "
+        + "the providers for it.",
       "credmgr prefers a login that needs no registration: a client that the provider registers, a document with the "
         + "client's metadata that you publish, or a key or token that you make at the provider. For your own client, "
         + "it shows the values for the provider's page, and prompts for the client ID and the secret. It warns if a "
@@ -21,6 +22,7 @@ extension Command {
     examples: [
       ("credmgr setup", "Choose a provider, and get the first token"),
       ("credmgr setup openai", "Store an API key"),
+      ("credmgr setup https://mcp.example.org/mcp", "Set up an MCP server"),
       ("credmgr setup https://id.example.org", "Set up a provider by the URL of its issuer"),
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in

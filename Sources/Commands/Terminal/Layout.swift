@@ -92,21 +92,26 @@ package enum Layout {
     return String(decoding: table, as: UTF8.self)
   }
 
-  private static let shortestCell = 6
+  /// A column keeps enough for its heading.
+  private static let shortestCell = 8
 
-  /// Aligns the cells of each column. Within a width, it shortens the cells of one column.
-  static func grid(_ rows: [[String]], width: Int? = nil, shortening column: Int = 0) -> [String] {
+  /// Aligns the cells of each column. Within a width, it shortens the cells of these columns, the first one first. A
+  /// shortened cell keeps its `ending`.
+  static func grid(
+    _ rows: [[String]], width: Int? = nil, shortening columns: [Int] = [], keeping ending: String = ""
+  ) -> [String] {
     guard let count = rows.first?.count else { return [] }
     var widths = (0..<count).map { column in rows.map { $0[column].count }.max() ?? 0 }
-    let total = widths.reduce(0, +) + 2 * (count - 1)
-    if let width, total > width {
-      widths[column] = max(widths[column] - (total - width), min(widths[column], shortestCell))
+    for column in columns {
+      guard let width, case let excess = widths.reduce(0, +) + 2 * (count - 1) - width, excess > 0 else { break }
+      widths[column] = max(widths[column] - excess, min(widths[column], shortestCell))
     }
     return rows.map { row in
       var line = ""
       var isFirst = true
       for (cell, width) in zip(row, widths) {
-        let text = cell.count > width ? cell.prefix(width - 1) + "…" : Substring(cell)
+        let kept = cell.hasSuffix(ending) && ending.count < width - 2 ? ending : ""
+        let text = cell.count > width ? cell.prefix(width - 1 - kept.count) + "…" + kept : Substring(cell)
         line += (isFirst ? "" : "  ") + text + String(repeating: " ", count: width - text.count)
         isFirst = false
       }

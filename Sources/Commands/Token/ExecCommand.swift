@@ -36,6 +36,7 @@ extension Command {
     let program = try program(name)
     let list = try wishes.map { wish throws(CommandError) in
       if wish.hasPrefix("-") { throw .unknownOption(wish, of: invocation.command, among: ["--trace"]) }
+      try checkOrder(wish, context)
       try invocation.command.check(operand: wish)
       return try EnvironmentWish(wish)
     }
@@ -64,6 +65,17 @@ extension Command {
       let isMissing = if case .notFound = error { true } else { false }
       throw .failed(error.message.text, status: isMissing ? .commandNotFound : .notExecutable)
     }
+  }
+
+  /// Throws for `VARIABLE=ID`, the order of env(1), if the second word certainly is a provider.
+  private static func checkOrder(_ wish: String, _ context: Context) throws(CommandError) {
+    let halves = wish.split(separator: "=", maxSplits: 1).map(String.init)
+    guard halves.count == 2, SecretOption.isVariable(halves[0]),
+      context.home.library.path(of: String(halves[1].prefix { !"/:".contains($0) })) != nil
+    else { return }
+    throw .usage(
+      "the variable comes after the provider",
+      hints: .correcting(wish, to: halves[1] + "=" + halves[0]) + ["use \"\(halves[1])=\(halves[0])\""])
   }
 
   private static func checkVariables(_ variables: [String]) throws(CommandError) {

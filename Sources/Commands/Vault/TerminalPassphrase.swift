@@ -10,6 +10,7 @@ final class TerminalPassphrase {
     if silence == nil { silence = try Terminal.Silence() }
     return switch question {
     case .vault(let attempt): try existing("passphrase of the vault: ", attempt)
+    case .backup(let attempt): try existing("passphrase of the backup: ", attempt)
     case .export(let attempt): try existing("passphrase of the export file: ", attempt)
     case .newForVault: try new("new passphrase for the vault: ")
     case .newForExport: try new("passphrase for the export file: ")

@@ -6,21 +6,26 @@ import CredmgrText
 
 extension Command {
   private static let vaultOperations: [Operation] = [
-    Operation(name: "status", help: "show the vault file and the ways to open it", options: ["--json"], run: status),
-    Operation(name: "verify", help: "check the vault for damage and manipulation", options: ["--json"], run: verify),
+    Operation(
+      name: "status", help: "show the vault file and the ways to open it, or the server of a shared vault",
+      options: ["--vault", "--json"], run: status),
+    Operation(
+      name: "verify", help: "check the vault for damage and manipulation", options: ["--vault", "--json"], run: verify),
     Operation(
       name: "protect", operand: "passphrase|secret-service|key-file",
       help: "add a way to open the vault, or remove it with \"--remove\"",
-      options: ["--remove", "--passphrase-file", "--json"], run: VaultKeyOperations.protect),
+      options: ["--remove", "--passphrase-file", "--yes", "--json"], run: VaultKeyOperations.protect),
     Operation(
       name: "unlock", help: "keep the vault unlocked for some time, with the key in the kernel",
       options: ["--for", "--json"], run: VaultKeyOperations.unlock),
     Operation(name: "lock", help: "lock the vault again", options: ["--json"], run: VaultKeyOperations.lock),
     Operation(
-      name: "rotate", help: "create a new key and encrypt everything again", options: ["--yes", "--json"],
+      name: "rotate", help: "create a new key and encrypt everything again", options: ["--vault", "--yes", "--json"],
       run: VaultKeyOperations.rotate),
     Operation(
-      name: "backup", operand: "FILE", help: "copy the encrypted vault to a file", options: ["--json"],
+      name: "backup", operand: "FILE",
+      help: "copy the encrypted vault to a file; with \"--vault\", encrypted with a passphrase",
+      options: ["--vault", "--passphrase-file", "--json"],
       run: VaultKeyOperations.backup),
     Operation(
       name: "restore", operand: "FILE", help: "replace the vault with a backup", options: ["--key-file", "--json"],
@@ -30,7 +35,7 @@ extension Command {
       help:
         "write the vault, your descriptors and rules for another machine, encrypted with a passphrase; \"-\" writes "
         + "to standard output",
-      options: ["--plain", "--passphrase-file", "--json"], run: VaultKeyOperations.export),
+      options: ["--vault", "--plain", "--passphrase-file", "--json"], run: VaultKeyOperations.export),
     Operation(
       name: "import", operand: "FILE", help: "read a file from \"export\"",
       options: ["--plain", "--replace", "--yes", "--passphrase-file", "--json"],
@@ -41,24 +46,30 @@ extension Command {
     name: "vault", operands: "OPERATION [OPERAND]", operandCount: 1...2,
     summary: "Manage the vault: protect, unlock, back up, export",
     options: [
-      Option("--for", value: "DURATION", "unlock: time to stay unlocked (default: 8h)"),
+      Option(
+        "--for", value: "DURATION",
+        "unlock: time to stay unlocked (default: 8h); invite: time to use the invitation (default: 1d)"),
       Option("--remove", "protect: remove this way to open the vault"),
       Option(
         "--passphrase-file", value: "FILE",
-        "protect, export: file with the new passphrase; import: file with the passphrase of the export"),
+        "protect, export, backup: file with the new passphrase; import: file with the passphrase of the export"),
       Option("--key-file", value: "FILE", "restore: key file that opens the backup"),
       Option(
         "--plain", repeats: true,
         "export: write without encryption (pass twice to confirm); import: read a file without encryption"),
       Option("--replace", "import: replace entries that differ"),
-      Option("--yes", "rotate: do not ask; import: agree to unusual descriptors without a prompt"),
+      Option(
+        "--yes",
+        "protect, rotate, remove-member, leave: do not ask; import, join, sync: agree to unusual descriptors without a "
+          + "prompt"),
       json,
-    ],
+    ] + SharedVaultOperations.options,
     notes: [
       "Without a terminal, set CREDMGR_PASSPHRASE_FILE or CREDMGR_PASSPHRASE_COMMAND to provide the passphrase.",
       "If you forgot the passphrase while the vault is unlocked, \"protect passphrase\" sets a new one. Otherwise "
-        + "nothing can open the vault: move its directory away, and log in again.",
-    ], operations: vaultOperations,
+        + "nothing can open the vault: restore a backup that opens in another way, import an export, or move the "
+        + "directory of the vault away and log in again.",
+    ], operations: vaultOperations + SharedVaultOperations.all,
     examples: [
       ("credmgr vault protect passphrase", "Open the vault with a passphrase"),
       ("credmgr vault protect key-file --remove", "Then stop opening the vault without the passphrase"),
@@ -67,6 +78,10 @@ extension Command {
       ("credmgr vault export credmgr.json", "Copy everything to another machine"),
       ("credmgr vault import credmgr.json", "Use that copy on the other machine"),
       ("credmgr vault rotate", "Create a new key after a copy of the old key was lost"),
+      ("credmgr vault create team --at postgresql://db.example/credmgr", "Share accounts with a team"),
+      ("credmgr vault invite ada", "Invite another machine to the only shared vault"),
+      ("credmgr vault join - --machine runner-17 <invitation", "Join without a user, as a CI runner"),
+      ("credmgr vault remove-member ada --vault team", "Remove a member and change the key"),
     ]
   ) { invocation, context throws(CommandError) in
     let name = invocation.operands[0]
@@ -82,6 +97,7 @@ extension Command {
   }
 
   private static func status(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    if invocation.has("--vault") { return try SharedVaultOperations.status(invocation, context) }
     let (status, unlockedUntil, fault) = try manager(context.source.vaultStatus())
     let slots = status.slots.map { slot -> JSONValue in
       ["kind": .optional(slot.kind?.words), "created_at": .string(slot.created.text)]
@@ -107,6 +123,7 @@ extension Command {
   }
 
   private static func verify(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    let context = try context.inVaultIfNamed(invocation)
     let findings: [VaultFinding]
     do throws(CredentialError) {
       findings = try context.source.accounts().verify()
@@ -123,6 +140,7 @@ extension Command {
       let records = findings.compactMap { finding in if case .record(let record, _) = finding { record } else { nil } }
       let hint = records.count == findings.count ? records.first.map(context.mending) : nil
       let text = "the vault is damaged: \(count)"
+      if invocation.has("--vault") { throw .failed(text, status: .vault) }
       throw .failed(text, hint: hint ?? .rescuing(context.home.vault), status: .vault)
     }
     if !invocation.has("--json") { context.tell("the vault is intact") }

@@ -25,11 +25,21 @@ enum VaultKeyOperations {
     let kind = try kind(invocation)
     if invocation.has("--remove") {
       if invocation.has("--passphrase-file") { throw .exclusive(["--remove", "--passphrase-file"]) }
+      if kind == .keyFile { try confirmRemovalOfKeyFile(invocation, context) }
       try manager(context.source.unprotect(kind))
       try reportSlots(context)
       context.tell("the \(kind.words) no longer opens the vault")
+      guard kind == .keyFile else {
+        context.tell(
+          note: "older copies of the vault still open with it; \(credmgr: "vault", "rotate") to change the key")
+        return
+      }
       context.tell(
-        note: "older copies of the vault still open with it; \(credmgr: "vault", "rotate") to change the key")
+        note: "a backup that opens only with the deleted key file is lost; \(credmgr: "vault", "backup", "FILE") to "
+          + "make a new one")
+      context.tell(
+        note: "copies of the key file still open older copies of the vault; \(credmgr: "vault", "rotate") to change "
+          + "the key")
       return
     }
     let passphrase = try passphrase(invocation, context)
@@ -41,6 +51,18 @@ enum VaultKeyOperations {
     context.tell("the \(kind.words) now opens the vault")
     if kind != .keyFile, others.contains(.keyFile) {
       context.tell(note: "the key file still opens it without a prompt; \(keyFileRemoval) to remove it")
+    }
+  }
+
+  /// A copy of the key file beside the vault, as `rotate` leaves it, would still open older copies of the vault, whose
+  /// key is the present one. So the file is deleted, and a user at a terminal is asked first.
+  private static func confirmRemovalOfKeyFile(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    let slots = try manager(context.source.vaultStatus()).status.slots.compactMap(\.kind)
+    guard slots.contains(.keyFile), slots.count > 1, Question.canAsk, !invocation.has("--yes") else { return }
+    guard try Question.confirm("Backups so far may open only with the key file. Delete it?") else {
+      throw .usage(
+        "the key file was not removed",
+        hint: "\(credmgr: "vault", "backup", "FILE") to make a backup that opens without it")
     }
   }
 
@@ -99,6 +121,7 @@ enum VaultKeyOperations {
   }
 
   static func rotate(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    if invocation.has("--vault") { return try SharedVaultOperations.rotate(invocation, context) }
     if Terminal.isTerminal(0), Terminal.isTerminal(2), !invocation.has("--yes"),
       !(try Question.confirm("Existing backups open only with the old key. Create a new key?"))
     {
@@ -128,6 +151,11 @@ enum VaultKeyOperations {
   }
 
   static func backup(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    // The rows of the server are useless elsewhere, so the backup of a shared vault is an export.
+    if invocation.has("--vault") { return try export(invocation, context) }
+    if invocation.has("--passphrase-file") {
+      throw .usage("\"vault backup\" takes \"--passphrase-file\" only with \"--vault\"")
+    }
     let path = try file(invocation)
     let kinds = try manager(context.source.backUpVault(to: path))
     if context.isJSON {
@@ -175,6 +203,7 @@ enum VaultKeyOperations {
         hint: "pass \"--plain\" twice to confirm")
     }
     if path == "-", context.isJSON { throw .exclusive(["export -", "--json"]) }
+    let context = try context.inVaultIfNamed(invocation)
     let passphrase = try passphrase(invocation, context)
     if isPlain, passphrase != nil { throw .exclusive(["--plain", "--passphrase-file"]) }
     let (json, parts) = try manager(context.source.exportVault(isPlain: isPlain, passphrase: passphrase))
@@ -185,6 +214,7 @@ enum VaultKeyOperations {
       try system(PrivateFile.create(path, Array(text.utf8)))
       if context.isJSON { try context.output(.object([.init("file", .string(path))] + members(parts))) }
       context.tell("exported \(words(parts)) to \"\(path)\"")
+      try tellSharedLogins("log in again on the other machine after the import", context)
     }
   }
 
@@ -210,11 +240,22 @@ enum VaultKeyOperations {
       context.tell("warning: the file's descriptor \(quoted(provider)) replaces the built-in one")
     }
     context.tell(parts.isEmpty ? "nothing to import: everything already exists" : "imported \(words(parts))")
+    if !parts.isEmpty { try tellSharedLogins(nil, context) }
     let missing = parts.isEmpty && !context.isJSON ? [] : try tellMissing(context)
     if context.isJSON {
       let commands = missing.map { JSONValue.string($0.map(argument).joined(separator: " ")) }
       try context.output(.object(members(parts) + [.init("next", .array(commands))]))
     }
+  }
+
+  /// Warns about logins that two machines would refresh. `advice` is the sentence for the machine that keeps them;
+  /// `nil` names the command for the new one.
+  private static func tellSharedLogins(_ advice: String?, _ context: Context) throws(CommandError) {
+    let accounts = try manager(context.source.accountsIfAny()?.accounts(of: nil) ?? [])
+    guard let first = accounts.first(where: { $0.credential.refreshToken != nil }) else { return }
+    let command: Remedy = "\(credmgr: "login", first.provider, "--account", first.name) for a login of this machine"
+    let danger: Remedy = "two machines that refresh the same login can log each other out; "
+    context.tell(note: danger + (advice.map { Remedy(parts: [.words($0)]) } ?? command))
   }
 
   private static func members(_ parts: TransferredParts) -> [JSONValue.Member] {

@@ -155,7 +155,8 @@ extension Credential {
   private static var clockTolerance: Duration { .seconds(60) }
 
   fileprivate func isRefreshable(at now: Moment) -> Bool {
-    if grant.traits.renewal == .login { return true }
+    // The shared vault of a copy may have a newer token, whatever the copy says.
+    if grant.traits.renewal == .login || vault != nil { return true }
     return refreshedWith != nil && refreshTokenExpiresAt.map { $0 > now } ?? true
   }
 }

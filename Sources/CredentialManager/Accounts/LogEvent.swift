@@ -18,6 +18,9 @@ package struct LogEvent: Sendable, Equatable {
     case unlock  // The kernel now holds the keys.
     case rotate
     case backup, restore, export, `import`
+    case create, join, leave, share  // A shared vault, or an account that moved to one.
+    case invite
+    case removeMember = "remove-member"
   }
 
   package let time: Moment
@@ -25,6 +28,7 @@ package struct LogEvent: Sendable, Equatable {
   package let provider: String?
   package let account: String?
   package let detail: String?  // The receiver, the method, or another detail.
+  package var member: String?  // In the log of a shared vault, the member that did it.
 }
 
 extension LogEvent {
@@ -38,6 +42,7 @@ extension LogEvent {
     append("p", provider)
     append("n", account)
     append("d", detail)
+    append("m", member)
     return Secret(JSONValue.object(members).encoded)
   }
 
@@ -47,6 +52,7 @@ extension LogEvent {
     else { return nil }
     self.init(
       time: time, action: action, provider: value["p"]?.text, account: value["n"]?.text, detail: value["d"]?.text)
+    member = value["m"]?.text
   }
 }
 
@@ -60,7 +66,10 @@ extension CredentialSource {
   func event(
     _ action: LogEvent.Action, of provider: String? = nil, account: String? = nil, detail: String? = nil
   ) -> Secret {
-    LogEvent(time: clock.now(), action: action, provider: provider, account: account, detail: detail).encoded
+    LogEvent(
+      time: clock.now(), action: action, provider: provider, account: account, detail: detail,
+      member: shared?.store.memberName
+    ).encoded
   }
 
   /// Notes that `receiver`, such as `git github.com`, gets a credential. A failure to write this event does not fail

@@ -39,19 +39,14 @@ package struct RequiredScope: Sendable, Equatable {
 extension Descriptor {
   /// Returns the options of a login for the required scopes and for those that the account has; empty if it is not
   /// known which scopes are required.
-  package func loginOptions(for required: RequiredScope, besides current: [String]) -> [String] {
+  package func loginOptions(for required: RequiredScope) -> [String] {
     if required.scopes.isEmpty { return [] }
     let fitting = scopeSets.filter { set in
       required.isChoice
         ? !Set(set.scopes).isDisjoint(with: required.scopes) : Set(set.scopes).isSuperset(of: required.scopes)
     }
-    let best = fitting.min { $0.scopes.count < $1.scopes.count }
-    let kept = scopeSets.filter { $0 != best && Set($0.scopes).isSubset(of: current) }
-    let sets = kept + (best.map { [$0] } ?? [])
-    let covered = Set(sets.flatMap(\.scopes))
-    let others = current + (best == nil ? required.isChoice ? Array(required.scopes.prefix(1)) : required.scopes : [])
-    let single = others.indices.filter { !covered.contains(others[$0]) && !others[..<$0].contains(others[$0]) }
-    return (sets.isEmpty ? [] : ["--for", sets.map(\.name).joined(separator: ",")])
-      + single.flatMap { ["--scope", others[$0]] }
+    if let best = fitting.min(by: { $0.scopes.count < $1.scopes.count }) { return ["--step-up", "--for", best.name] }
+    let needed = required.isChoice ? Array(required.scopes.prefix(1)) : required.scopes
+    return ["--step-up"] + needed.flatMap { ["--scope", $0] }
   }
 }

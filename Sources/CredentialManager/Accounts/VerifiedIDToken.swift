@@ -15,7 +15,8 @@ extension CredentialSource {
     guard credential.idToken != nil, !credential.isIDTokenVerified else { return (credential, nil) }
     let client = permit.client
     guard client.verifiesIDTokens else {
-      return (credential, .oauth(.noEndpoint(.keySet), provider: permit.provider))
+      let hasKeys = client.descriptor.endpoints[.keySet] != nil || !client.needsKeySet
+      return (credential, .oauth(hasKeys ? .noIssuer : .noEndpoint(.keySet), provider: permit.provider))
     }
     func verified(_ keys: KeySet?) throws(CredentialError) -> Credential {
       try core(permit.provider, client.verified(credential, with: keys))
@@ -59,8 +60,8 @@ extension CredentialSource {
     var (account, doubt): (Account, CredentialError?) = (account, nil)
     do throws(CredentialError) { account = try withVerifiedIDToken(account, for: .validate) } catch {
       switch error {
-      case .http, .oauth(.noEndpoint, _), .oauth(.unavailable, _), .oauth(.unreadable, _), .oauth(.redirected, _),
-        .oauth(.refused, _):
+      case .http, .oauth(.noEndpoint, _), .oauth(.noIssuer, _), .oauth(.unavailable, _), .oauth(.unreadable, _),
+        .oauth(.redirected, _), .oauth(.refused, _):
         doubt = error
       default: throw error
       }
@@ -77,12 +78,18 @@ extension CredentialSource {
 
   /// Returns the keys in the vault; `nil` if they are old or from another address.
   private func keptKeys(_ permit: Permit) throws(CredentialError) -> KeySet? {
-    guard let payload = try? accountsIfAny()?.record(Accounts.keySet(permit.provider))?.payload,
+    guard let payload = try? keySets()?.record(Accounts.keySet(permit.provider))?.payload,
       let value = try? JSONValue.parse(payload.revealBytes()), let fetchedAt = value["fetched_at"]?.moment,
       (.zero...Self.keysLifetime).contains(clock.now() - fetchedAt),
       value["uri"]?.text == (try core(permit.provider, permit.client.keySetRequest(nonce: nonce)).uri.text)
     else { return nil }
     return value["set"].flatMap { KeySet($0) }
+  }
+
+  /// Returns the accounts beside which keys are stored: those of this machine.
+  private func keySets() throws(CredentialError) -> Accounts? {
+    if let shared { return Accounts(store: shared.local) }
+    return try accountsIfAny()
   }
 
   private func fetchedKeys(_ permit: Permit) throws(CredentialError) -> KeySet {
@@ -93,7 +100,8 @@ extension CredentialSource {
     let uri = try core(permit.provider, client.keySetRequest(nonce: nonce)).uri
     let value: JSONValue = ["uri": .string(uri.text), "fetched_at": .moment(clock.now()), "set": keys.value]
     // Without them, the next verification fetches the keys again.
-    try? accounts(.readWrite).apply([.store(Secret(value.encoded), as: Accounts.keySet(permit.provider))])
+    try? (shared.map { Accounts(store: $0.local) } ?? accounts(.readWrite))
+      .apply([.store(Secret(value.encoded), as: Accounts.keySet(permit.provider))])
     return keys
   }
 }

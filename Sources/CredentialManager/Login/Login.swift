@@ -10,6 +10,14 @@ extension CredentialSource {
   /// Logs in and stores the credential. For each account name, only one process opens a browser; the others wait and
   /// return the account it creates. If this throws, existing data is unchanged.
   package func login(_ provider: String, _ options: LoginOptions, user: any User) throws(CredentialError) -> Account {
+    try intoVault(of: provider, options) { () throws(CredentialError) in
+      try ownLogin(provider, options, user: user)
+    }
+  }
+
+  private func ownLogin(
+    _ provider: String, _ options: LoginOptions, user: any User
+  ) throws(CredentialError) -> Account {
     let login = try Login(self, to: provider, options)
     let title = login.client.descriptor.title
     do throws(CredentialError) {
@@ -22,12 +30,25 @@ extension CredentialSource {
     }
   }
 
-  package func login(_ provider: String, _ options: LoginOptions, token: Secret) throws(CredentialError) -> Account {
-    try login(provider, options, given: [token.reveal()])
+  package func login(
+    _ provider: String, _ options: LoginOptions, token: Secret, user: (any User)? = nil
+  ) throws(CredentialError) -> Account {
+    try login(provider, options, given: [token.reveal()], user: user)
   }
 
-  /// Stores a token that the user brings. `given` has one text for each of `fieldsOfToken`.
-  package func login(_ provider: String, _ options: LoginOptions, given: [String]) throws(CredentialError) -> Account {
+  /// Stores a token that the user brings. `given` has one text for each of `fieldsOfToken`. A token that the provider
+  /// does not confirm is stored only if `user` agrees.
+  package func login(
+    _ provider: String, _ options: LoginOptions, given: [String], user: (any User)? = nil
+  ) throws(CredentialError) -> Account {
+    try intoVault(of: provider, options) { () throws(CredentialError) in
+      try ownLogin(provider, options, given: given, user: user)
+    }
+  }
+
+  private func ownLogin(
+    _ provider: String, _ options: LoginOptions, given: [String], user: (any User)?
+  ) throws(CredentialError) -> Account {
     let login = try Login(self, to: provider, options, hasToken: true)
     let descriptor = login.client.descriptor
     if descriptor.key != nil, let token = given.first { try requireOwnKey(token, of: login.loaded) }
@@ -39,7 +60,25 @@ extension CredentialSource {
     } catch {
       throw .wrongPaste(provider: provider, error)
     }
-    return try login.keep(values[0], secret: values.count > 1 ? values[1] : nil)
+    return try login.keep(values[0], secret: values.count > 1 ? values[1] : nil, user)
+  }
+
+  /// Logs in, and moves the account to the shared vault that `options` name. An account whose copy is here stays in its
+  /// vault. The login itself needs only the user's own vault, so no lease of the server lasts as long as a user takes.
+  private func intoVault(
+    of provider: String, _ options: LoginOptions, _ login: () throws(CredentialError) -> Account
+  ) throws(CredentialError) -> Account {
+    if let vault = options.vault {
+      let descriptor = try descriptor(provider).descriptor
+      try requireShareable(options.variables, of: descriptor)
+      // Gets the registration, and shows whether the server can be reached.
+      try synchronize(with: vault, of: provider)
+    }
+    let copies = try accountsIfAny()?.accounts(of: provider).filter { $0.credential.vault != nil } ?? []
+    let account = try login()
+    let before = copies.first { $0.name == account.name }?.credential.vault
+    guard let vault = options.vault ?? before else { return account }
+    return try share(account.name, of: provider, in: vault, replaces: vault == before)
   }
 
   func grant(_ options: LoginOptions, _ offered: [Grant]) throws(CredentialError) -> Grant {
@@ -180,7 +219,7 @@ struct Login {
       let before = try accounts.accounts(of: provider)
       if let there = try accounts.readableAccount(id) { _ = try source.takeAnswer(of: there, accounts, locked) }
       let note = try accounts.note(id)
-      if let kept = unfinished(note) { return try commit(kept, in: locked.resume(), user) }
+      if let kept = unfinished(note) { return try commit(kept, in: locked.resume(), since: kept.loggedInAt, user) }
       // Fail before opening a browser.
       if client.descriptor.account.isEmpty {
         do throws(CredentialError) { try requireName() } catch {
@@ -200,7 +239,8 @@ struct Login {
         person: PersonChoice(for: id, among: before, after: try accounts.failure(id)?.0),
         deadline: max(deadline, source.clock.monotonic() + .seconds(1)))
       // Without a name, the account is known only after the login.
-      var begun = ExchangeNote(.login, startedAt: source.clock.now(), after: note)
+      let start = source.clock.now()
+      var begun = ExchangeNote(.login, startedAt: start, after: note)
       (begun.process, begun.options) = (ownProcess, given)
       FaultPoint.reach("login.begins")
       let pending = try locked.begin(begun, for: id.name == nil ? before.map(\.id) : [id])
@@ -217,7 +257,7 @@ struct Login {
         throw error
       }
       FaultPoint.reach("login.stored")
-      return try commit(credential, in: pending, user)
+      return try commit(credential, in: pending, since: start, user)
     }
   }
 
@@ -252,10 +292,13 @@ struct Login {
   }
 
   private func commit(
-    _ credential: Credential, in pending: consuming PendingExchange, _ user: any User
+    _ credential: Credential, in pending: consuming PendingExchange, since start: Moment, _ user: any User
   ) throws(CredentialError) -> Account {
     let owned: (name: String, credential: Credential, changes: [Change])
-    do throws(CredentialError) { owned = try identified(credential, user) } catch {
+    do throws(CredentialError) {
+      do { try options.demands.check(credential, since: start) } catch { throw .oauth(error, provider: provider) }
+      owned = try identified(credential, user)
+    } catch {
       // The next login continues after an interruption here.
       if error != .interrupted { discard(credential, error) }
       _ = try? pending.finish(error == .interrupted ? .unfinished : .ended(noting: nil))
@@ -297,7 +340,7 @@ struct Login {
 
   // MARK: With a token
 
-  func keep(_ token: Secret, secret: Secret?) throws(CredentialError) -> Account {
+  func keep(_ token: Secret, secret: Secret?, _ user: (any User)?) throws(CredentialError) -> Account {
     let now = source.clock.now()
     var credential = Credential(
       grant: grant, accessToken: token, obtainedAt: now, margin: client.descriptor.expiry.margin)
@@ -305,7 +348,7 @@ struct Login {
     credential.tokenSecret = secret
     credential.expiresAt = client.descriptor.key?.lifetime.map { now + $0 }
     try endUnnamed()
-    let owned = try identified(credential, nil)
+    let owned = try identified(credential, user)
     do throws(StoreError) {
       let revision = try accounts.store.apply(owned.changes)
       return Account(provider: provider, name: owned.name, credential: owned.credential, revision: revision)

@@ -174,22 +174,23 @@ extension Login {
     // A key is verified even if the answer does not name the user.
     // No provider has seen a token that the client made.
     let isUnknown = credential.isTyped || client.makesTokens(of: credential.grant)
-    let verifies = (user != nil && isUnknown || options.verifies) && credential.grant.traits.needsPerson
-    if client.asksIdentity(after: credential.grant) || verifies && client.canValidate {
+    let canVerify = isUnknown && client.canVerify || options.verifies && client.canValidate
+    if client.asksIdentity(after: credential.grant) || canVerify && credential.grant.traits.needsPerson {
       do throws(CredentialError) {
-        let answer = try answer(about: credential, user)
+        let answer = try answer(about: credential, isUnknown: isUnknown, user)
         owner = Owner(name: answer.name ?? owner.name, subject: answer.subject ?? owner.subject, kept: answer.kept)
       } catch {
         if isUnknown, error.refusesToken { throw .tokenRefused(provider: provider, words: error.refusalWords) }
-        if isUnknown, let user, !error.confirmsToken, error != .interrupted, !user.confirmStoring(unverified: error) {
-          throw user.isCancelled ? .interrupted : .unverified(provider: provider, error)
-        }
         // The token does not belong to the user that the provider names, so it may have been swapped.
         if case .oauth(.idToken, _) = error { throw error }
         if case .oauth(.valueOutOfBounds, _) = error { throw error }
         if case .oauth(.elementMissing, _) = error { throw error }
         if error == .interrupted { throw error }
-        if credential.isGiven, options.verifies, !error.concernsRights { throw error }
+        if options.verifies {
+          if credential.isGiven, !error.concernsRights { throw error }
+        } else if isUnknown, !error.confirmsToken, user?.confirmStoring(unverified: error) != true {
+          throw user?.isCancelled == true ? .interrupted : .unverified(provider: provider, error)
+        }
         return (owner, .unidentified(error))
       }
     }
@@ -200,9 +201,10 @@ extension Login {
     return (owner, .unnameable)
   }
 
-  /// Asks the provider who owns a credential, or else whether it is valid.
+  /// Asks the provider who owns a credential, or else whether it is valid. If the credential `isUnknown`, the answer
+  /// must show that the provider knows it.
   private func answer(
-    about credential: Credential, _ user: (any User)?
+    about credential: Credential, isUnknown: Bool, _ user: (any User)?
   ) throws(CredentialError) -> Owner {
     var permit = permit
     if credential.variables != options.variables {
@@ -224,6 +226,7 @@ extension Login {
       let index = labels.isEmpty ? nil : try source.choice(among: labels, of: client.descriptor, user)
       let (name, subject, kept) = try source.core(
         provider, client.identity(response, of: credential, element: index))
+      if isUnknown { try source.core(provider, client.requireEvidence(response, of: credential)) }
       return Owner(name: name, subject: subject, kept: kept)
     }
     if try source.core(provider, client.validity(response, .introspection)) == .inactive {

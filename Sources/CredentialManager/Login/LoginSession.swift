@@ -123,7 +123,8 @@ struct LoginSession {
     guard let texts = prompt.fields.isEmpty ? [] : try user.texts(for: prompt) else {
       throw missing(prompt.fields)
     }
-    for (field, text) in zip(prompt.fields, texts) where field.content == .key {
+    for (field, text) in zip(prompt.fields, texts)
+    where field.content == .key || field.content == .text && field.isSecret {
       try source.requireOwnKey(text, of: loaded)
     }
     let values: [String: String]

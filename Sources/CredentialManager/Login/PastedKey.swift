@@ -4,37 +4,60 @@ import CredmgrPlatform
 import CredmgrText
 
 extension CredentialSource {
-  /// Throws if a key clearly belongs to another shipped provider. Other descriptors may be for servers that accept
-  /// the keys of another provider.
+  /// Throws if a key clearly belongs to other shipped providers. Other descriptors may be for servers that accept the
+  /// keys of another provider.
   func requireOwnKey(_ text: String, of loaded: DescriptorLibrary.Loaded) throws(CredentialError) {
     guard ownFiles(of: loaded).isEmpty else { return }
     let key = text.filter { !$0.isWhitespace }
-    let provider = loaded.descriptor.identifier
-    let own = loaded.descriptor.key?.certainty(of: key) ?? 0
-    for identifier in knownProviders() where identifier != provider {
-      // Most descriptors have no pattern, so decode only those with one.
-      guard let path = home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
-        bytes.firstPlace(of: "\nkey:".utf8) != nil, let other = try? home.library.load(identifier),
-        ownFiles(of: other).isEmpty, let certainty = other.descriptor.key?.certainty(of: key)
-      else { continue }
-      if certainty > max(own, Self.leastCertainty) { throw .foreignKey(provider: provider, owner: identifier) }
-    }
+    let owners = loaded.descriptor.owners(of: key, among: knownProviders().lazy.compactMap(describedKey))
+    if !owners.isEmpty { throw .foreignKey(provider: loaded.descriptor.identifier, owners: owners) }
   }
 
-  /// Several providers use the beginning `sk-`.
-  private static let leastCertainty = 3
+  /// Returns the descriptor of a shipped provider that has a pattern for keys.
+  func describedKey(of identifier: String) -> Descriptor? {
+    // Decode only what may have one.
+    guard let path = home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
+      bytes.firstPlace(of: "\nkey:".utf8) != nil, bytes.firstPlace(of: "pattern:".utf8) != nil,
+      let loaded = try? home.library.load(identifier), ownFiles(of: loaded).isEmpty
+    else { return nil }
+    return loaded.descriptor
+  }
 }
 
-extension TypedKeyRules {
-  /// Returns how many characters at the beginning of a key its pattern fixes; `nil` if no pattern matches.
-  func certainty(of key: String) -> Int? {
-    guard let pattern, Variable.value(key, matches: pattern) else { return nil }
-    let ways = pattern.split(separator: "|").filter { Variable.value(key, matches: String($0)) }
-    return ways.map { way in
-      let fixed = way.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "_-".contains($0)) }
-      let isOptional = way.dropFirst(fixed.count).first.map { "*+?{".contains($0) } ?? false
-      return max(fixed.count - (isOptional ? 1 : 0), 0)
-    }.max() ?? 0
+extension Descriptor {
+  /// Returns the other providers whose patterns make it more certain that a key is theirs.
+  func owners(of key: String, among others: some Sequence<Descriptor>) -> [String] {
+    // Several providers use a beginning of three characters such as `sk-`.
+    var highest = max(certainty(of: key), 3)
+    var owners: [String] = []
+    for other in others where other.identifier != identifier {
+      let certainty = other.certainty(of: key)
+      if certainty > highest { owners = [] }
+      if certainty > highest || certainty == highest && !owners.isEmpty { owners.append(other.identifier) }
+      highest = max(highest, certainty)
+    }
+    return owners
+  }
+
+  /// Returns how sure the patterns make it that a text is a key of this provider: the number of fixed characters at its
+  /// beginning, and one more if the pattern also fixes the length.
+  func certainty(of text: String) -> Int {
+    let typed = grants.first?.traits.typed == nil ? [] : variables.filter(\.isAtLogin).compactMap(\.pattern)
+    let ways = (typed + [key?.pattern].compactMap(\.self)).flatMap { $0.split(separator: "|") }
+    return ways.filter { Variable.value(text, matches: String($0)) }.map(Self.certainty).max() ?? 0
+  }
+
+  private static func certainty(of way: Substring) -> Int {
+    var (fixed, rest) = (0, way)
+    while let first = rest.first {
+      let isEscaped = first == "\\"
+      guard isEscaped || first.isASCII && (first.isLetter || first.isNumber || "_-".contains(first)) else { break }
+      rest = rest.dropFirst(isEscaped ? 2 : 1)
+      if let next = rest.first, "*+?{".contains(next) { break }
+      fixed += 1
+    }
+    let isOpen = rest.contains("*") || rest.contains("+") || String(rest).firstPlace(of: ",}") != nil
+    return fixed == 0 ? 0 : fixed + (isOpen ? 0 : 1)
   }
 }
 
@@ -56,7 +79,10 @@ extension CredentialError {
   /// Whether the provider said that the token is not valid.
   var refusesToken: Bool {
     switch self {
-    case .oauth(.refused(_, let refusal), _): refusal.status == 401 || refusal.code == "invalid_token"
+    case .oauth(.refused(_, let refusal), _):
+      // An introspection endpoint may answer 401 to an unknown client, which says nothing about the token.
+      refusal.code == "invalid_token"
+        || refusal.status == 401 && refusal.code != "invalid_client" && !refusal.concernsRights
     case .tokenRefused: true
     default: false
     }
@@ -65,7 +91,8 @@ extension CredentialError {
   /// Whether the provider may know the token but does not let it ask who owns it. Some providers also answer so to an
   /// unknown token.
   var concernsRights: Bool {
-    if case .oauth(.refused(_, let refusal), _) = self { refusal.status == 403 } else { false }
+    guard case .oauth(.refused(_, let refusal), _) = self else { return false }
+    return refusal.status == 403 || refusal.concernsRights
   }
 
   /// Whether the refusal itself says that the token is valid (RFC 6750, 3.1).

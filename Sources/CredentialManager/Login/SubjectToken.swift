@@ -78,6 +78,7 @@ extension CredentialSource {
     _ variables: [String: String], of descriptor: Descriptor, for route: Route
   ) throws(CredentialError) -> [String: String] {
     guard descriptor.readsAtExchange else { return variables }
+    if shared != nil { try requireShareable(variables, of: descriptor) }
     var values = variables
     for variable in descriptor.variables where variable.isAtExchange {
       guard let text = values.removeValue(forKey: variable.name), let place = SubjectTokenPlace(text),

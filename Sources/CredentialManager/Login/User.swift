@@ -36,7 +36,7 @@ package protocol User: AnyObject {
   func texts(for prompt: Step.Prompt) throws(CredentialError) -> [String]?
   /// Returns the index of the entry that the user chooses; `nil` if credmgr cannot prompt.
   func choice(among labels: [String], of provider: String) throws(CredentialError) -> Int?
-  /// Asks whether to store a key that the provider neither accepted nor refused.
+  /// Asks whether to store a credential that the provider neither accepted nor refused.
   func confirmStoring(unverified error: CredentialError) -> Bool
   /// Whether the program can ask the user a question now.
   var canAnswer: Bool { get }
@@ -71,6 +71,7 @@ package struct LoginOptions: Sendable {
   /// Whether an existing token may replace another token of the same account.
   package var replaces = true
   package var givesAway = false  // Whether the account may belong to another user from now on.
+  package var vault: String?  // The shared vault that gets the account; `nil` for the vault that has it.
   package var hasKeyFile = false  // Whether the user named the key file.
   package var expiresAt: Moment?  // When a key that the user brings expires; `nil` if the user does not say.
 
@@ -82,10 +83,12 @@ package struct LoginOptions: Sendable {
     if variables.isEmpty {
       // The user types the parts of another key again.
       let inFile = descriptor.key?.file.map(\.variable) ?? []
+      // The token of another issuer is no key that the user types.
+      let isTyped = inFile.isEmpty && credential.grant != .tokenExchange
       variables = credential.variables.filter { name, _ in
         guard let variable = descriptor.variable(name), variable.isAtLogin else { return true }
         if variable.isAtExchange { return true }
-        let isOfKey = variable.isSecret || inFile.contains(name) || credential.grant == .secrets
+        let isOfKey = isTyped || variable.isSecret || inFile.contains(name)
         return credential.grant.traits.asked == nil || !isOfKey
       }
     }

@@ -15,7 +15,7 @@ extension Client {
       "grant": descriptor.grants.contains(.implicit) ? ["implicit"] : [],
       "state": rule(descriptor.state == .required && !hidesState),
       "iss": rule(descriptor.issuerResponse == .required),
-      "nonce": descriptor.sendsNonce ? ["true"] : ["true", "false"],
+      "nonce": descriptor.nonce == false ? ["true", "false"] : ["true"],
     ]
     let proofs: [PKCEMethod] = [.s256Hexadecimal, .s256, .plain, .none]
     settings["pkce"] = proofs.prefix(max(proofs.firstIndex(of: descriptor.pkce) ?? 0, 1) + 1).map(\.rawValue)

@@ -348,7 +348,8 @@ extension CredentialSource {
     }
     var complete = registration
     complete.agreement = agreed
-    if let accounts = try? accounts(.readWrite) {
+    // A shared vault keeps the agreement of the member that added the provider.
+    if shared == nil, let accounts = try? accounts(.readWrite) {
       let identifier = Accounts.registration(loaded.descriptor.identifier)
       // Another process may have added the provider again in the meantime.
       if let record = (try? accounts.record(identifier)) ?? nil,

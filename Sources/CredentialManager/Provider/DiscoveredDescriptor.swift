@@ -28,7 +28,8 @@ struct DiscoveredDescriptor {
       "# Each comment after a value names its source in the metadata.", "provider: \(Scalar.written(identifier))",
       "title: \(Scalar.written((resource?.address ?? metadata.issuer).uri.host ?? identifier))",
     ]
-    if Self.isFAPI2(metadata) { lines.append("profile: fapi2  # The metadata demands everything in it.") }
+    let profile = Self.profile(metadata)
+    if let profile { lines.append("profile: \(profile.rawValue)  # The metadata demands everything in it.") }
     lines += [
       "grant: [\(grants.map(\.rawValue).joined(separator: ", "))]", "",
     ]
@@ -53,6 +54,9 @@ struct DiscoveredDescriptor {
     ]
     if let resource = resource?.metadata?.resource {
       lines.append("resource: \(Scalar.written(Self.template(resource)))  # resource")
+    }
+    if metadata.requiresSignedRequests, hasRedirect, profile != .fapi2MessageSigning {
+      lines.append("request_object: true  # require_signed_request_object")
     }
     if metadata.namesIssuer { lines.append("iss: required  # authorization_response_iss_parameter_supported") }
     if hasRedirect {
@@ -168,12 +172,16 @@ struct DiscoveredDescriptor {
     return lines
   }
 
-  /// Whether the metadata is that of a server that meets FAPI 2.0 and serves only clients that do.
-  private static func isFAPI2(_ metadata: AuthorizationServerMetadata) -> Bool {
-    metadata.requiresPushedRequests && metadata.namesIssuer && metadata.codeChallengeMethods == ["S256"]
+  /// The profile of a server that serves only clients that meet it; `nil` if it also serves others.
+  private static func profile(_ metadata: AuthorizationServerMetadata) -> SecurityProfile? {
+    let isFAPI2 =
+      metadata.requiresPushedRequests && metadata.namesIssuer && metadata.codeChallengeMethods == ["S256"]
       && metadata.authenticationMethods.allSatisfy { method in
         ClientAuthentication(rawValue: method).map { $0 == .privateKeyJWT || $0.usesCertificate } ?? false
       } && (metadata.proofAlgorithms?.contains("ES256") == true || metadata.bindsToCertificates)
+    guard isFAPI2 else { return nil }
+    let signs = metadata.requiresSignedRequests && metadata.responseModes == ["jwt"]
+    return signs && metadata.endpoints[.keySet] != nil ? .fapi2MessageSigning : .fapi2
   }
 
   /// Binding tokens is the user's choice, because other programs cannot use bound tokens. A client with a certificate
@@ -184,7 +192,7 @@ struct DiscoveredDescriptor {
     let hasProofs = metadata.proofAlgorithms?.contains("ES256") == true
     let isCertified = metadata.bindsToCertificates && (authentication.usesCertificate || !hasProofs)
     guard isCertified || hasProofs else { return [] }
-    let isOn = isFAPI2(metadata) || (isCertified && authentication.usesCertificate)
+    let isOn = profile(metadata) != nil || (isCertified && authentication.usesCertificate)
     let (value, source) =
       isCertified
       ? ("mutual_tls", "tls_client_certificate_bound_access_tokens") : ("dpop", "dpop_signing_alg_values_supported")
@@ -242,7 +250,6 @@ struct DiscoveredDescriptor {
     }
     let source = resource?.challengedScope == nil ? "" : "  # scope of the refusal without a token"
     lines.append("scope: [\(requested.map(Scalar.written).joined(separator: ", "))]" + source)
-    if requested.contains("openid"), hasRedirect { lines.append("nonce: true  # OpenID Connect Core 1.0, 3.1.2.1") }
     if hasIdentity { lines.append("account: [preferred_username, email, sub]  # OpenID Connect Core 1.0, 5.1") }
     return lines
   }

@@ -164,6 +164,8 @@ extension CredentialSource {
   func claims(
     _ accounts: Accounts, replacing new: [String: Registration?] = [:]
   ) throws(CredentialError) -> (claims: [HostClaim], changes: [Change]) {
+    // Helpers look up hosts in the user's own vault only.
+    if shared != nil { return ([], []) }
     let store = accounts.store
     var registrations = new
     for provider in try accounts.addedProviders() where new[provider] == nil {

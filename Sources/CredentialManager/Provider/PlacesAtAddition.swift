@@ -50,7 +50,7 @@ extension CredentialSource {
     let grants = client.descriptor.grants
     // Without declared clusters, kubectl gets the token of any cluster that names no server, or is on this machine.
     if agreement.places[.clusters] == nil, grants.contains(where: { $0.traits.typed == nil || $0 == .apiKey }) {
-      add(.tokens, "any cluster in your kubeconfig")
+      add(.tokens, "a cluster whose user in your kubeconfig names this provider")
     }
     if grants.contains(where: \.traits.redirects), case .elsewhere(let text)? = try? client.redirect() {
       add(.redirect, text)

@@ -34,7 +34,7 @@ extension CredentialSource {
     {
       return try found(resourceMetadata(of: address, at: location))
     }
-    if isRefused, let metadata = try publishedMetadata(of: address) { return try found(metadata) }
+    if isRefused || address.isResource, let metadata = try publishedMetadata(of: address) { return try found(metadata) }
     do throws(CredentialError) {
       return DiscoveredServer(metadata: try metadata(of: address), resource: nil)
     } catch .discovery(let error, _) where error.isAboutAnotherAddress {
@@ -52,7 +52,7 @@ extension CredentialSource {
   /// Sends a request without a token, and returns whether the address demands one. Reads only the head of the answer,
   /// because an MCP server without authorization may answer with an endless stream of events.
   private func challenges(at address: Issuer) throws(CredentialError) -> (isRefused: Bool, [Challenge]) {
-    if address.isFromMetadata { return (false, []) }
+    if address.isFromMetadata, !address.isResource { return (false, []) }
     let response = try headWithoutCredential(
       to: address.text, HTTPRequest(method: "GET", uri: address.uri, fields: ["Accept": "application/json"]))
     return response.status == 401 ? (true, response.challenges) : (false, [])

@@ -101,6 +101,7 @@ extension CredentialSource {
     _ name: String?, of provider: String
   ) throws(CredentialError) -> (account: Account, validity: Validity) {
     _ = try network()
+    try find(name, of: provider)
     let accounts = try accounts(neededFor: name, of: provider)
     let account = try accounts.resolve(name, provider: provider)
     let permit = try permit(.validate, provider, variables: account.credential.variables)
@@ -139,6 +140,14 @@ extension CredentialSource {
     let existing = try accounts(neededFor: name, of: provider)
     let account = try existing.resolve(name, provider: provider)
     let accounts = try accounts(.readWrite)
+    if account.credential.vault != nil {
+      // The tokens belong to all members.
+      guard !account.credential.isMoving else {
+        throw .unfinishedShare(provider: provider, account: account.name, vault: account.credential.vault ?? "")
+      }
+      try forget(account, in: accounts)
+      return (account.name, .notAsked)
+    }
     // Lock out refreshes, because one could replace the token during revocation, and the new one would stay valid.
     return try withAccountLock(
       account.id,

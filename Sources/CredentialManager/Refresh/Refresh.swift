@@ -12,7 +12,14 @@ extension CredentialSource {
   func freshAccount(
     _ name: String?, of provider: String, _ policy: RefreshPolicy = RefreshPolicy()
   ) throws(CredentialError) -> Account {
-    let accounts = try accounts(neededFor: name, of: provider)
+    try lookingFurther(at: provider) { () throws(CredentialError) in
+      try freshAccount(name, of: provider, policy, in: accounts(neededFor: name, of: provider))
+    }
+  }
+
+  private func freshAccount(
+    _ name: String?, of provider: String, _ policy: RefreshPolicy, in accounts: Accounts
+  ) throws(CredentialError) -> Account {
     let now = clock.now()
     func look() throws(CredentialError) -> (Account, ExchangeNote?) {
       let account = try accounts.resolve(name, provider: provider)
@@ -31,7 +38,7 @@ extension CredentialSource {
     do throws(CredentialError) {
       return try refreshed(account, policy)
     } catch {
-      guard state.isAlive, error.leavesTokenGood, isAlive(account) else { throw error }
+      guard state.isAlive, error.leavesTokenGood(of: account), isAlive(account) else { throw error }
       warn(account, error)
       return account
     }
@@ -52,17 +59,39 @@ extension CredentialSource {
 
   /// Refreshes an account. One process does so at a time; the others wait and use its result.
   func refreshed(_ account: Account, _ policy: RefreshPolicy) throws(CredentialError) -> Account {
+    if let vault = account.credential.vault { return try renewedCopy(account, from: vault, policy) }
+    return try followingMetadata(of: account.provider) { () throws(CredentialError) in
+      guard let plan = try refreshPlan(account, policy) else { return account }
+      return try refreshed(account, policy, with: plan)
+    }
+  }
+
+  /// The facts that a refresh needs before it takes the lock.
+  struct RefreshPlan {
+    let loaded: DescriptorLibrary.Loaded
+    let known: ExchangeNote?
+    let permit: Permit
+  }
+
+  /// Checks everything that is known without a network. Returns `nil` if the current token is the best available.
+  func refreshPlan(_ account: Account, _ policy: RefreshPolicy) throws(CredentialError) -> RefreshPlan? {
     let loaded = try descriptor(account.provider)
     let known = try accountsIfAny()?.note(account.id)
-    // Everything known without a network is checked first.
     if let accounts = try accountsIfAny(),
-      let current = try refreshing(account, note: known, loaded: loaded, for: policy, in: accounts)
+      try refreshing(account, note: known, loaded: loaded, for: policy, in: accounts) != nil
     {
-      return current
+      return nil
     }
     _ = try network()
     let permit = try permit(.refresh, loaded, variables: account.credential.variables)
     if !permit.client.made(account.credential) { throw needed(account, .otherIssuer) }
+    return RefreshPlan(loaded: loaded, known: known, permit: permit)
+  }
+
+  func refreshed(
+    _ account: Account, _ policy: RefreshPolicy, with plan: RefreshPlan
+  ) throws(CredentialError) -> Account {
+    let (loaded, known, permit) = (plan.loaded, plan.known, plan.permit)
     let accounts = try accounts(.readWrite)
     // Another process's new token satisfies a caller that asked for a refresh.
     func renewed() throws(CredentialError) -> Account? {
@@ -100,7 +129,7 @@ extension CredentialSource {
     }
   }
 
-  private func isNewEnough(_ account: Account, _ policy: RefreshPolicy) -> Bool {
+  func isNewEnough(_ account: Account, _ policy: RefreshPolicy) -> Bool {
     AccountState(account.credential, for: RefreshPolicy(validity: policy.validity), at: clock.now()) == .usable
   }
 
@@ -118,8 +147,9 @@ extension CredentialSource {
 
   package func canRefresh(_ account: Account) -> Bool {
     // If the descriptor is unreadable, the refresh reports why.
-    account.isRefreshable(at: clock.now())
-      && (try? home.library.load(account.provider))?.descriptor.refreshes(account.credential) ?? true
+    account.credential.vault != nil
+      || account.isRefreshable(at: clock.now())
+        && (try? home.library.load(account.provider))?.descriptor.refreshes(account.credential) ?? true
   }
 
   /// Whether only a login replaces the account's token.
@@ -156,6 +186,7 @@ extension CredentialSource {
     let old = account.credential
     let outcome: TokenOutcome
     do throws(CredentialError) {
+      try requireLease(account.id)
       if let renewed = try core(account.provider, client.renewed(old, nonce: nonce)) {
         outcome = .issued(renewed, unreadable: [])
       } else {
@@ -177,6 +208,7 @@ extension CredentialSource {
         credential.isRejected = true
         pending.keep(credential, after: old.accessToken)
         do throws(CredentialError) {
+          try requireLease(account.id)
           let exchanged = try ask(permit, .tokenExchange, refreshing: credential) { nonce throws(OAuthError) in
             try client.tokenExchangeRequest(token, nonce: nonce)
           }
@@ -245,6 +277,12 @@ extension CredentialSource {
     } catch {
       notice(.unchecked(account: name, error))
     }
+  }
+
+  /// Throws if another machine may have taken over the account, because it would use up the same refresh token.
+  private func requireLease(_ id: AccountID) throws(CredentialError) {
+    guard let shared, !shared.store.stillHolds(id) else { return }
+    throw .vault(.server(.overtaken(id), vault: shared.name))
   }
 
   private func ask(
@@ -330,14 +368,16 @@ extension CredentialSource {
 extension Descriptor {
   fileprivate func refreshes(_ credential: Credential) -> Bool {
     // A private key makes the token if no endpoint does.
-    credential.grant.traits.signsJWT || endpoints[credential.grant.refreshEndpoint] != nil
+    credential.grant.traits.signsJWT || credential.vault != nil || endpoints[credential.grant.refreshEndpoint] != nil
   }
 }
 
 extension CredentialError {
   /// Whether a failed refresh leaves the current token valid: the provider did not answer, or refused only the refresh.
-  fileprivate var leavesTokenGood: Bool {
+  fileprivate func leavesTokenGood(of account: Account) -> Bool {
     switch self {
+    // The vault of a copy has no newer token either.
+    case .loginNeeded where account.credential.vault != nil: true
     case .http, .oauth, .proofNeeded, .lockTimedOut, .notAdded, .provider, .malformedRegistration, .subjectToken: true
     case .loginNeeded(_, _, .refreshRefused), .loginNeeded(_, _, .refreshInterrupted): true
     case .vault(.conflict), .vault(.absent): false

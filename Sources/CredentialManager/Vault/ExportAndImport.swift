@@ -30,8 +30,9 @@ extension CredentialSource {
     // Exporting must not create a vault.
     let added = try accounts().addedProviders()
     let store = try accounts(.readWrite).store
-    let descriptors = try ownDescriptors(and: added)
-    let rules = try AccountRules.bytes(home.accountRules).map { String(decoding: $0, as: UTF8.self) }
+    let descriptors = ownDescriptors(and: added)
+    let rules =
+      shared == nil ? try AccountRules.bytes(home.accountRules).map { String(decoding: $0, as: UTF8.self) } : nil
     do throws(StoreError) {
       var export = try VaultExport(store)
       (export.descriptors, export.rules) = (descriptors, rules)
@@ -50,11 +51,17 @@ extension CredentialSource {
   }
 
   /// Returns the user's own descriptors and the system's descriptors in use, which another machine may not have.
-  private func ownDescriptors(and added: [String]) throws(CredentialError) -> [String: String] {
+  private func ownDescriptors(and added: [String]) -> [String: String] {
     let own = ((try? File.names(in: home.userProviders)) ?? []).filter { $0.hasSuffix(".yaml") }
       .map { String($0.dropLast(".yaml".count)) }
+    // A shared vault's accounts need only the descriptors of its providers.
+    return ownDescriptors(of: shared == nil ? own + added : added)
+  }
+
+  /// Returns the descriptors of these providers, and those that they extend, that did not come with the program.
+  func ownDescriptors(of providers: [String]) -> [String: String] {
     var texts: [String: String] = [:]
-    for provider in own + added {
+    for provider in providers {
       guard let path = home.library.path(of: provider) else { continue }
       let bases = (try? home.library.load(provider))?.bases ?? []
       for path in [path] + bases where [home.userProviders, Home.systemFolder].contains(Path.directory(of: path)) {
@@ -86,6 +93,16 @@ extension CredentialSource {
         return passphrase
       }
     }
+    return try take(export, replaces: replaces, confirms: confirms, agrees: agrees, adds: adds)
+  }
+
+  /// Stores the parts of an export as `importVault` does. With `vault`, they are the parts of that shared vault, whose
+  /// copies replace only its own.
+  func take(
+    _ export: VaultExport, replaces: Bool, from vault: String? = nil,
+    confirms: (_ provider: String, _ places: [NewPlace]) -> Bool,
+    agrees: (_ provider: String, _ places: [NewPlace]) -> Bool, adds: (_ provider: String) -> Void = { _ in }
+  ) throws(CredentialError) -> TransferredParts {
     let accounts = try accounts(.readWrite)
     var registrations: [String: Registration?] = [:]
     var imported: [ImportedRegistration] = []
@@ -94,6 +111,7 @@ extension CredentialSource {
     for item in export.items {
       let record = try accounts.record(item.identifier)
       var payload = item.payload
+      if let vault, let record, VaultExport.Item(record).vault != vault { continue }
       if item.identifier.kind == .registration, let file = Registration(decoding: payload) {
         let one =
           record?.payload == payload ? nil : self.imported(file, of: item.identifier.provider, in: export, accounts)
@@ -108,6 +126,7 @@ extension CredentialSource {
       {
         credential.isIDTokenVerified = false
         payload = credential.encoded
+        if record?.payload == payload { continue }
       }
       if record != nil { there.append(item.identifier) }
       let precondition = record.map { Precondition.revision($0.revision) } ?? .absent
@@ -131,7 +150,7 @@ extension CredentialSource {
     let replacesShipped = files.filter { !others.contains($0.path) }.compactMap(\.provider)
       .filter { home.installedLibrary.path(of: $0) != nil }
     if !changes.isEmpty {
-      try accounts.apply(changes + claims + [noting(.import, detail: "\(changes.count) records")])
+      try accounts.apply(changes + claims + [noting(.import, detail: vault ?? "\(changes.count) records")])
     }
     for file in files {
       if let folder = Path.directory(of: file.path) {

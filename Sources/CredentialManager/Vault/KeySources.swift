@@ -6,13 +6,14 @@ import CredmgrVault
 
 package enum PassphraseQuestion: Sendable, Equatable {
   case vault(attempt: Int)  // To open the vault; 2 or more after a wrong answer.
+  case backup(attempt: Int)  // To open a backup of the vault.
   case newForVault  // To protect the vault; the prompt rules out typing mistakes.
   case export(attempt: Int)
   case newForExport
 
   var attempt: Int {
     switch self {
-    case .vault(let attempt), .export(let attempt): attempt
+    case .vault(let attempt), .backup(let attempt), .export(let attempt): attempt
     case .newForVault, .newForExport: 1
     }
   }
@@ -47,15 +48,17 @@ package struct KeySources {
 
   var secretService: SecretServiceClient { SecretServiceClient(environment: environment) }
 
-  var holders: [KeyHolder] {
+  func holders(now: Moment, ofBackup isBackup: Bool = false) -> [KeyHolder] {
     let quick: [KeyHolder] = [
       .keyFile, .opened { vault in predecessor?.vault == vault ? predecessor?.keys : nil },
-      .opened { vault in KeptKeys(vault)?.keys },
+      .opened { vault in KeptKeys(vault, now: now)?.keys },
     ]
     if isQuick { return quick }
     return quick + [
       .secretService { item throws(StoreError) in try secretService.lookup(item) },
-      .passphrase { attempt throws(StoreError) in try passphrase(.vault(attempt: attempt)) },
+      .passphrase { attempt throws(StoreError) in
+        try passphrase(isBackup ? .backup(attempt: attempt) : .vault(attempt: attempt))
+      },
     ]
   }
 
@@ -157,10 +160,12 @@ struct KeptKeys {
 
   private static let deadlineCount = 8
 
-  init?(_ vault: String) {
+  /// Reads the keys. `nil` if their deadline has passed, even if the kernel still has them.
+  init?(_ vault: String, now: Moment) {
     guard let bytes = try? KernelKeyring.read(Self.name(vault)), bytes.count > Self.deadlineCount else { return nil }
     deadline = Moment(secondsSince1970: bytes.prefix(Self.deadlineCount).reduce(0) { $0 << 8 | Int64($1) })
     keys = Secret(bytes: Array(bytes.dropFirst(Self.deadlineCount)))
+    guard now < deadline else { return nil }
   }
 
   static func keep(_ keys: Secret, of vault: String, for time: Duration, now: Moment) throws(StoreError) {

@@ -17,9 +17,10 @@ struct OpenVault {
     if let vault = open?.vault { known = OpenedKeys(of: vault) }
     let holders = known.map { known in [KeyHolder.opened { $0 == known.vault ? known.keys : nil }] } ?? []
     let vault = try source.keys.asking { () throws(StoreError) in
-      try Vault.open(
-        source.home.vaultLocation, access, random: source.random, now: source.clock.now(),
-        holders: holders + source.keys.holders)
+      let now = source.clock.now()
+      return try Vault.open(
+        source.home.vaultLocation, access, random: source.random, now: now,
+        holders: holders + source.keys.holders(now: now))
     }
     open = (vault, access)
     if [.passphrase, .secretService].contains(vault.keysFoundBy) { keysToLeave = OpenedKeys(of: vault) }
@@ -48,6 +49,7 @@ extension CredentialSource {
 
   /// Opens the store at the first use. Throws `.absent` if the vault does not exist and this process only reads.
   package func accounts(_ access: StoreAccess = .readOnly) throws(CredentialError) -> Accounts {
+    if let shared { return Accounts(store: shared.store) }
     let isOpened = access == .readWrite && !openVault.isWritable
     let accounts = Accounts(store: try vault(access))
     if isOpened { recordClaims(accounts) }
@@ -62,7 +64,7 @@ extension CredentialSource {
     return try inStore { () throws(StoreError) in
       let name = try Vault.keyName(of: location)
       let status = try Vault.status(of: location)
-      return (status, KeptKeys(name)?.deadline, Vault.keyFileFault(at: location))
+      return (status, KeptKeys(name, now: clock.now())?.deadline, Vault.keyFileFault(at: location))
     }
   }
 

@@ -10,6 +10,10 @@ struct VaultExport {
   struct Item {
     let identifier: RecordIdentifier
     let payload: Secret
+
+    init(identifier: RecordIdentifier, payload: Secret) { (self.identifier, self.payload) = (identifier, payload) }
+
+    init(_ record: Record) { self.init(identifier: record.identifier, payload: record.payload) }
   }
 
   static let format = "credmgr-export-1"
@@ -23,11 +27,14 @@ struct VaultExport {
   var descriptors: [String: String] = [:]
   var rules: String?
 
+  /// Leaves out the copies of accounts in shared vaults, which only members can refresh.
   init(_ store: any AccountStore) throws(StoreError) {
     for (kind, _) in Self.kinds {
-      items += try store.records(kind, provider: nil).map { Item(identifier: $0.identifier, payload: $0.payload) }
+      items += try store.records(kind, provider: nil).map { Item($0) }.filter { !$0.isCopy }
     }
   }
+
+  init(_ items: [Item], descriptors: [String: String]) { (self.items, self.descriptors) = (items, descriptors) }
 
   // MARK: Plain
 
@@ -127,6 +134,17 @@ struct VaultExport {
 }
 
 extension VaultExport.Item {
+  /// The shared vault of an account's copy; `nil` for anything else.
+  var vault: String? {
+    guard identifier.kind == .credential, let credential = try? Credential(decoding: payload) else { return nil }
+    return credential.vault
+  }
+
+  fileprivate var isCopy: Bool {
+    guard identifier.kind == .credential, let credential = try? Credential(decoding: payload) else { return false }
+    return credential.vault != nil && !credential.isMoving
+  }
+
   fileprivate var isUsable: Bool {
     switch identifier.kind {
     case .registration:
@@ -134,7 +152,7 @@ extension VaultExport.Item {
         && Registration(decoding: payload).map(\.hasOwnRedirect) == true
     case .credential:
       DescriptorLibrary.isIdentifier(identifier.provider) && Accounts.isName(identifier.account)
-        && (try? Credential(decoding: payload)) != nil
+        && (try? Credential(decoding: payload)).map { $0.vault == nil } == true
     case .selection:
       DescriptorLibrary.isIdentifier(identifier.provider) && identifier.account.isEmpty
         && Accounts.isName(payload.reveal())

@@ -91,7 +91,7 @@ extension CredentialSource {
     let location = home.vaultLocation
     return try inStore { () throws(StoreError) in
       let name = try Vault.keyName(of: location)
-      let wasUnlocked = KeptKeys(name) == nil ? false : try KeptKeys.forget(name)
+      let wasUnlocked = try KeptKeys.forget(name)
       return (wasUnlocked, try Vault.status(of: location).slots.contains { $0.kind == .keyFile })
     }
   }
@@ -129,14 +129,12 @@ extension CredentialSource {
         if let keyFile { _ = try? File.remove(keyFile) }
         throw error
       }
-      if let kept = KeptKeys(before) {
+      let now = clock.now()
+      if let kept = KeptKeys(before, now: now) {
         let opened = vault.openedKeys
-        let now = clock.now()
-        if kept.deadline > now {
-          try? KeptKeys.keep(opened.keys, of: opened.vault, for: kept.deadline - now, now: now)
-        }
-        _ = try? KeptKeys.forget(before)
+        try? KeptKeys.keep(opened.keys, of: opened.vault, for: kept.deadline - now, now: now)
       }
+      _ = try? KeptKeys.forget(before)
       return (keyFile, item)
     }
   }
@@ -171,7 +169,7 @@ extension CredentialSource {
       let backup = try keys.asking { () throws(StoreError) in
         try Vault.open(
           image: image, path: path, keyFiles: keyFile.map { [$0] } ?? [location.keyFile] + location.keptKeyFiles,
-          random: random, holders: keys.holders)
+          random: random, holders: keys.holders(now: clock.now(), ofBackup: true))
       }
       let kept = try backup.restore(to: location)
       openVault.close(keeping: OpenedKeys(of: backup))

@@ -6,7 +6,7 @@ extension DescriptorDecoder {
   /// Reads each endpoint merged over its base endpoint and the descriptor's own `response`.
   mutating func endpoints(_ node: Node) -> [EndpointKind: Endpoint]? {
     guard entries(of: node) != nil else { return nil }
-    checkKeys(node, EndpointKind.allCases.map(\.rawValue))
+    checkNames(of: node)
     var endpoints: [EndpointKind: Endpoint] = [:]
     for kind in EndpointKind.allCases {
       guard let description = description(of: kind, in: node), let table = Endpoint.keys[kind],
@@ -15,6 +15,26 @@ extension DescriptorDecoder {
       endpoints[kind] = endpoint
     }
     return endpoints
+  }
+
+  /// The names of endpoints in metadata and in other programs.
+  private static let otherNames = [
+    "authorize": "authorization", "auth": "authorization", "authorization_endpoint": "authorization",
+    "access_token": "token", "token_endpoint": "token", "userinfo": "identity", "user_info": "identity",
+    "userinfo_endpoint": "identity", "user": "identity", "profile": "identity", "me": "identity",
+    "device": "device_authorization", "device_code": "device_authorization", "revoke": "revocation",
+    "introspect": "introspection", "register": "registration", "logout": "end_session", "jwks_uri": "jwks",
+    "request_token": "temporary_credentials", "par": "pushed_authorization_request",
+  ]
+
+  private mutating func checkNames(of node: Node) {
+    let known = EndpointKind.allCases.map(\.rawValue)
+    for entry in node.entries?.prefix(Self.entryLimit) ?? [] where !known.contains(entry.key) {
+      let meant = Self.otherNames[entry.key] ?? nearMiss(entry.key, among: known)
+      add(
+        meant == nil
+          ? .unknownEndpoint(entry.key, allowed: known) : .unknownKey(entry.key, suggestion: meant), at: entry.keyPlace)
+    }
   }
 
   private func description(of kind: EndpointKind, in node: Node) -> Node? {

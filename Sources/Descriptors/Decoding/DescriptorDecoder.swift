@@ -96,7 +96,7 @@ struct DescriptorDecoder {
   }
 
   mutating func entries(of node: Node) -> [Node.Entry]? {
-    if node.entries == nil { add(.wrongType(expected: "a mapping"), at: node.place) }
+    if node.entries == nil { add(.wrongType(expected: "a mapping such as { key: value }"), at: node.place) }
     return node.entries.map { limited($0, at: node.place) }
   }
 

@@ -18,6 +18,11 @@ extension DescriptorDecoder {
     if descriptor.issuer == nil, let entry = root.entries?.first(where: { $0.key == "iss" }), !entry.value.isNull {
       warn(.withoutKey("iss", needed: "issuer"), at: entry.keyPlace)
     }
+    if descriptor.issuer == nil, let entry = root["endpoints"]?.entries?.first(where: { $0.key == "jwks" }),
+      !entry.value.isNull
+    {
+      warn(.withoutKey("jwks", needed: "issuer"), at: entry.keyPlace)
+    }
     for helper in ["git", "docker"] { checkEmpty("hosts", in: root[helper]) }
     for kind in EndpointKind.allCases {
       guard let node = root["endpoints"]?[kind.rawValue], let endpoint = descriptor.endpoints[kind] else { continue }

@@ -11,7 +11,10 @@ package struct Finding: Sendable, Equatable {
   package enum Problem: Sendable, Equatable {
     case yaml(YAMLError.Reason)
     case unknownKey(String, suggestion: String?)
+    case unknownEndpoint(String, allowed: [String])
     case missingKey(String)
+    case futureDate(String)  // The file was not verified yet at this date.
+    case noSources  // No comment links to a page that shows the facts.
     case wrongType(expected: String)
     case unknownValue(String, allowed: [String], suggestion: String?)
     case malformedName(String)
@@ -24,6 +27,7 @@ package struct Finding: Sendable, Equatable {
     case controlCharacter  // A character that a terminal acts on or that reorders text.
     case tooManyEntries(Int)
     case forbiddenHeader(String)
+    case headerInScheme(String)  // `Authorization: token` instead of `token`.
     case ownedParameter(String)
     case fixedParameter(String)  // It has the same name at every provider.
     case shownSecret(String)  // A secret field in a place whose content is shown.

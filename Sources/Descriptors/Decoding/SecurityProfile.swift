@@ -3,6 +3,7 @@ import CredmgrYAML
 /// A profile that makes several keys stricter.
 package enum SecurityProfile: String, Sendable, CaseIterable {
   case fapi2  // FAPI 2.0 Security Profile (2025).
+  case fapi2MessageSigning = "fapi2_message_signing"  // FAPI 2.0 Message Signing (2025), which includes the former.
 
   /// The algorithms of all signed JWTs (5.4.1 (1)).
   package static let algorithms: Set<AssertionAlgorithm> = [.ps256, .es256, .edDSA]
@@ -20,6 +21,10 @@ package enum ProfileRule: Sendable, Equatable, CaseIterable {
   case header  // 5.3.3.1 (3)
   case noImplicit  // 5.3.3.2 (1)
   case pushedRequest  // 5.3.3.2 (2)
+  case signedRequest  // FAPI 2.0 Message Signing, 5.3.2 (1)
+  case requestLifetime  // 5.3.2 (4)
+  case signedAnswer  // 5.4.2 (1)
+  case keys  // 5.4.2 (2)
 }
 
 extension ClientAuthentication {
@@ -73,5 +78,31 @@ extension DescriptorDecoder {
     if descriptor.grants.contains(.authorizationCode), descriptor.endpoints[.pushedAuthorizationRequest] == nil {
       unmet(.pushedRequest, at: node("endpoints"))
     }
+    if profile == .fapi2MessageSigning {
+      for (rule, node) in Self.sign(root, &descriptor) { unmet(rule, at: node) }
+    }
+  }
+
+  /// Sets what Message Signing demands of a login, a signed request and a signed answer. Returns the unmet rules.
+  private static func sign(_ root: Node, _ descriptor: inout Descriptor) -> [(ProfileRule, Node?)] {
+    guard descriptor.grants.contains(.authorizationCode), var page = descriptor.endpoints[.authorization] else {
+      return []
+    }
+    var unmet: [(ProfileRule, Node?)] = []
+    let request = root["request_object"]
+    if request?.isNull ?? true { descriptor.signsRequests = true }
+    if !descriptor.signsRequests { unmet.append((.signedRequest, request)) }
+    if let assertion = descriptor.assertion, assertion.lifetime > .hours(1) {
+      unmet.append((.requestLifetime, root["assertion"]?["lifetime"]))
+    }
+    if !page.parameters.contains(where: { $0.name == "response_mode" }) {
+      page.parameters.append(ParameterRule(name: "response_mode", value: Template(literal: "jwt")))
+      descriptor.endpoints[.authorization] = page
+    }
+    if page.parameters.last(where: { $0.name == "response_mode" })?.value?.literal != "jwt" {
+      unmet.append((.signedAnswer, root["endpoints"]?["authorization"]?["parameters"]?["response_mode"]))
+    }
+    if descriptor.endpoints[.keySet] == nil { unmet.append((.keys, root["endpoints"])) }
+    return unmet
   }
 }

@@ -10,7 +10,8 @@ extension Descriptor {
       change: .harmless, means: "the provider's display name", for: "all")
     Key(
       "profile", at: \.profile, as: .choice(), change: .compared,
-      means: "a profile whose requirements credmgr meets and `check` verifies: [Profiles](#profiles)", for: "FAPI 2.0")
+      means: "a profile whose requirements credmgr meets and `check` verifies: [Profiles](#profiles)",
+      for: "open banking")
     Key(
       "verified", at: \.verified, as: .verification, default: "`unverified`", change: .harmless,
       means: "how and when the facts of the file were last checked: [Verification](#verification)", for: "all")
@@ -93,12 +94,13 @@ extension Descriptor {
       change: .compared, means: "PKCE (RFC 7636); `S256-hex` writes the challenge in hexadecimal",
       for: "`linkedin`: `none`; TikTok: `S256-hex`")
     Key(
-      "nonce", at: \.sendsNonce, as: .boolean, from: "OpenID Connect Core 1.0, 3.1.2.1",
+      "nonce", at: \.nonce, as: .boolean, default: "`true` with the scope `openid`",
+      from: "OpenID Connect Core 1.0, 3.1.3.7",
       change: .compared,
       means: """
-        whether to send a random `nonce`, which a returned ID token must contain \
-        (OpenID Connect Core 1.0, 3.1.2.1)
-        """, for: "Hubstaff")
+        whether to send a random `nonce`, which the ID token must contain (OpenID Connect Core 1.0, 3.1.2.1); with \
+        `true`, or with `jwks`, a login with `openid` also requires an ID token
+        """, for: "Hubstaff; providers that ignore it: `false`")
     Key(
       "request_object", at: \.signsRequests, as: .boolean, from: "RFC 6749, 4.1.1",
       means: """
@@ -228,7 +230,7 @@ extension Variable {
 extension HeaderStyle {
   static let keys = Table("presentation", HeaderStyle(), short: "scheme") {
     Key(
-      "scheme", at: \.scheme, as: .headerValue, default: "`Bearer`", from: "RFC 6750, 2.1",
+      "scheme", at: \.scheme, as: .scheme, default: "`Bearer`", from: "RFC 6750, 2.1",
       change: .compared,
       means: """
         the word before the token; empty by default with `header`; `none` means no header for the token; `Digest` \

@@ -71,6 +71,14 @@ extension Notation<String> {
 
   static var headerName: Self { text(as: .headerName) { DescriptorDecoder.isHeader($0) ? nil : .forbiddenHeader($0) } }
 
+  /// The word before a token in a header (RFC 9110, 11.1), or nothing.
+  static var scheme: Self {
+    text(as: .headerValue) { text in
+      if !HTTPFields.isValid(value: text) { return .forbiddenHeader(text) }
+      return text.isEmpty || HTTPFields.isValid(name: text) ? nil : .headerInScheme(text)
+    }
+  }
+
   static var headerValue: Self { text(as: .headerValue) { HTTPFields.isValid(value: $0) ? nil : .forbiddenHeader($0) } }
 }
 

@@ -1,3 +1,4 @@
+import CredmgrText
 import CredmgrYAML
 
 /// How and when the facts of a descriptor were last checked.
@@ -28,7 +29,8 @@ package enum Verification: Sendable, Equatable {
   private static func isDate(_ text: String, parts count: Int) -> Bool {
     let limits = [(4, 2000...9999), (2, 1...12), (2, 1...31)].prefix(count)
     let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-    return parts.count == count
+    // Not every month has 31 days.
+    return parts.count == count && (count < 3 || Moment(text + "T00:00:00Z") != nil)
       && zip(parts, limits).allSatisfy { part, limit in
         part.utf8.count == limit.0 && part.utf8.allSatisfy { (0x30...0x39).contains($0) }
           && limit.1.contains(Int(part) ?? 0)

@@ -24,7 +24,7 @@ package struct Descriptor: Sendable, Equatable {
   package var issuer: Template?
   package var resource: Template?  // Where the token will be used (RFC 8707, 2); `nil` sends no `resource`.
   package var issuerResponse = StateRule.optional
-  package var sendsNonce = false
+  package var nonce: Bool?  // `nil` means that a login with the scope `openid` sends one.
   package var signsRequests = false  // Whether the authorization request is a signed request object (RFC 9101).
   package var idTokenAlgorithm: AssertionAlgorithm?  // `nil` means any algorithm with a key pair.
   package var client = ClientRules()
@@ -52,6 +52,10 @@ package struct Descriptor: Sendable, Equatable {
     let mode = endpoints[.authorization]?.parameters.last { $0.name == "response_mode" }?.value?.literal
     return mode.map { ["jwt", "query.jwt", "fragment.jwt", "form_post.jwt"].contains($0) } ?? false
   }
+
+  /// Whether a login with these scopes sends a `nonce`, which its ID token must repeat (OpenID Connect Core 1.0,
+  /// 3.1.3.7, 11).
+  package func sendsNonce(with scope: [String]) -> Bool { nonce ?? scope.contains("openid") }
 
   package var redirect: URLTemplate {
     ownRedirect ?? URLTemplate(Template(literal: standardRedirect ?? Self.standardRedirect(of: identifier)))
@@ -255,7 +259,18 @@ package enum AssertionAlgorithm: String, Sendable, CaseIterable {
   case hs512 = "HS512"
 
   /// Whether the key is a secret that the signer and the verifier share.
-  package var isSymmetric: Bool { [.hs256, .hs384, .hs512].contains(self) }
+  package var isSymmetric: Bool { keyKind == .shared }
+
+  package enum KeyKind: Sendable { case rsa, ellipticCurve, edwards, shared }
+
+  package var keyKind: KeyKind {
+    switch self {
+    case .rs256, .rs384, .rs512, .ps256, .ps384, .ps512: .rsa
+    case .es256: .ellipticCurve
+    case .edDSA: .edwards
+    case .hs256, .hs384, .hs512: .shared
+    }
+  }
 }
 
 /// The JWT that the client signs (RFC 7523) as authentication or for a grant.

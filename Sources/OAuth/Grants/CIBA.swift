@@ -12,7 +12,7 @@ enum CIBAGrant: GrantFlow {
     return login.promptToGetToken { typed in
       .send(
         Step.Exchange(kind: .backchannelAuthentication) { nonce throws(OAuthError) in
-          try client.backchannelRequest(typed, bindingMessage: message, nonce: nonce)
+          try client.backchannelRequest(typed, demanding: login.demands, bindingMessage: message, nonce: nonce)
         } read: { answer, now throws(OAuthError) in
           let pending = try client.backchannelAuthentication(answer, typed, bindingMessage: message, now: now)
           return .awaitConsent(
@@ -48,13 +48,15 @@ extension Client {
 
   /// Builds the authentication request (CIBA Core 1.0, 7.1).
   package func backchannelRequest(
-    _ typed: Credential, bindingMessage: String?, nonce: RequestNonce
+    _ typed: Credential, demanding demands: ConsentDemands = ConsentDemands(), bindingMessage: String?,
+    nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     var parameters: FormParameters = []
     if !typed.requestedScope.isEmpty { parameters.append("scope", joined(typed.requestedScope)) }
     if let hint = values(for: typed)("login_hint") { parameters.append("login_hint", hint) }
     if let bindingMessage { parameters.append("binding_message", bindingMessage) }
     parameters.append(contentsOf: details(typed.requestedDetails))
+    add(demands, to: &parameters)
     return try request(.backchannelAuthentication, parameters, credential: typed, nonce: nonce)
   }
 

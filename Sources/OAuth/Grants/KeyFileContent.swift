@@ -9,6 +9,7 @@ package enum KeyFile {
   package struct Member: Sendable, Equatable {
     let variable: Variable
     let path: FieldPath?  // `nil` for the key of a PEM file.
+    var signs: AssertionAlgorithm?  // The algorithm of the private key's signatures; `nil` for other values.
   }
 
   package enum Fault: Sendable, Equatable {
@@ -18,6 +19,7 @@ package enum KeyFile {
     case other(String)  // A JSON file whose member has a value that the descriptor does not allow.
     case noPrivateKey  // A certificate, for example.
     case encrypted
+    case otherKey(AssertionAlgorithm.KeyKind)  // A private key of another kind than this one, or a short RSA key.
     case openSSH  // The form of OpenSSH, which only its own programs read.
   }
 
@@ -30,7 +32,7 @@ package enum KeyFile {
     var values: [String: String] = [:]
     for member in members {
       guard let path = member.path else {
-        values[member.variable.name] = try privateKey(in: text)
+        values[member.variable.name] = try privateKey(in: text, of: member)
         continue
       }
       guard let json, json.members != nil else { throw .keyFile(.notJSON) }
@@ -38,7 +40,7 @@ package enum KeyFile {
         if member.variable.isOptional { continue }
         throw .keyFile(.missing(path.text))
       }
-      let value = found.hasPrefix("-----BEGIN ") ? try privateKey(in: found) : found
+      let value = found.hasPrefix("-----BEGIN ") ? try privateKey(in: found, of: member) : found
       guard member.variable.accepts(value) else { throw .keyFile(.other(path.text)) }
       values[member.variable.name] = value
     }
@@ -46,7 +48,7 @@ package enum KeyFile {
   }
 
   /// Returns the private key of a PEM file, which may also have the parameters of its curve, or a certificate.
-  private static func privateKey(in text: String) throws(PasteFault) -> String {
+  private static func privateKey(in text: String, of member: Member) throws(PasteFault) -> String {
     var rest = text.exchanging("\r\n", for: "\n")[...]
     var found: KeyFile.Fault = .notPEM
     while let begin = rest.firstPlace(of: "-----BEGIN ") {
@@ -63,7 +65,11 @@ package enum KeyFile {
       }
       // The two forms of a key with a passphrase: RFC 5958, 3, and RFC 1421, 4.6.
       if label.hasPrefix("ENCRYPTED ") || block.firstPlace(of: "ENCRYPTED") != nil { throw .keyFile(.encrypted) }
-      return String(block) + "\n"
+      let key = String(block) + "\n"
+      if let algorithm = member.signs, !Client.canSign(algorithm, key: key) {
+        throw .keyFile(.otherKey(algorithm.keyKind))
+      }
+      return key
     }
     throw .keyFile(found)
   }

@@ -259,6 +259,10 @@ extension LoginRequests {
     add(rules.source(of: .verificationURI).paths.first, Placeholder.url(ResponseField.verificationURI.rawValue))
     add(rules.source(of: .oauthCallbackConfirmed).paths.first, "true")
     for field in rules.keep { add(field.paths.first, client.placeholder(field.name)) }
+    if rules.format == .text {
+      response.body = Array((members.first { $0.name == ResponseFormat.text.rawValue }?.value.text ?? "").utf8)
+      return response
+    }
     // A name that contains dots also works as one member name.
     let object = JSONValue.object(members)
     response.body = Array((rules.within.map { .object([.init($0.text, object)]) } ?? object).encoded.utf8)

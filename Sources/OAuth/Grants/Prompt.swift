@@ -117,7 +117,11 @@ extension Client {
   fileprivate var fieldsOfLogin: [Step.Prompt.Field] {
     let missing = descriptor.variables.filter { $0.isAtLogin && variables[$0.name] == nil }
     let file = (descriptor.key?.file ?? []).compactMap { field in
-      missing.first { $0.name == field.variable }.map { KeyFile.Member(variable: $0, path: field.path) }
+      missing.first { $0.name == field.variable }.map { variable in
+        let isSigning = descriptor.assertion?.key.names.contains(variable.name) ?? false
+        return KeyFile.Member(
+          variable: variable, path: field.path, signs: isSigning ? descriptor.assertion?.algorithm ?? .rs256 : nil)
+      }
     }
     var fields = missing.filter { variable in !file.contains { $0.variable == variable } }.map { variable in
       Step.Prompt.Field(

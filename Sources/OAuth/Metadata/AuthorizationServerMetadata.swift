@@ -45,11 +45,13 @@ package struct Issuer: Sendable, Equatable {
   package let text: String
   package let uri: URI
   package let isFromMetadata: Bool  // Whether the user gave the address of the metadata.
+  package let isResource: Bool  // Whether that is the address of a protected resource's metadata (RFC 9728, 3).
 
   /// Reads an issuer, or derives it from the address of its metadata. Throws if there is a query or a fragment.
   package init(_ given: String) throws(HTTPError) {
     var text = given
-    for suffix in MetadataLocation.suffixes {
+    isResource = given.firstPlace(of: ProtectedResourceMetadata.folder) != nil
+    for suffix in MetadataLocation.suffixes + [ProtectedResourceMetadata.suffix] {
       let path = MetadataLocation.folder + suffix
       if text.hasSuffix(path) {
         text = String(text.dropLast(path.count))
@@ -131,6 +133,8 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
   package let bindsToCertificates: Bool  // `tls_client_certificate_bound_access_tokens` (RFC 8705, 3.3).
   package let proofAlgorithms: [String]?  // `dpop_signing_alg_values_supported` (RFC 9449, 5.1).
   package let requiresPushedRequests: Bool  // `require_pushed_authorization_requests` (RFC 9126, 5).
+  package let requiresSignedRequests: Bool  // `require_signed_request_object` (RFC 9101, 10.5).
+  package let responseModes: [String]?  // `response_modes_supported` (RFC 8414, 2).
   package let detailsTypes: [String]?  // `authorization_details_types_supported` (RFC 9396, 10).
   /// Whether the client may poll for the result of a question to the user's device:
   /// `backchannel_token_delivery_modes_supported` (CIBA Core 1.0, 4).
@@ -169,6 +173,8 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
     if requiresPushedRequests, endpoints[.pushedAuthorizationRequest] == nil {
       throw .missing("pushed_authorization_request_endpoint")
     }
+    requiresSignedRequests = try reader.boolean("require_signed_request_object") ?? false
+    responseModes = try reader.texts("response_modes_supported")
     detailsTypes = try reader.texts("authorization_details_types_supported")
     let modes = try reader.texts("backchannel_token_delivery_modes_supported") ?? []
     pollsBackchannel =

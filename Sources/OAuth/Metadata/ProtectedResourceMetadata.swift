@@ -2,7 +2,8 @@ import CredmgrHTTP
 import CredmgrJSON
 
 /// Metadata of a protected resource, such as an API or an MCP server (RFC 9728, 2). Every value that is used has been
-/// checked. It deserves no more trust than the resource does.
+/// checked. It deserves no more trust than the resource does. `signed_metadata` is ignored, as section 2.2 allows,
+/// because the keys that would prove it come from the same server.
 package struct ProtectedResourceMetadata: Sendable, Equatable {
   /// The resource's own identifier, which requests for tokens repeat (RFC 8707, 2).
   package let resource: String
@@ -37,7 +38,8 @@ package struct ProtectedResourceMetadata: Sendable, Equatable {
     return segments(address.uri).starts(with: segments(uri))
   }
 
-  private static let folder = "/.well-known/oauth-protected-resource"
+  static let suffix = "oauth-protected-resource"
+  static let folder = MetadataLocation.folder + suffix
 
   /// Returns the locations in the order to try: that of RFC 9728, 3.1, and the one for the whole server, which the
   /// Model Context Protocol adds.

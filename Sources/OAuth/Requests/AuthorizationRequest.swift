@@ -96,7 +96,7 @@ extension Client {
     if grant == .authorizationCode, let thumbprint = try bindingThumbprint() {
       parameters.append("dpop_jkt", thumbprint)
     }
-    let nonce = descriptor.sendsNonce ? Base64.encodeURL(random.bytes(32)) : nil
+    let nonce = descriptor.sendsNonce(with: scope) ? Base64.encodeURL(random.bytes(32)) : nil
     if let nonce { parameters.append("nonce", nonce) }
     add(demands, to: &parameters)
     let exchange = ["redirect_uri": redirectURI, "scope": joined(scope)]

@@ -188,6 +188,16 @@ extension Client {
     }
   }
 
+  /// Whether a private key can sign with an algorithm. RSA needs at least 2048 bits (RFC 7518, 3.3).
+  static func canSign(_ algorithm: AssertionAlgorithm, key: String) -> Bool {
+    do throws(OAuthError) {
+      let signature = try sign([], algorithm, key: key)
+      return algorithm.keyKind != .rsa || signature.count >= 2048 / 8
+    } catch {
+      return error == .noSignatures
+    }
+  }
+
   private static func sign(
     _ text: [UInt8], _ algorithm: AssertionAlgorithm, key: String
   ) throws(OAuthError) -> [UInt8] {

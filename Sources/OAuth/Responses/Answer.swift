@@ -33,7 +33,11 @@ struct Answer: Sendable {
     let format = rules.format ?? .json
     problem = isSuccess ? .null : Self.problem(in: response)
     let isElsewhere = isSuccess ? isInHeaders : problem != .null
-    guard let root = Self.root(of: response, format, kind) ?? (isElsewhere ? .object([]) : nil) else {
+    var content: JSONValue?
+    var fault = XMLError.syntax
+    do throws(XMLError) { content = try Self.root(of: response, format, kind) } catch { fault = error }
+    guard let root = content ?? (isElsewhere ? .object([]) : nil) else {
+      if isSuccess, fault != .syntax { throw .unreadableXML(kind, fault) }
       if isSuccess { throw .unreadable(kind, expected: format, mediaType: response.mediaType) }
       if isUnavailable { throw .unavailable(kind, status: response.status, words: nil, retryAfter: retryAfter) }
       throw Self.refusal(kind, status: response.status, rules)
@@ -86,48 +90,8 @@ struct Answer: Sendable {
     return .refused(kind, ErrorResponse(code: rules.errors.canonical(code) ?? code, words: nil, status: status))
   }
 
-  /// Parses the body in the declared format. If that fails, or the body is a form, the media type decides.
-  private static func root(
-    of response: HTTPResponse, _ format: ResponseFormat, _ kind: EndpointKind
-  ) -> JSONValue? {
-    if format == .text, (200..<300).contains(response.status) { return bareText(of: response) }
-    let isLabelledJSON = response.mediaType.map { $0 == MediaType.json || $0.hasSuffix("+json") } ?? false
-    if format == .xml, !isLabelledJSON {
-      do { return try XMLDocument.parse(response.body) } catch { return nil }
-    }
-    if format == .json || isLabelledJSON {
-      let value = try? JSONValue.parse(response.body)
-      // An identity endpoint may return a list, for example of tenants or workspaces.
-      let mayBeList = kind == .identity || kind == .tokenExchange
-      if value?.members != nil || (mayBeList && value?.elements != nil) { return value }
-      if response.mediaType != MediaType.form { return nil }
-    }
-    // A web page also parses as a form, but a form never starts with an angle bracket.
-    guard let text = String(validating: response.body, as: UTF8.self), text.contains("="),
-      text.first(where: { !$0.isWhitespace }) != "<"
-    else { return nil }
-    return object(FormParameters(decoding: String(text.filter { !$0.isNewline })))
-  }
-
-  /// Returns the body as the member `text`; `nil` if it is empty, a page, longer than 64 KiB, or not one line.
-  private static func bareText(of response: HTTPResponse) -> JSONValue? {
-    guard response.body.count <= longestText, let text = String(validating: response.body, as: UTF8.self) else {
-      return nil
-    }
-    let lines = text.split { $0.isNewline }.map(\.trimmingBlanks).filter { !$0.isEmpty }
-    guard lines.count == 1, !lines[0].hasPrefix("<") else { return nil }
-    return .object([.init(ResponseFormat.text.rawValue, .string(String(lines[0])))])
-  }
-
-  /// Returns the parameters of an `OAuth` challenge, which carries the error in problem reporting of OAuth 1.0a; `null`
-  /// without such a challenge.
-  private static func problem(in response: HTTPResponse) -> JSONValue {
-    guard let challenge = response.challenges.first(where: { $0.scheme == "oauth" }) else { return .null }
-    return .object(
-      challenge.parameters.pairs.map { pair in
-        .init(pair.name, .string(PercentEncoding.decode(pair.value, plusAsSpace: true) ?? pair.value))
-      })
-  }
+  /// Whether the body has no members and no elements.
+  var isEmpty: Bool { root.members?.isEmpty ?? root.elements?.isEmpty ?? false }
 
   // MARK: Repeated names
 
@@ -174,9 +138,9 @@ struct Answer: Sendable {
     if case .string(let text) = value, text.utf8.count <= longestText { JWTClaims.parse(text) ?? value } else { value }
   }
 
-  private static let longestText = 65_536
+  static let longestText = 65_536
 
-  private static func object(_ parameters: FormParameters) -> JSONValue {
+  static func object(_ parameters: FormParameters) -> JSONValue {
     .object(parameters.pairs.map { .init($0.name, .string($0.value)) })
   }
 

@@ -35,6 +35,10 @@ package struct Credential: Sendable, Equatable {
   /// Whether a server refused this token, so credmgr must refresh before the next use.
   package var isRejected = false
   package var isGiven = false  // The user supplied the token; no login issued it.
+  /// The shared vault that refreshes this copy; `nil` if the credential is not a copy.
+  package var vault: String?
+  /// Whether the credential is on its way to that vault, which may not have it yet.
+  package var isMoving = false
 
   package init(grant: Grant, accessToken: Secret, obtainedAt: Moment, margin: Duration = .seconds(60)) {
     self.grant = grant
@@ -50,6 +54,26 @@ package struct Credential: Sendable, Equatable {
     var credential = self
     credential.accessToken = token
     return credential
+  }
+
+  /// Returns the copy that a machine keeps of a credential in a shared vault: without what only a refresh needs, and to
+  /// be refreshed earlier by `spread`, so that many machines do not ask in the same second.
+  package func copied(from vault: String, spread: Duration) -> Credential {
+    var copy = self
+    copy.vault = vault
+    (copy.refreshToken, copy.refreshTokenExpiresAt, copy.sessionHandle) = (nil, nil, nil)
+    copy.margin += spread
+    return copy
+  }
+
+  /// Returns the credential as a clock shows it that is ahead by `time`. The moment of the login stays, because it also
+  /// tells logins apart.
+  package func shifted(by time: Duration) -> Credential {
+    var shifted = self
+    shifted.obtainedAt = obtainedAt + time
+    shifted.expiresAt = expiresAt.map { $0 + time }
+    shifted.refreshTokenExpiresAt = refreshTokenExpiresAt.map { $0 + time }
+    return shifted
   }
 
   /// Returns the credential with only the refresh token of a newer one.
@@ -114,6 +138,8 @@ extension Credential {
     add("issuer", issuer.map(JSONValue.string))
     add("rejected", isRejected ? true : nil)
     add("given", isGiven ? true : nil)
+    add("vault", vault.map(JSONValue.string))
+    add("moving", isMoving ? true : nil)
     return Secret(JSONValue.object(members).encoded)
   }
 
@@ -152,6 +178,8 @@ extension Credential {
     issuer = value["issuer"]?.text
     isRejected = value["rejected"] == .boolean(true)
     isGiven = value["given"] == .boolean(true)
+    vault = value["vault"]?.text
+    isMoving = value["moving"] == .boolean(true)
   }
 
   private static func texts(_ value: JSONValue?) -> [String: String] {

@@ -23,6 +23,8 @@ package enum JWTFault: Error, Sendable, Equatable {
   case issuedLater
   case nonce
   case accessTokenHash
+  case authenticationContext(String)  // `acr` is none of those that the login demanded (3.1.3.7, 12).
+  case authenticatedEarlier  // `auth_time` is longer ago than the login allowed (3.1.3.7, 13).
   case subject  // The identity endpoint or the previous ID token names another user (5.3.2 and 12.2).
   case noSignatures  // This program has no public-key cryptography; another program must verify.
 }
@@ -204,9 +206,10 @@ extension PublicKey {
 }
 
 extension Client {
-  /// Whether credmgr can verify ID tokens: the provider publishes its keys, or signs with the client's secret.
+  /// Whether credmgr can verify ID tokens: the provider publishes its keys, or signs with the client's secret. Without
+  /// a known issuer, a server that shares the keys could sign for another one (OpenID Connect Core 1.0, 3.1.3.7, 2).
   package var verifiesIDTokens: Bool {
-    descriptor.endpoints[.keySet] != nil || descriptor.idTokenAlgorithm?.isSymmetric == true
+    issuer != nil && (descriptor.endpoints[.keySet] != nil || descriptor.idTokenAlgorithm?.isSymmetric == true)
   }
 
   /// The algorithms that count for tokens of the provider: the declared one, or else those with a key pair, of which

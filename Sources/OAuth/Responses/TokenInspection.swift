@@ -8,6 +8,12 @@ package enum Validity: Sendable, Equatable {
   case inactive
 }
 
+extension ErrorResponse {
+  /// Whether the code says that a token may be valid, but may not ask this. A descriptor translates the code of a
+  /// provider that has a status for wrong tokens here (401).
+  package var concernsRights: Bool { ["insufficient_scope", "access_denied"].contains(code) }
+}
+
 extension Client {
   /// Builds the introspection request (RFC 7662, 2.1), or an identity request if the provider has no introspection.
   package func validationRequest(
@@ -27,15 +33,38 @@ extension Client {
     descriptor.endpoints[.introspection] != nil || descriptor.endpoints[.identity] != nil
   }
 
+  /// Whether the provider can verify what the user brings. An introspection for a client is about the tokens that this
+  /// client got.
+  package var canVerify: Bool {
+    if descriptor.endpoints[.identity] != nil { return true }
+    return descriptor.endpoints[.introspection]?.authentication == .accessToken
+  }
+
+  /// Throws if an answer with a success status does not show that the provider knows the credential. Proxies and
+  /// changed APIs also answer with such a status: with a page, or with an empty document.
+  package func requireEvidence(_ response: HTTPResponse, of credential: Credential? = nil) throws(OAuthError) {
+    let rules = try endpoint(.identity).response
+    let answer = try Answer(response, of: .identity, by: rules, allowsRepeated: true)
+    let owner = try identity(response, of: credential, element: 0)
+    let isNamed = owner.name != nil || owner.subject != nil || !owner.kept.isEmpty
+    let mustName = !descriptor.account.isEmpty || !rules.keep.isEmpty
+    guard !answer.isEmpty, isNamed || !mustName else { throw .noEvidence(.identity) }
+  }
+
   /// Reads the answer to a validation request (RFC 7662, 2.2).
   package func validity(_ response: HTTPResponse, _ kind: EndpointKind) throws(OAuthError) -> Validity {
     let rules = try endpoint(kind).response
     let isRefusal = [400, 401, 404].contains(response.status)
-    if kind == .identity || rules.active == .status {
-      if isRefusal { return .inactive }
-      if (200..<300).contains(response.status) { return .active }
-    }
-    do {
+    let isByStatus = kind == .identity || rules.active == .status
+    do throws(OAuthError) {
+      if kind == .identity {
+        try requireEvidence(response)
+        return .active
+      }
+      if isByStatus, (200..<300).contains(response.status) {
+        if Answer.isPage(response.body) { throw .noEvidence(kind) }
+        return .active
+      }
       let answer = try Answer(response, of: kind, by: rules)
       guard case .field(let path, let values) = rules.active else { return .active }
       return answer.text(path).map { values.contains($0) } == true ? .active : .inactive
@@ -44,7 +73,9 @@ extension Client {
       // RFC 6750, 3.1).
       let isAboutClient = ["invalid_client", "unauthorized_client", "invalid_request"].contains(error.code)
       let isAboutToken = error.status == 403 && error.code == "invalid_token"
-      guard !isAboutClient, isRefusal || isAboutToken || error.status == 200 else { throw .refused(kind, error) }
+      guard !error.concernsRights, isByStatus || !isAboutClient,
+        isRefusal || isAboutToken || error.status == 200
+      else { throw .refused(kind, error) }
       return .inactive
     }
   }

@@ -88,6 +88,7 @@ extension Client {
     } else if let type, grant.traits.binding == .bearer, !descriptor.headerStyle.presents(tokenType: type) {
       throw .tokenType(answer.kind, type)
     }
+    if !isKept, answer.kind == .tokenExchange || grant == .tokenExchange { try checkIssuedType(answer) }
     credential.tokenType = type ?? previous?.tokenType
     if let field = grant.traits.tokenSecretField {
       credential.tokenSecret = try answer.secret(field) ?? previous?.tokenSecret
@@ -116,6 +117,20 @@ extension Client {
     let all = kept.merging(try self.kept(answer)) { _, fromToken in fromToken }
     credential.kept.merge(all.filter { !credential.holds($0.value) }) { _, new in new }
     return credential
+  }
+}
+
+extension Client {
+  /// Throws if a token exchange issued a token that does not give access to an API (RFC 8693, 2.2.1 and 3), unless the
+  /// descriptor requests its type. A type of the provider's own may give access.
+  private func checkIssuedType(_ answer: Answer) throws(OAuthError) {
+    let prefix = "urn:ietf:params:oauth:token-type:"
+    guard let type = answer.text(FieldPath("issued_token_type")), type.hasPrefix(prefix),
+      !["access_token", "jwt"].contains(type.dropFirst(prefix.count))
+    else { return }
+    let rules = descriptor.endpoints[answer.kind]?.parameters ?? []
+    let requested = rules.last { $0.name == "requested_token_type" }?.value?.literal
+    guard type == requested else { throw .issuedTokenType(answer.kind, type) }
   }
 }
 

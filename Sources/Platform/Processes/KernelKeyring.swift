@@ -8,16 +8,16 @@ import CredmgrText
 /// In containers that forbid it every call throws `system` with EPERM or ENOSYS.
 package enum KernelKeyring {
   /// Stores bytes until `time` (at least a second) has passed.
+  ///
+  /// The key gets its time and its rights in the keyring of this process, and only then a place in the user's keyring.
+  /// So no key without a time can remain there, whatever fails and wherever the process dies.
   package static func store(_ name: String, _ bytes: [UInt8], for time: Duration) throws(POSIXError) {
     let key = unsafe bytes.withUnsafeBytes { unsafe credmgr_key_add(name, $0.baseAddress, $0.count) }
     if key < 0 { throw failure("add_key") }
-    if credmgr_key_set_timeout(key, UInt32(clamping: max(time.wholeSeconds, 1))) != 0
-      || credmgr_key_set_permissions(key) != 0
-    {
-      let error = failure("keyctl")
-      _ = credmgr_key_invalidate(key)
-      throw error
-    }
+    defer { _ = credmgr_key_unlink(key, 0) }
+    guard credmgr_key_set_timeout(key, UInt32(clamping: max(time.wholeSeconds, 1))) == 0,
+      credmgr_key_set_permissions(key) == 0, credmgr_key_publish(key) == 0
+    else { throw failure("keyctl") }
   }
 
   package static func read(_ name: String) throws(POSIXError) -> [UInt8]? {
@@ -33,15 +33,22 @@ package enum KernelKeyring {
 
   /// Removes a key; returns `false` if it does not exist.
   @discardableResult package static func remove(_ name: String) throws(POSIXError) -> Bool {
-    guard let key = try find(name) else { return false }
-    if credmgr_key_invalidate(key) != 0 { throw failure("keyctl") }
-    return true
+    let key: Int32?
+    do throws(POSIXError) { key = try find(name) } catch .system(_, _, EPERM), .system(_, _, ENOSYS) {
+      return false  // The kernel stores no keys here.
+    }
+    guard let key else { return false }
+    // A key may lack the right for this, and is then only unlinked.
+    if credmgr_key_invalidate(key) == 0 { return true }
+    return try found(credmgr_key_unlink(key, 1)) != nil
   }
 
-  /// Whether the kernel allows us to search for keys.
-  package static var isThere: Bool {
-    do throws(POSIXError) { _ = try find("credmgr:none") } catch { return false }
-    return true
+  /// Stores a key, reads it and removes it; throws what the kernel refuses.
+  package static func check() throws(POSIXError) {
+    let name = "credmgr:check"
+    try store(name, [0], for: .seconds(1))
+    _ = try read(name)
+    try remove(name)
   }
 
   private static func find(_ name: String) throws(POSIXError) -> Int32? { try found(unsafe credmgr_key_find(name)) }

@@ -102,7 +102,8 @@ extension Simulation {
     return AuthorizationTerms(
       grant: grant, redirectURI: redirect, scope: try scope(parameters), state: state,
       challenge: try challenge(parameters, grant), key: try parameters.optional("dpop_jkt"),
-      nonce: descriptor.sendsNonce ? try parameters.needed("nonce") : try parameters.optional("nonce"),
+      nonce: descriptor.nonce == true ? try parameters.needed("nonce") : try parameters.optional("nonce"),
+      context: try parameters.optional("acr_values")?.split(separator: " ").first.map(String.init),
       details: try details(parameters))
   }
 

@@ -11,13 +11,19 @@ extension Simulation {
 
   private var keyIdentifier: String { "practice-" + signingAlgorithm.rawValue }
 
-  func idToken(_ consent: ConsentID, for accessToken: String, nonce: String?) -> String {
+  /// - Parameter isLogin: whether the user signed in for this token, rather than for an earlier one.
+  func idToken(
+    _ consent: ConsentID, for accessToken: String, isLogin: Bool, terms: AuthorizationTerms? = nil
+  ) -> String {
     var claims: [JSONValue.Member] = [
       .init("iss", .string(issuer ?? origin)), .init("sub", .string(state.consents[consent].account)),
       .init("aud", .string(Self.clientIdentifier)), .init("iat", .duration(now)),
       .init("exp", .duration(now + lifetime)),
     ]
-    if let nonce { claims.append(.init("nonce", .string(nonce))) }
+    if isLogin { claims.append(.init("auth_time", .duration(now))) }
+    for (name, value) in [("nonce", terms?.nonce), ("acr", terms?.context)] {
+      if let value { claims.append(.init(name, .string(value))) }
+    }
     // 3.1.3.6: the left half of a hash with the length of the signature's. Ed25519 has 512 bits.
     let hashes: [Character: HashAlgorithm] = ["6": .sha256, "4": .sha384, "2": .sha512, "A": .sha512]
     if let hash = signingAlgorithm.rawValue.last.flatMap({ hashes[$0] }) {

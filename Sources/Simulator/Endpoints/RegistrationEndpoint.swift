@@ -25,14 +25,76 @@ extension Simulation {
     return !redirects.isEmpty && redirects.allSatisfy { Descriptor.isOutOfBand($0) || (try? URI(parsing: $0)) != nil }
   }
 
+  // MARK: The standard authorization server
+
+  /// The beginning of the tokens and pages of the standard server.
+  static let standardMark = "standard-"
+
+  /// Where the endpoints of the standard server are.
+  static let standardPath = "/oauth.example/"
+
+  private static let standardText = """
+    provider: simulator
+    grant: authorization_code
+    endpoints:
+      authorization: https://oauth.example/authorize
+      token: https://oauth.example/token
+      registration: https://oauth.example/register
+    client: { authentication: none }
+    """
+
+  /// The standard server for a provider whose own requests no client could learn from metadata, such as one that
+  /// registers no clients; `nil` if the metadata describes the provider itself, or if it has no login in a browser.
+  var standardServer: Descriptor? {
+    let isOwn = descriptor.endpoints[.registration]?.send == .json && isOwnMetadata
+    guard !isOAuth1, !isOwn, descriptor.grants.contains(where: \.traits.redirects) else { return nil }
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    var server = try? library.load(Array(Self.standardText.utf8), name: "").descriptor
+    server?.scope.requested = descriptor.scope.requested.filter { $0 != "openid" }
+    return server
+  }
+
+  /// Answers a request to the standard server, or one with its token; `nil` for any other request.
+  mutating func standardAnswer(_ request: HTTPRequest) -> LoopbackServer.Answer? {
+    guard var server = standard.first, isForStandardServer(request) else { return nil }
+    server.state = state
+    let answer = server.answer(request)
+    state = server.state
+    return answer
+  }
+
+  private func isForStandardServer(_ request: HTTPRequest) -> Bool {
+    let path = request.uri.path
+    if path.hasPrefix(Self.standardPath) || Self.metadataPaths.contains(path) || origin + path == resourceMetadataURL {
+      return true
+    }
+    if path == Self.controlPrefix + "consent" {
+      let form = FormParameters(decoding: String(decoding: request.body, as: UTF8.self))
+      return form[first: "request"]?.hasPrefix(Self.standardMark) == true
+    }
+    return path == resourcePath && request.fields["Authorization"]?.hasPrefix("Bearer " + Self.standardMark) == true
+  }
+
+  // MARK: Metadata
+
+  private static let metadataPaths = [
+    "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server",
+  ]
+
+  /// Whether the metadata at this address can describe the provider itself.
+  private var isOwnMetadata: Bool { (issuer ?? origin) == origin && !isOAuth1 }
+
   private static let resourceMetadataPath = "/.well-known/oauth-protected-resource"
+
+  /// Whether `credmgr setup` can log in to the address of the resource.
+  var registersClients: Bool { !standard.isEmpty || descriptor.endpoints[.registration] != nil && isOwnMetadata }
 
   /// The address that replaces the provider's API.
   private var resourcePath: String { Self.controlPrefix + "resource" }
 
   /// The address of the metadata for a client without a token (RFC 9728, 5.1); `nil` without metadata.
   var resourceMetadataURL: String? {
-    (issuer ?? origin) == origin && !isOAuth1 ? origin + Self.resourceMetadataPath + resourcePath : nil
+    !standard.isEmpty || isOwnMetadata ? origin + Self.resourceMetadataPath + resourcePath : nil
   }
 
   /// Returns the metadata of the resource (RFC 9728, 3); `nil` for another address.
@@ -49,8 +111,7 @@ extension Simulation {
 
   /// Returns the metadata (RFC 8414, 3; OpenID Connect Discovery 1.0, 4); `nil` if the issuer is elsewhere.
   func metadata(_ request: HTTPRequest) -> HTTPResponse? {
-    let paths = ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"]
-    guard request.method == "GET", paths.contains(request.uri.path), issuer ?? origin == origin, !isOAuth1 else {
+    guard request.method == "GET", Self.metadataPaths.contains(request.uri.path), isOwnMetadata else {
       return nil
     }
     var members: [JSONValue.Member] = [.init("issuer", .string(origin))]

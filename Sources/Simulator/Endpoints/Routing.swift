@@ -9,6 +9,7 @@ extension Simulation {
     learnOwnToken(request)
     // Refuse other hosts, because a web page could point its own host name at this server.
     guard request.uri.origin == origin else { return refused("simulator", .foreignHost, status: 421) }
+    if let answer = standardAnswer(request) { return answer }
     if request.uri.path.hasPrefix(Self.controlPrefix) { return LoopbackServer.Answer(control(request)) }
     if let metadata = resourceMetadata(request) ?? metadata(request) { return LoopbackServer.Answer(metadata) }
     let candidates = descriptor.endpoints.filter { isOffered($0.key) && captures($0.value, request) != nil }

@@ -34,7 +34,7 @@ extension Simulation {
     case .backchannelToken:
       let issued = try poll(parameters.needed("auth_req_id"), &answer)
       // CIBA Core 1.0, 10.1.1 requires an ID token.
-      answer.set(.idToken, .string(idToken(issued.consent, for: issued.accessToken, nonce: nil)))
+      answer.set(.idToken, .string(idToken(issued.consent, for: issued.accessToken, isLogin: true)))
     default: try exchangeCode(parameters, &answer)
     }
   }
@@ -92,7 +92,7 @@ extension Simulation {
     if let key = issued.terms.key, key != state.provenKey { throw .foreignKey }
     try checkRevoked(issued.consent)
     let token = issue(issued.consent, withRefreshToken: true, into: &answer)
-    setIDToken(of: issued.consent, for: token, nonce: issued.terms.nonce, in: &answer)
+    setIDToken(of: issued.consent, for: token, issued.terms, in: &answer)
   }
 
   /// Refreshes with rotation (RFC 6749, 6; RFC 9700, 4.14.2): reusing a replaced refresh token revokes the consent.
@@ -112,15 +112,15 @@ extension Simulation {
     let rotates = !hasFault(.noRotation)
     if rotates, issued.replacedAt == nil { state.refreshTokens[token]?.replacedAt = now }
     let accessToken = issue(issued.consent, withRefreshToken: rotates, into: &answer)
-    setIDToken(of: issued.consent, for: accessToken, nonce: nil, in: &answer)
+    setIDToken(of: issued.consent, for: accessToken, nil, in: &answer)
   }
 
   /// Adds an ID token if the login asked for one (OpenID Connect Core 1.0, 3.1.3.3 and 12.2).
   private func setIDToken(
-    of consent: ConsentID, for accessToken: String, nonce: String?, in answer: inout AnswerContent
+    of consent: ConsentID, for accessToken: String, _ terms: AuthorizationTerms?, in answer: inout AnswerContent
   ) {
     guard state.consents[consent].scope.contains("openid") else { return }
-    answer.set(.idToken, .string(idToken(consent, for: accessToken, nonce: nonce)))
+    answer.set(.idToken, .string(idToken(consent, for: accessToken, isLogin: terms != nil, terms: terms)))
   }
 
   /// Exchanges a login's token for one that lives longer (RFC 8693, 2.1). The first token stops working.

@@ -46,14 +46,6 @@ package enum SimulateCommand {
     var simulation = try Simulation(
       descriptor, at: origin, settings: settings, clientSecret: secret, clock: clock(), random: random)
     let key = simulation.state.key
-    // Everything else that a login with a key file prompts for.
-    let others = descriptor.variables.filter {
-      hasFile && $0.isAtLogin && !$0.isAtExchange && !descriptor.isInKeyFile($0)
-    }
-    for variable in others {
-      let setting = variable.name + "=" + (key?.variables[variable.name] ?? "")
-      simulation.settings.commands[1] += " --set " + argument(setting)
-    }
     defer {
       for file in [file, secretFile] + (key == nil ? [] : [keyFile]) { _ = try? File.remove(file) }
       File.removeDirectory(folder)
@@ -89,6 +81,11 @@ package enum SimulateCommand {
     if Terminal.isTerminal(2) {
       StandardError.tell("to log in, run these commands in another terminal:")
       for command in simulation.settings.commands { Terminal.writeError("  " + command + "\n") }
+      if simulation.registersClients {
+        let resource = address + Simulation.controlPrefix + "resource"
+        StandardError.tell("or set it up like an MCP server, without a client of your own:")
+        Terminal.writeError("  " + ["credmgr", "setup", resource].map(argument).joined(separator: " ") + "\n")
+      }
       StandardError.tell("open \(address)/ to see the requests; press Ctrl-C to stop")
     }
     let clock = SystemClock()
@@ -99,19 +96,25 @@ package enum SimulateCommand {
       return answer
     }
     // Without a terminal, a script may still need what it added.
-    if Terminal.isTerminal(2) { removeAdded(identifier, at: address, context) }
+    if Terminal.isTerminal(2) { removeAdded(at: address, context) }
   }
 
-  /// Removes the provider that the user added with the shown commands, because its address no longer answers.
-  private static func removeAdded(_ identifier: String, at address: String, _ context: Context) {
+  /// Removes the providers that the user added with the shown commands, because their address no longer answers.
+  private static func removeAdded(at address: String, _ context: Context) {
     let source = context.source
-    guard let path = context.home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
-      Simulation.isOurs(bytes), bytes.firstPlace(of: (address + "/").utf8) != nil,
-      let accounts = try? source.accountsIfAny()?.accounts(of: identifier)
-    else { return }
-    for account in accounts { _ = try? source.logout(account.name, of: identifier, keepsRemote: true) }
-    if (try? source.remove(identifier, keepsRemote: true)) != nil {
-      StandardError.tell("removed \(quoted(identifier)) and its accounts")
+    for identifier in (try? source.accountsIfAny()?.addedProviders()) ?? [] {
+      guard let path = context.home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
+        Simulation.isOurs(bytes) && bytes.firstPlace(of: (address + "/").utf8) != nil
+          || bytes.firstPlace(of: (address + Simulation.standardPath).utf8) != nil,
+        let accounts = try? source.accountsIfAny()?.accounts(of: identifier)
+      else { continue }
+      let claims = (try? source.hostClaims()) ?? []
+      for account in accounts { _ = try? source.logout(account.name, of: identifier, keepsRemote: true) }
+      guard (try? source.remove(identifier, keepsRemote: true)) != nil else { continue }
+      let rules = (try? source.removeRules(of: identifier, account: nil, remote: nil, folder: nil)) ?? 0
+      Command.removeGitHelpers(of: claims.filter { $0.helper == .git && $0.provider == identifier }, context)
+      StandardError.tell(
+        "removed \(quoted(identifier)) and its accounts" + (rules == 0 ? "" : rules == 1 ? " and rule" : " and rules"))
     }
   }
 

@@ -29,13 +29,15 @@ extension Descriptor {
     if simulated.endpoints[.keySet] == nil, scope.requested.contains("openid"), idTokenAlgorithm?.isSymmetric != true {
       simulated.endpoints[.keySet] = Endpoint(.keySet, URLTemplate(Template(literal: origin.origin + "/jwks")))
     }
+    // Without an issuer, nothing would verify them.
+    if simulated.endpoints[.keySet] != nil, issuer == nil { simulated.issuer = Template(literal: origin.origin) }
     // The simulator also invents the keys and the client.
     simulated.key?.pattern = nil
     (simulated.client.identifierPattern, simulated.client.secretPattern) = (nil, nil)
     simulated.client.otherShapes = []
     simulated.key?.page = nil
     // Moves the issuer, and the audience of assertions, to `origin`.
-    simulated.issuer = issuer.map(moved)
+    simulated.issuer = issuer.map(moved) ?? simulated.issuer
     for index in (assertion?.claims ?? []).indices where assertion?.claims[index].name == "aud" {
       simulated.assertion?.claims[index].value = assertion?.claims[index].value.map(moved)
     }
@@ -81,6 +83,13 @@ extension Descriptor {
       if variable.isAtLogin {
         // The login prompts for this variable, whose value belongs to the invented key.
         variable.pattern = nil
+        // The key file of the practice provider is enough for a login.
+        if key?.file.isEmpty == false, !variable.isSecret, !variable.isAtExchange, !isInKeyFile(variable),
+          variable.defaultValue == nil
+        {
+          let sample = variable.format == .integer ? "1" : "ada"
+          variable.defaultValue = given[variable.name] ?? variable.choices.first ?? sample
+        }
       } else if let value = given[variable.name] {
         variable.defaultValue = value
       } else if variable.defaultValue ?? "" == "", !variable.isOptional || needed.contains(variable.name) {

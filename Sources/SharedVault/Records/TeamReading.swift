@@ -43,7 +43,12 @@ extension TeamVault {
     _ kind: RecordKind, _ provider: String?, with others: [CellName]
   ) throws(StoreError) -> [CellName: Loaded] {
     try beginView()
-    try readAllSeen()
+    return try withAllSeen { () throws(StoreError) in try listed(kind, provider, with: others) }
+  }
+
+  private func listed(
+    _ kind: RecordKind, _ provider: String?, with others: [CellName]
+  ) throws(StoreError) -> [CellName: Loaded] {
     let kind = kind == .pending ? RecordKind.credential : kind
     let rows = try current { keys in
       (
@@ -112,6 +117,7 @@ extension TeamVault {
     do throws(Failure) { result = .success(try body()) } catch { result = .failure(error) }
     let isTransaction = view?.isTransaction == true
     view = nil
+    knowsAllSeen = false
     if isTransaction { server.endReading() }
     saveSeenUnlessBusy()
     return result

@@ -7,7 +7,12 @@ extension TeamVault {
     var findings: Set<VaultFinding> = []
     do throws(StoreError) { try Schema.check(server) } catch .server(.schemaEdited, _) { findings.insert(.schema) }
     try verifyRoster()
-    try readAllSeen()
+    try withAllSeen { () throws(StoreError) in try verifyCells(&findings) }
+    saveSeen()
+    return findings.sorted { String(describing: $0) < String(describing: $1) }
+  }
+
+  private func verifyCells(_ findings: inout Set<VaultFinding>) throws(StoreError) {
     let rows = try current { _ in (Schema.listAll, []) }
     var cells: [CellName: Loaded] = [:]
     var unopened: [Row] = []
@@ -51,8 +56,6 @@ extension TeamVault {
       }
     }
     for identifier in known where cells[.record(identifier)] == nil { findings.insert(.record(identifier, .dropped)) }
-    saveSeen()
-    return findings.sorted { String(describing: $0) < String(describing: $1) }
   }
 
   /// Follows the whole list of members again, which must end where this machine has arrived.

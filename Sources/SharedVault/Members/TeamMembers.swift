@@ -131,18 +131,22 @@ extension TeamVault: SharedStore {
 
   /// Seals all cells with other keys and moves them to other names, in the transaction that changes the key.
   private func reseal(_ new: EpochKeys, _ next: Membership) throws(StoreError) -> Bool {
+    try withAllSeen { () throws(StoreError) in try resealRows(new, next) }
+  }
+
+  private func resealRows(_ new: EpochKeys, _ next: Membership) throws(StoreError) -> Bool {
     let rows = try server.query(
       "SELECT 0::bigint,0::bigint,0::bigint,0::bigint,lookup,revision,sealed,holder FROM credmgr.record "
         + "WHERE vault=$1 ORDER BY lookup FOR UPDATE", [.bytes(vault)]
     ).compactMap(Row.init)
-    try readAllSeen()
     var (olds, lookups, kinds, groupings): ([[UInt8]], [[UInt8]], [[UInt8]], [[UInt8]]) = ([], [], [], [])
     var (revisions, sealings): ([Int64], [[UInt8]]) = ([], [])
     var parts: Set<CellName> = []
     func flush() throws(StoreError) {
       try server.query(
         "UPDATE credmgr.record r SET lookup=n.lookup,kind=n.kind,grouping=n.grouping,revision=n.revision,"
-          + "sealed=n.sealed,holder=NULL FROM unnest($2::bytea[],$3::bytea[],$4::bytea[],$5::bytea[],$6::bigint[],$7::bytea[]) "
+          + "sealed=n.sealed,holder=NULL FROM "
+          + "unnest($2::bytea[],$3::bytea[],$4::bytea[],$5::bytea[],$6::bigint[],$7::bytea[]) "
           + "AS n(old,lookup,kind,grouping,revision,sealed) WHERE r.vault=$1 AND r.lookup=n.old",
         [
           .bytes(vault), .byteLists(olds), .byteLists(lookups), .byteLists(kinds), .byteLists(groupings),

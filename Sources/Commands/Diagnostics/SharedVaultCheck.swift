@@ -1,0 +1,27 @@
+import CredmgrCredentialManager
+import CredmgrMessages
+import CredmgrStore
+import CredmgrText
+
+extension Doctor {
+  /// Checks the servers of the joined vaults. Only the program with the network does, which runs if the user names
+  /// servers to reach.
+  mutating func checkSharedVaults() {
+    for name in (try? context.source.joinedVaults()) ?? [] {
+      guard context.source.vaults != nil else {
+        ok(.vault, "this machine joined the vault \(quoted(name)); its server was not checked")
+        continue
+      }
+      do throws(CredentialError) {
+        let store = try context.source.joined(name).sharedStore()
+        let status: SharedVaultStatus
+        do throws(StoreError) { status = try store.sharedStatus() } catch { throw .vault(error) }
+        if status.hasStandby == false {
+          note(.vault, "no standby of the vault \(quoted(name)) confirms commits, so its disk has the only copy")
+        } else {
+          ok(.vault, "the server of the vault \(quoted(name)) answers")
+        }
+      } catch { tell(error, as: .vault) }
+    }
+  }
+}

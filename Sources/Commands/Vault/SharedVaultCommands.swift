@@ -1,0 +1,295 @@
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrJSON
+import CredmgrMessages
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
+
+/// The operations of `credmgr vault` on a vault that several machines share.
+enum SharedVaultOperations {
+  static let all: [Command.Operation] = [
+    Command.Operation(
+      name: "create", operand: "NAME", help: "create a shared vault in a PostgreSQL database",
+      options: ["--at", "--member", "--password-file", "--json"], run: create),
+    Command.Operation(
+      name: "invite", operand: "MEMBER", help: "print an invitation to a shared vault, for one use",
+      options: ["--administrator", "--for", "--vault", "--json"], run: invite),
+    Command.Operation(
+      name: "join", operand: "INVITATION", help: "join a shared vault; \"-\" reads the invitation from standard input",
+      options: ["--as", "--machine", "--yes", "--json"], run: join),
+    Command.Operation(
+      name: "members", help: "list the members and the open invitations of a shared vault",
+      options: ["--vault", "--json"], run: members),
+    Command.Operation(
+      name: "remove-member", operand: "MEMBER",
+      help: "remove a member or an invitation, and show what the member could read",
+      options: ["--vault", "--yes", "--json"], run: removeMember),
+    Command.Operation(
+      name: "sync", help: "get new accounts and providers of a shared vault now",
+      options: ["--vault", "--yes", "--json"],
+      run: synchronize),
+    Command.Operation(
+      name: "leave", help: "forget a shared vault on this machine", options: ["--vault", "--yes", "--json"],
+      run: leave),
+  ]
+
+  static let options: [Command.Option] = [
+    .vault,
+    Command.Option("--at", value: "URL", "create: address of the database, such as postgresql://HOST/NAME"),
+    Command.Option("--member", value: "MEMBER", "create: your name in the vault (default: your user name)"),
+    Command.Option("--password-file", value: "FILE", "create: file with the password of the database"),
+    Command.Option("--administrator", "invite: let the member invite and remove others"),
+    Command.Option("--as", value: "NAME", "join: name of the vault on this machine (default: its own name)"),
+    Command.Option("--machine", value: "MEMBER", "join: name of this machine in the vault (default: the invited name)"),
+  ]
+
+  // MARK: Create and join
+
+  private static func operand(_ invocation: Invocation, _ what: String) throws(CommandError) -> String {
+    let name = invocation.operands[0]
+    guard let text = invocation.operands.dropFirst().first, !text.isEmpty else {
+      let operand = invocation.command.operation(name)?.operand ?? ""
+      throw .usage("name \(what)", hint: "usage: credmgr vault \(name) \(operand)")
+    }
+    return text
+  }
+
+  private static func name(_ text: String, _ what: String) throws(CommandError) -> String {
+    if Accounts.isName(text) { return text }
+    throw .usage("invalid \(what) \(quoted(text)): use 1 to 255 bytes without control characters")
+  }
+
+  /// Throws unless this program can reach a server.
+  private static func requireNetwork(_ context: Context) throws(CommandError) {
+    if context.source.vaults == nil { throw CommandError(.networkNeeded) }
+  }
+
+  private static func create(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    let name = try name(operand(invocation, "the vault"), "name of a vault")
+    guard let server = invocation.value("--at") else {
+      throw .usage("name the database of the vault", hint: "\(add: "--at", "postgresql://HOST/NAME")")
+    }
+    try requireNetwork(context)
+    let own = Environment.text("USER", context.environment) ?? UserEntry.current(elsewhere: true)?.name
+    let member = try self.name(invocation.value("--member") ?? own ?? "admin", "name of a member")
+    var password: Secret?
+    if let path = invocation.value("--password-file") { password = try context.secret(path, called: "password") }
+    do throws(CredentialError) {
+      try context.source.createVault(name, at: server, password: password, member: member)
+    } catch .vault(.server(.passwordNeeded, _)) where password == nil && Terminal.isTerminal(0) {
+      let password = try context.secret("-", called: "password of the database")
+      try manager(context.source.createVault(name, at: server, password: password, member: member))
+    } catch { throw CommandError(error) }
+    if context.isJSON { try context.output(["vault": .string(name), "member": .string(member)]) }
+    context.tell("created the vault \(quoted(name)), with \(quoted(member)) as its administrator")
+    context.tell(hint: "\(credmgr: "vault", "invite", "MEMBER", "--vault", name) to invite another machine")
+  }
+
+  private static func invite(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    let member = try name(operand(invocation, "the member"), "name of a member")
+    let time = try context.duration("--for", invocation) ?? .days(1)
+    guard time > .zero, time <= .days(30) else { throw .usage("the time of \"--for\" must be at most 30 days") }
+    let (source, store) = try opened(invocation, context)
+    let isAdministrator = invocation.has("--administrator")
+    let invitation = try vault(store.invite(member, asAdministrator: isAdministrator, for: time)).reveal()
+    source.noteShared(.invite, member)
+    try context.output(
+      invitation + "\n",
+      orJSON: [
+        "member": .string(member), "administrator": .boolean(isAdministrator),
+        "invitation": .string(invitation), "expires_at": .string((context.clock.now() + time).text),
+      ])
+    context.tell(
+      "the invitation of \(quoted(member)) works once within \(exactDuration(time)); any person who has it can join, "
+        + "so send it over a private channel")
+  }
+
+  private static func join(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    let text = try operand(invocation, "the invitation")
+    try requireNetwork(context)
+    let invitation = text == "-" ? try context.secret("-", called: "invitation") : Secret(text)
+    let wanted = try invocation.value("--as").map { text throws(CommandError) in
+      try self.name(text, "name of a vault")
+    }
+    let member = try invocation.value("--machine").map { text throws(CommandError) in
+      try self.name(text, "name of a member")
+    }
+    let name = try manager(context.source.joinVault(invitation, as: wanted, member: member))
+    context.tell("joined the vault \(quoted(name))")
+    try synchronize(with: name, invocation, context)
+  }
+
+  private static func synchronize(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    try synchronize(with: manager(context.source.vaultName(invocation.value("--vault"))), invocation, context)
+  }
+
+  private static func synchronize(
+    with name: String, _ invocation: Invocation, _ context: Context
+  ) throws(CommandError) {
+    let accounts = try manager(
+      context.source.synchronize(with: name) { provider, places in
+        Question.confirm(
+          "\(quoted(provider)) requires your consent", list: places.peculiarities, isGiven: invocation.has("--yes"))
+      })
+    if context.isJSON {
+      try context.output(["vault": .string(name), "accounts": .array(accounts.map(json))])
+    }
+    context.tell(
+      accounts.isEmpty
+        ? "the vault \(quoted(name)) has no accounts yet"
+        : "the vault \(quoted(name)) has \(accounts.count == 1 ? "1 account" : "\(accounts.count) accounts")")
+  }
+
+  private static func leave(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    let name = try manager(context.source.vaultName(invocation.value("--vault")))
+    if Question.canAsk, !invocation.has("--yes"),
+      !(try Question.confirm("Only a new invitation lets this machine join \(quoted(name)) again. Leave it?"))
+    {
+      throw .usage("nothing was changed")
+    }
+    try manager(context.source.leaveVault(name))
+    if context.isJSON { try context.output(["vault": .string(name)]) }
+    context.tell("left the vault \(quoted(name)), and removed the copies of its accounts")
+    context.tell(note: "the other members still list this machine until an administrator removes it")
+  }
+
+  // MARK: Members
+
+  private static func members(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    let store = try opened(invocation, context).store
+    let members = try vault(store.members())
+    let now = context.clock.now()
+    let lines = members.map { member in
+      let time =
+        member.isInvited
+        ? "invited for another \(duration(max(member.since - now, .zero)))"
+        : "joined \(duration(max(now - member.since, .zero))) ago"
+      return [
+        member.name + (member.isSelf ? " (this machine)" : ""), member.isAdministrator ? "administrator" : "member",
+        time,
+        member.fingerprint,
+      ].map(Message.visible)
+    }
+    try context.output(
+      Layout.grid(lines, width: Terminal.outputColumns).map { $0 + "\n" }.joined(),
+      orJSON: .array(
+        members.map { member in
+          [
+            "member": .string(member.name), "administrator": .boolean(member.isAdministrator),
+            "joined_at": .optional(member.isInvited ? nil : member.since.text),
+            "invited_until": .optional(member.isInvited ? member.since.text : nil),
+            "fingerprint": .optional(member.fingerprint.isEmpty ? nil : member.fingerprint),
+            "this_machine": .boolean(member.isSelf),
+          ]
+        }))
+  }
+
+  private static func removeMember(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    let member = try operand(invocation, "the member")
+    let name = try manager(context.source.vaultName(invocation.value("--vault")))
+    try requireNetwork(context)
+    if Question.canAsk, !invocation.has("--yes"),
+      !(try Question.confirm("Remove \(quoted(member)) from the vault \(quoted(name)), and change its key?"))
+    {
+      throw .usage("nothing was changed")
+    }
+    let (source, store) = try opened(invocation, context)
+    let seen = try vault(store.remove(member))
+    source.noteShared(.removeMember, member)
+    func revocation(_ account: AccountID) -> [String] {
+      ["credmgr", "logout", account.provider] + accountOption(account.name) + ["--vault", name]
+    }
+    func words(_ account: AccountID) -> String { revocation(account).map(argument).joined(separator: " ") }
+    try context.output(
+      seen.map { Message.visible(words($0)) + "\n" }.joined(),
+      orJSON: [
+        "member": .string(member),
+        "seen": .array(
+          seen.map { account in
+            .object((json(account).members ?? []) + [.init("revoke", .string(words(account)))])
+          }),
+      ])
+    context.tell("removed \(quoted(member)), who cannot read anything that is written from now on")
+    if !seen.isEmpty {
+      context.tell(
+        "\(quoted(member)) could read \(seen.count == 1 ? "1 account" : "\(seen.count) accounts"); the commands above "
+          + "revoke the tokens, then log in again with \"--vault \(argument(name))\"")
+    }
+  }
+
+  // MARK: Operations that the own vault has too
+
+  static func status(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    let name = try manager(context.source.vaultName(invocation.value("--vault")))
+    let store = try opened(invocation, context).store
+    let status = try vault(store.sharedStatus())
+    let standby = status.hasStandby.map { $0 ? "commits wait for a standby" : "none" } ?? "unknown"
+    try context.output(
+      Layout.table(
+        [
+          ("vault", name), ("server", status.server), ("identifier", status.identifier),
+          ("format", "\(status.version)"),
+          ("key", "number \(status.epoch)"), ("members", "\(status.members)"), ("records", "\(status.records)"),
+          ("standby", standby), ("connection", status.isEncrypted ? "encrypted" : "not encrypted"),
+        ].map { (left: $0.0, right: Message.visible($0.1)) }),
+      orJSON: [
+        "vault": .string(name), "server": .string(status.server), "identifier": .string(status.identifier),
+        "format": .integer(status.version), "key": .integer(status.epoch), "members": .integer(Int64(status.members)),
+        "records": .integer(Int64(status.records)), "standby": status.hasStandby.map(JSONValue.boolean) ?? .null,
+        "encrypted": .boolean(status.isEncrypted),
+      ])
+    if !context.isJSON, status.hasStandby == false {
+      context.tell("no standby confirms commits, so a new token can be lost together with the server's disk")
+    }
+  }
+
+  static func rotate(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    let name = try manager(context.source.vaultName(invocation.value("--vault")))
+    try requireNetwork(context)
+    if Question.canAsk, !invocation.has("--yes"),
+      !(try Question.confirm("Open invitations to \(quoted(name)) become invalid. Create a new key?"))
+    {
+      throw .usage("the key was not changed")
+    }
+    let (source, store) = try opened(invocation, context)
+    try vault(store.rotate())
+    source.noteShared(.rotate, nil)
+    if context.isJSON { try context.output(["vault": .string(name)]) }
+    context.tell("encrypted the vault \(quoted(name)) with a new key")
+  }
+
+  private static func json(_ account: AccountID) -> JSONValue {
+    ["provider": .string(account.provider), "account": .optional(account.name)]
+  }
+
+  private static func opened(
+    _ invocation: Invocation, _ context: Context
+  ) throws(CommandError) -> (source: CredentialSource, store: any SharedStore) {
+    let source = try context.inVault(invocation).source
+    return (source, try manager(source.sharedStore()))
+  }
+
+  /// Runs an operation of a shared vault and converts its error.
+  private static func vault<Result>(
+    _ step: @autoclosure () throws(StoreError) -> Result
+  ) throws(CommandError) -> Result {
+    do { return try step() } catch { throw CommandError(.vault(error)) }
+  }
+}
+
+extension Command.Option {
+  static let vault = Command.Option("--vault", value: "VAULT", "shared vault (default: your own vault)")
+}
+
+extension Context {
+  /// Returns the context with the shared vault of `--vault`, or the only joined one, instead of the user's own vault.
+  func inVault(_ invocation: Invocation) throws(CommandError) -> Context {
+    replacing(source: try manager(source.joined(invocation.value("--vault"))))
+  }
+
+  /// Returns the context with the shared vault of `--vault`; this context without that option.
+  func inVaultIfNamed(_ invocation: Invocation) throws(CommandError) -> Context {
+    invocation.has("--vault") ? try inVault(invocation) : self
+  }
+}

@@ -1,0 +1,164 @@
+import CredmgrCryptography
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
+
+/// The shared vault that a source uses instead of the user's own vault.
+struct JoinedVault {
+  let name: String
+  let store: any SharedStore
+  /// The user's own vault, which keeps everything that only this machine needs.
+  let local: any AccountStore
+}
+
+extension JoinedVault {
+  /// How far the server's clock is ahead, unless it is only inexact.
+  var clockOffset: Duration {
+    let seconds = store.clockOffset.wholeSeconds
+    return (-30...30).contains(seconds) ? .zero : .seconds(seconds)
+  }
+}
+
+/// The clock of a shared vault's server.
+struct ServerClock: WallClock {
+  let own: any WallClock
+  let offset: Duration
+
+  func now() -> Moment { own.now() + offset }
+  func monotonic() -> MonotonicMoment { own.monotonic() }
+  func sleep(for time: Duration) throws(POSIXError) { try own.sleep(for: time) }
+}
+
+extension CredentialSource {
+  /// The names of the vaults that this machine joined, sorted. Needs no network.
+  package func joinedVaults() throws(CredentialError) -> [String] {
+    try accountsIfAny()?.records(.membership, of: nil).map(\.identifier.provider).sorted() ?? []
+  }
+
+  /// Returns the name of a joined vault: the given one, or else the only one.
+  package func vaultName(_ given: String?) throws(CredentialError) -> String {
+    let names = try joinedVaults()
+    if let given {
+      guard names.contains(given) else { throw .vault(.server(.notJoined, vault: given)) }
+      return given
+    }
+    guard names.count == 1 else { throw .vaultNeeded(known: names) }
+    return names[0]
+  }
+
+  /// Returns a source whose accounts are those of a joined vault. The first use connects to its server.
+  package func joined(_ given: String?) throws(CredentialError) -> CredentialSource {
+    let name = try vaultName(given)
+    if let source = joinedSources[name] { return source }
+    let (vaults, place) = try sharedVaults()
+    let source = CredentialSource(home: home, http: http, clock: ownClock, random: random, secrets: secrets, keys: keys)
+    source.shared = JoinedVault(name: name, store: try inStore(vaults.open(name, in: place)), local: place.local)
+    source.notice = { [unowned self] in notice($0) }
+    joinedSources[name] = source
+    return source
+  }
+
+  /// Returns the library of shared vaults with what this machine contributes. Throws `.networkNeeded` without it.
+  private func sharedVaults() throws(CredentialError) -> (any SharedVaults, SharedPlace) {
+    guard let vaults else { throw .networkNeeded }
+    let place = SharedPlace(
+      local: try accounts(.readWrite).store, folder: home.vault + "/shared", random: random, clock: clock)
+    return (vaults, place)
+  }
+
+  package func createVault(
+    _ name: String, at server: String, password: Secret?, member: String
+  ) throws(CredentialError) {
+    let (vaults, place) = try sharedVaults()
+    try inStore(vaults.create(name, at: server, password: password, member: member, in: place))
+    note(.create, name)
+  }
+
+  /// Joins a vault, and gets its accounts. Returns its name on this machine.
+  package func joinVault(
+    _ invitation: Secret, as name: String?, member: String?
+  ) throws(CredentialError) -> String {
+    let (vaults, place) = try sharedVaults()
+    let joined = try inStore(vaults.join(invitation, as: name, member: member, in: place))
+    note(.join, joined)
+    return joined
+  }
+
+  /// Forgets a vault and the copies of its accounts. Throws if an account is still on its way to the vault.
+  package func leaveVault(_ name: String) throws(CredentialError) {
+    let accounts = try accounts(.readWrite)
+    for account in try accounts.accounts(of: nil) where account.credential.vault == name {
+      guard !account.credential.isMoving else {
+        throw .unfinishedShare(provider: account.provider, account: account.name, vault: name)
+      }
+      try forget(account, in: accounts)
+    }
+    joinedSources[name] = nil
+    let place = SharedPlace(local: accounts.store, folder: home.vault + "/shared", random: random, clock: clock)
+    try inStore(place.forget(name))
+    note(.leave, name)
+  }
+
+  /// Returns the store of a shared vault, for the operations that no other store has.
+  package func sharedStore() throws(CredentialError) -> any SharedStore {
+    guard let shared else { throw .vaultNeeded(known: []) }
+    return shared.store
+  }
+
+  /// Notes that a member did something with this vault, in the vault's own log.
+  package func noteShared(_ action: LogEvent.Action, _ detail: String?) { note(action, detail) }
+
+  /// Removes the copy of an account and, if it was the default, that choice. Another process may have replaced it.
+  func forget(_ copy: Account, in accounts: Accounts) throws(CredentialError) {
+    var changes: [Change] = [
+      .remove(RecordIdentifier(.credential, of: copy.id), if: .revision(copy.revision)),
+      noting(.logout, of: copy.provider, account: copy.name, detail: copy.credential.vault),
+    ]
+    if try accounts.selected(for: copy.provider) == copy.name {
+      changes.append(.remove(Accounts.selection(copy.provider)))
+    }
+    do throws(StoreError) { try accounts.store.apply(changes) } catch .conflict { return } catch {
+      throw .vault(error)
+    }
+  }
+
+  // MARK: Accounts that this machine does not know
+
+  /// Looks up an account, and once more after asking the joined vaults if this machine does not know it.
+  func lookingFurther<Result>(
+    at provider: String, _ look: () throws(CredentialError) -> Result
+  ) throws(CredentialError) -> Result {
+    do { return try look() } catch {
+      guard error.meansUnknown, shared == nil else { throw error }
+      let names = try joinedVaults()
+      if names.isEmpty { throw error }
+      // One of the vaults may have the account although another one does not answer.
+      var failure: CredentialError?
+      for name in names {
+        do throws(CredentialError) { try synchronize(with: name, of: provider) } catch {
+          if error == .networkNeeded || error == .interrupted { throw error }
+          failure = failure ?? error
+        }
+      }
+      do { return try look() } catch { throw error.meansUnknown ? failure ?? error : error }
+    }
+  }
+
+  /// Gets the accounts of a provider from the joined vaults if this machine does not know the named one.
+  package func find(_ name: String?, of provider: String) throws(CredentialError) {
+    try lookingFurther(at: provider) { () throws(CredentialError) in
+      _ = try accounts(neededFor: name, of: provider).resolve(name, provider: provider)
+    }
+  }
+}
+
+extension CredentialError {
+  /// Whether this machine does not know the account.
+  fileprivate var meansUnknown: Bool {
+    switch self {
+    case .loginNeeded(_, _, .noCredential), .unknownAccount: true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,130 @@
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
+
+// An account moves to a shared vault in three steps, each of which is one change of one vault:
+//
+// 1. The account here gets the mark `moving`. From now on this machine asks the shared vault for a refresh.
+// 2. The shared vault gets the credential, unless it has it already.
+// 3. The account here becomes a copy, without the refresh token.
+//
+// Only the shared vault refreshes the account after step 1, so no refresh token ever has two holders. A process that
+// finds the mark goes on with step 2.
+extension CredentialSource {
+  /// Moves an account of this machine to a shared vault. `replaces` says whether the vault's account of this name is
+  /// the same account, whose credential a login has renewed.
+  @discardableResult package func share(
+    _ name: String?, of provider: String, in vault: String, replaces: Bool = false
+  ) throws(CredentialError) -> Account {
+    let source = try joined(vault)
+    let accounts = try accounts(neededFor: name, of: provider)
+    let id = try accounts.resolve(name, provider: provider).id
+    _ = try self.accounts(.readWrite)
+    return try withAccountLock(id) { locked throws(CredentialError) in
+      let accounts = try self.accounts(.readWrite)
+      var account = try accounts.existing(id)
+      account = try takeAnswer(of: account, accounts, locked) ?? account
+      if let other = account.credential.vault, other != vault || !account.credential.isMoving {
+        throw .alreadyShared(provider: provider, account: account.name, vault: other)
+      }
+      // The refresh token may be used up or refused. The other members should not be the first to find out.
+      if try accounts.note(id) != nil { throw .unfinishedExchange(provider: provider, account: account.name) }
+      try publish(account, in: source)
+      FaultPoint.reach("share.published")
+      if !account.credential.isMoving {
+        if !replaces, try source.accounts().account(id) != nil {
+          throw .nameTaken(provider: provider, account: account.name, vault: vault)
+        }
+        (account.credential.vault, account.credential.isMoving) = (vault, true)
+        account = try storing(account, in: accounts)
+      }
+      FaultPoint.reach("share.marked")
+      return try finishMove(of: account, to: source, replaces: replaces)
+    }
+  }
+
+  /// Stores a moving account in its shared vault, and makes it a copy here. The caller holds the account's lock.
+  func finishMove(
+    of account: Account, to source: CredentialSource, replaces: Bool = false
+  ) throws(CredentialError) -> Account {
+    let (local, theirs) = (try accounts(.readWrite), try source.accounts(.readWrite))
+    var whole = account
+    (whole.credential.vault, whole.credential.isMoving) = (nil, false)
+    // The first contact also tells how the server's clock differs.
+    let isFirst = try theirs.accounts(of: account.provider).isEmpty
+    let moved = whole.credential.shifted(by: source.shared?.clockOffset ?? .zero)
+    let identifier = RecordIdentifier(.credential, of: account.id)
+    var changes: [Change] = [
+      .require(Accounts.registration(account.provider)),
+      .store(moved.encoded, as: identifier, if: replaces ? .any : .absent),
+      source.noting(.share, of: account.provider, account: account.name),
+    ]
+    if isFirst {
+      changes.append(.store(Secret(account.name), as: Accounts.selection(account.provider)))
+    }
+    do throws(StoreError) { try theirs.store.apply(changes) } catch {
+      guard case .conflict(let found, _) = error, found == identifier else { throw .vault(error) }
+    }
+    FaultPoint.reach("share.stored")
+    guard let stored = try theirs.account(account.id), stored.credential.isSameLogin(as: whole.credential) else {
+      // The name belongs to another login, so this one stays here.
+      _ = try storing(whole, in: local)
+      throw .nameTaken(
+        provider: account.provider, account: account.name, vault: account.credential.vault ?? "")
+    }
+    let copy = try store(stored, insteadOf: account, in: local)
+    note(.share, account.credential.vault)
+    FaultPoint.reach("share.done")
+    return copy
+  }
+
+  /// Stores the credential of an account unless another process has changed it.
+  private func storing(_ account: Account, in accounts: Accounts) throws(CredentialError) -> Account {
+    let identifier = RecordIdentifier(.credential, of: account.id)
+    let revision = try inStore(
+      accounts.store.apply([
+        .store(account.credential.encoded, as: identifier, if: .revision(account.revision))
+      ]))
+    return Account(
+      provider: account.provider, name: account.name, credential: account.credential, revision: revision)
+  }
+
+  /// Stores the registration of an account's provider in a shared vault that has none, with the descriptors that did
+  /// not come with the program.
+  private func publish(_ account: Account, in source: CredentialSource) throws(CredentialError) {
+    let provider = account.provider
+    let loaded = try descriptor(provider)
+    try requireShareable(account.credential.variables, of: loaded.descriptor)
+    let theirs = try source.accounts(.readWrite)
+    if try theirs.registration(of: provider) != nil { return }
+    guard var registration = try accounts().registration(of: provider) else {
+      throw .notAdded(provider: provider, ClientNeeds(loaded.descriptor))
+    }
+    try requireShareable(registration.variables, of: loaded.descriptor)
+    // Only this machine deletes or changes the client.
+    registration.registered?.accessToken = nil
+    registration.registered?.uri = nil
+    var changes: [Change] = [
+      .store(registration.encoded, as: Accounts.registration(provider), if: .absent),
+      source.noting(.addProvider, of: provider),
+    ]
+    for (name, text) in ownDescriptors(of: [provider]) {
+      changes.append(.store(Secret(text), as: RecordIdentifier(kind: .descriptor, provider: name, account: "")))
+    }
+    do throws(StoreError) { try theirs.store.apply(changes) } catch {
+      // Another member was faster.
+      guard case .conflict = error else { throw .vault(error) }
+    }
+  }
+}
+
+extension Credential {
+  /// Whether both come from the same login. A refresh changes none of these values.
+  fileprivate func isSameLogin(as other: Credential) -> Bool {
+    grant == other.grant && loggedInAt == other.loggedInAt && isGiven == other.isGiven
+      && requestedScope == other.requestedScope && variables == other.variables
+      && (refreshedWith != nil || accessToken == other.accessToken || grant.traits.renewal == .login)
+  }
+}

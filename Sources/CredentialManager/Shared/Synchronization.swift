@@ -1,0 +1,218 @@
+import CredmgrCryptography
+import CredmgrDescriptors
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
+
+// Copies of the accounts of a shared vault. A copy has the access token, so a valid one is used like any other account.
+// Only the shared vault has what a refresh needs.
+extension CredentialSource {
+  /// Asks the user about the unusual parts of a provider's descriptor.
+  package typealias Agrees = (_ provider: String, _ places: [NewPlace]) -> Bool
+
+  /// Gets the accounts of a shared vault that this machine does not have, with their registrations and descriptors, and
+  /// removes the copies of accounts that the vault no longer has. Returns the accounts of the vault.
+  @discardableResult package func synchronize(
+    with vault: String, of provider: String? = nil, agrees: Agrees = { _, _ in false }
+  ) throws(CredentialError) -> [AccountID] {
+    let theirs = try joined(vault).accounts()
+    let all = try theirs.accounts(of: provider)
+    let damaged = Set(try theirs.unreadable(of: provider, without: all))
+    let names = Set(all.map { RecordIdentifier(.credential, of: $0.id) }).union(damaged)
+    let accounts = try accounts(.readWrite)
+    for copy in try accounts.accounts(of: provider)
+    where copy.credential.vault == vault && !copy.credential.isMoving
+      && !names.contains(RecordIdentifier(.credential, of: copy.id))
+    {
+      try forget(copy, in: accounts)
+      notice(.vanished(provider: copy.provider, account: copy.name, vault: vault))
+    }
+    for (provider, accounts) in Dictionary(grouping: all, by: \.provider).sorted(by: { $0.key < $1.key }) {
+      do throws(CredentialError) { try take(accounts, of: provider, from: theirs, in: vault, agrees) } catch {
+        switch error {
+        case .peculiar, .importWidens, .notShareable, .provider:
+          notice(.withheld(provider: provider, vault: vault, error))
+        default: throw error
+        }
+      }
+    }
+    return all.map(\.id)
+  }
+
+  /// Stores copies of a provider's accounts, and the registration if this machine has none.
+  private func take(
+    _ all: [Account], of provider: String, from theirs: Accounts, in vault: String, _ agrees: Agrees
+  ) throws(CredentialError) {
+    let accounts = try accounts(.readWrite)
+    let known = try accounts.accounts(of: provider)
+    var copies: [Account] = []
+    for account in all {
+      let here = known.first { $0.name == account.name }
+      if let here, here.credential.vault != vault {
+        notice(.hidden(provider: provider, account: account.name, vault: vault))
+      } else if here?.credential.accessToken != account.credential.accessToken, here?.credential.isMoving != true,
+        try !inStore(accounts.store.isLost(RecordIdentifier(.credential, of: account.id)))
+      {
+        copies.append(account)
+      }
+    }
+    if copies.isEmpty { return }
+    var items: [VaultExport.Item] = []
+    var descriptors: [String: String] = [:]
+    var registration: Registration?
+    if try accounts.registration(of: provider) == nil {
+      registration = try theirs.registration(of: provider)
+      descriptors = try descriptorsToTake(of: provider, theirs)
+    }
+    let descriptor = try wrapping(CredentialError.provider, library(with: descriptors).load(provider)).descriptor
+    if let registration {
+      try requireShareable(registration.variables, of: descriptor)
+      items.append(.init(identifier: Accounts.registration(provider), payload: registration.encoded))
+    }
+    for account in copies {
+      try requireShareable(account.credential.variables, of: descriptor)
+      let copy = try copy(of: account.credential, from: vault)
+      items.append(.init(identifier: RecordIdentifier(.credential, of: account.id), payload: copy.encoded))
+    }
+    // The default must not change because accounts appear, nor stay open if the vault has one.
+    let selected: String? = try known.count == 1 ? known[0].name : known.isEmpty ? theirs.selected(for: provider) : nil
+    if let selected, try accounts.selected(for: provider) == nil {
+      items.append(.init(identifier: Accounts.selection(provider), payload: Secret(selected)))
+    }
+    let export = VaultExport(items, descriptors: descriptors)
+    _ = try take(export, replaces: true, from: vault, confirms: agrees, agrees: agrees)
+    if registration != nil { notice(.registrationTaken(provider: provider, vault: vault)) }
+  }
+
+  /// Returns the copy of a credential that this machine keeps. It is refreshed up to 10 % of its life earlier, but at
+  /// most 5 minutes, by chance. Its moments are those of this machine's clock.
+  func copy(of credential: Credential, from vault: String) throws(CredentialError) -> Credential {
+    let offset = try joined(vault).shared?.clockOffset ?? .zero
+    let life = credential.expiresAt.map { max($0 - credential.obtainedAt, .zero) } ?? .zero
+    let longest = min(life / 10, .minutes(5))
+    let chance = random.bytes(2).reduce(0) { $0 << 8 | Int($1) }
+    return credential.shifted(by: .zero - offset)
+      .copied(from: vault, spread: .seconds(longest.wholeSeconds * Int64(chance) / 65536))
+  }
+
+  /// The place of a token of another issuer is a file or a variable of one machine. Taken from a shared vault, it would
+  /// let the other members choose what this machine reads and sends.
+  func requireShareable(_ variables: [String: String], of descriptor: Descriptor) throws(CredentialError) {
+    for variable in descriptor.variables where variable.isAtExchange && variables[variable.name] != nil {
+      throw .notShareable(provider: descriptor.identifier, variable: variable.name)
+    }
+  }
+
+  // MARK: Descriptors
+
+  /// Returns the descriptors of the vault that a provider needs and that this machine does not have. A file of the user
+  /// stays as it is.
+  private func descriptorsToTake(of provider: String, _ theirs: Accounts) throws(CredentialError) -> [String: String] {
+    var texts: [String: String] = [:]
+    for record in try theirs.records(.descriptor, of: nil) {
+      let name = record.identifier.provider
+      if DescriptorLibrary.isIdentifier(name), !File.exists(path(ofOwn: name)) { texts[name] = record.payload.reveal() }
+    }
+    guard !texts.isEmpty, let loaded = try? library(with: texts).load(provider) else { return [:] }
+    let needed = Set([loaded.path] + loaded.bases)
+    return texts.filter { needed.contains(path(ofOwn: $0.key)) }
+  }
+
+  private func library(with texts: [String: String]) -> DescriptorLibrary {
+    var files: [String: [UInt8]] = [:]
+    for (name, text) in texts { files[path(ofOwn: name)] = Array(text.utf8) }
+    return home.library(replacing: files)
+  }
+
+  private func path(ofOwn name: String) -> String { home.userProviders + "/" + name + ".yaml" }
+
+  // MARK: A refresh
+
+  private static var ordinaryPatience: Duration { RefreshPolicy().lockTimeout }
+
+  /// Renews the copy of an account: takes a newer token of its shared vault, or refreshes there. One process of this
+  /// machine asks the vault; the others wait and use the new copy.
+  func renewedCopy(
+    _ copy: Account, from vault: String, _ policy: RefreshPolicy
+  ) throws(CredentialError) -> Account {
+    let source = try joined(vault)
+    let accounts = try accounts(.readWrite)
+    var policy = policy
+    // A machine that died holds up the others for as long as its lease, which is longer than usual locks.
+    if policy.lockTimeout >= Self.ordinaryPatience { policy.lockTimeout = max(policy.lockTimeout, .seconds(150)) }
+    let wish = policy
+    func done() throws(CredentialError) -> Account? {
+      let now = try accounts.existing(copy.id)
+      return now.revision != copy.revision && isNewEnough(now, wish) ? now : nil
+    }
+    return try withAccountLock(copy.id, timeout: wish.lockTimeout, isDone: done) { _ throws(CredentialError) in
+      if let account = try done() { return account }
+      var current = try accounts.existing(copy.id)
+      // A login on this machine replaced the copy.
+      guard current.credential.vault == vault else { return current }
+      if current.credential.isMoving {
+        current = try finishMove(of: current, to: source)
+        // Another machine may have refreshed the account since it is in the vault.
+        if !wish.always, isNewEnough(current, wish) { return current }
+      }
+      guard let theirs = try source.newest(than: current, wish) else {
+        try forget(current, in: accounts)
+        notice(.vanished(provider: current.provider, account: current.name, vault: vault))
+        throw .loginNeeded(provider: current.provider, account: current.name, .noCredential)
+      }
+      FaultPoint.reach("copy.renewed")
+      return try store(theirs, insteadOf: current, in: accounts)
+    }
+  }
+
+  /// Returns the account of this shared vault with a newer token than the copy of a machine, or the same token if it
+  /// cannot be refreshed; `nil` if the vault no longer has the account.
+  private func newest(than copy: Account, _ policy: RefreshPolicy) throws(CredentialError) -> Account? {
+    let accounts = try accounts()
+    var policy = policy
+    // The account, and the plan of a refresh unless the vault has a newer token. One statement reads them, because each
+    // statement takes time.
+    func look() throws(CredentialError) -> (account: Account, plan: RefreshPlan?)? {
+      guard let account = try accounts.account(copy.id) else { return nil }
+      let isKnown = account.credential.accessToken == copy.credential.accessToken
+      if !isKnown, isNewEnough(account, policy) { return (account, nil) }
+      // Copies are refreshed earlier than the vault's own credential.
+      policy.always = policy.always || isKnown
+      do throws(CredentialError) { return (account, try refreshPlan(account, policy)) } catch {
+        guard case .loginNeeded(_, _, .notRefreshable) = error else { throw error }
+        guard copy.credential.isRejected, isKnown else { return (account, nil) }
+        throw .loginNeeded(provider: copy.provider, account: copy.name, .rejected)
+      }
+    }
+    guard let (account, plan) = try inStore(accounts.store.snapshot(look)).get() else { return nil }
+    guard let plan else { return account }
+    return try refreshed(account, policy, with: plan)
+  }
+
+  /// Stores the copy of an account of a shared vault, unless a login on this machine has replaced it meanwhile.
+  func store(_ theirs: Account, insteadOf copy: Account, in accounts: Accounts) throws(CredentialError) -> Account {
+    guard let vault = copy.credential.vault else { return copy }
+    if !copy.credential.isMoving, !copy.credential.isRejected,
+      copy.credential.accessToken == theirs.credential.accessToken
+    {
+      return copy
+    }
+    let identifier = RecordIdentifier(.credential, of: copy.id)
+    let credential = try self.copy(of: learn(theirs.credential), from: vault)
+    var revision = copy.revision
+    while true {
+      do throws(StoreError) {
+        revision = try accounts.store.apply([.store(credential.encoded, as: identifier, if: .revision(revision))])
+        return Account(provider: copy.provider, name: copy.name, credential: credential, revision: revision)
+      } catch .conflict {
+        let current = try accounts.existing(copy.id)
+        // Only the mark of a rejected token may have changed.
+        guard current.credential.vault == vault else { return current }
+        revision = current.revision
+      } catch {
+        throw .vault(error)
+      }
+    }
+  }
+}

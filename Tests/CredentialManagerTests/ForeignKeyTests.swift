@@ -1,0 +1,98 @@
+import CredmgrDescriptors
+import Testing
+
+@testable import CredmgrCredentialManager
+
+/// Keys of other providers, and each provider's own keys, with the shipped descriptors.
+struct ForeignKeyTests {
+  private static func source() throws -> CredentialSource {
+    let repository = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined()
+    let home = try Home(
+      environment: { $0 == "CREDMGR_HOME" ? "/nowhere" : nil }, executable: repository + "/.build/debug/credmgr",
+      ownHome: { _ in nil })
+    return CredentialSource(home: home, http: nil, clock: ManualClock(), random: KnownRandom())
+  }
+
+  private static let described: [Descriptor] = {
+    guard let source = try? source() else { return [] }
+    return source.knownProviders().compactMap { source.describedKey(of: $0) }
+  }()
+
+  private func owners(of key: String, pastedFor name: String) throws -> [String] {
+    let own = try Self.source().home.library.load(name).descriptor
+    return own.owners(of: key, among: Self.described)
+  }
+
+  /// Returns a key: in a form, `{N}` stands for N characters.
+  private static func key(_ form: String) -> String {
+    let parts = form.split(separator: "{", omittingEmptySubsequences: false)
+    var key = String(parts[0])
+    for part in parts.dropFirst() {
+      let halves = part.split(separator: "}", omittingEmptySubsequences: false)
+      key += body.prefix(Int(halves[0]) ?? 0)
+      key += halves[1]
+    }
+    return key
+  }
+
+  private static let body = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V2w3X4y5Z6a7B8c9D0e1F2g3H4i5J6"
+
+  /// Keys in the form that the providers' pages or public client code show.
+  static let keys: [(form: String, owners: [String])] = [
+    ("sk-proj-{70}", ["openai"]), ("sk-svcacct-{70}", ["openai"]), ("sk-ant-api03-{70}", ["anthropic"]),
+    ("hf_{34}", ["hugging-face"]), ("glpat-{20}", ["gitlab"]), ("SG.{22}.{43}", ["sendgrid"]),
+    ("AIza{35}", ["gemini", "google-maps"]), ("AKIAIOSFODNN7EXAMPLE", ["aws"]), ("r8_{37}", ["replicate"]),
+    ("lin_api_{40}", ["linear-key"]), ("ntn_{46}", ["notion"]), ("dckr_pat_{27}", ["docker-hub"]),
+    ("shpat_0123456789abcdef0123456789abcdef", ["shopify"]), ("ghp_{36}", ["github"]), ("npm_{36}", ["npm"]),
+    ("pypi-{70}", ["pypi"]), ("xoxb-1-2-{24}", ["slack"]), ("sk_live_{24}", ["clerk", "stripe-api", "workos"]),
+  ]
+
+  @Test(arguments: keys.indices) func theOwnerIsNamed(_ index: Int) throws {
+    let (key, owners) = (Self.key(Self.keys[index].form), Self.keys[index].owners)
+    // A provider without a pattern stores any other text.
+    #expect(try self.owners(of: key, pastedFor: "alpha-vantage") == owners)
+    for owner in owners { #expect(try self.owners(of: key, pastedFor: owner) == []) }
+  }
+
+  /// No provider refuses a key that one of its own patterns describes.
+  @Test func noOwnKeyIsRefused() throws {
+    var count = 0
+    for descriptor in Self.described {
+      let patterns = [descriptor.key?.pattern].compactMap(\.self) + descriptor.variables.compactMap(\.pattern)
+      for way in patterns.flatMap({ $0.split(separator: "|").map(String.init) }) {
+        for text in Self.examples(of: way) where Variable.value(text, matches: way) {
+          #expect(descriptor.owners(of: text, among: Self.described) == [], "\(text) at \(descriptor.identifier)")
+          count += 1
+        }
+      }
+    }
+    #expect(count > 200)
+  }
+
+  /// Returns texts that a pattern may match.
+  private static func examples(of way: String) -> [String] {
+    let text = way.replacing("\\", with: "")
+    let beginning = String(text.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "_-.".contains($0)) })
+    var ends = ["12345", "EXAMPLE7", key("{22}.{43}"), String(repeating: "0123456789abcdef", count: 4)]
+    ends += [32, 40].map { String(ends[3].prefix($0)) }
+    ends += [20, 22, 34, 35, 37, 40, 72].map { String(body.prefix($0)) }
+    return ends.map { beginning + $0 }
+  }
+
+  /// Keys of providers without a pattern, or with the beginning of another provider's keys.
+  static let ownKeys: [(provider: String, form: String)] = [
+    ("deepseek", "sk-0123456789abcdef0123456789abcdef"), ("moonshot", "sk-{48}"), ("stability", "sk-{48}"),
+    ("elevenlabs", "sk_0123456789abcdef0123456789abcdef0123456789abcdef"), ("langfuse", "sk-lf-{36}"),
+    ("stripe-api", "sk_live_51{70}"), ("stripe-api", "rk_test_51{70}"), ("clerk", "sk_test_{40}"),
+    ("workos", "sk_test_{70}"), ("klaviyo", "pk_0123456789abcdef0123456789abcdef"), ("clickup", "pk_12345_{32}"),
+    ("github-enterprise", "ghp_{36}"), ("test-pypi", "pypi-{70}"), ("openrouter", "sk-or-v1-{64}"),
+    ("slack-user", "xoxp-1-2-3-{32}"), ("gemini", "AQ.{50}"), ("gitlab", "acme-{20}"), ("linear-key", "{40}"),
+    ("docker-hub", "a password"), ("notion", "secret_{43}"), ("google-maps", "AIza{35}"),
+    ("aws", "ASIAIOSFODNN7EXAMPLE"),
+  ]
+
+  @Test(arguments: ownKeys.indices) func aKeyOfThisProvider(_ index: Int) throws {
+    let (provider, form) = Self.ownKeys[index]
+    #expect(try owners(of: Self.key(form), pastedFor: provider) == [])
+  }
+}

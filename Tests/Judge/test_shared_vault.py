@@ -1,0 +1,357 @@
+"""A vault that several machines share: what its database learns, going back in time, one exchange for all, failover,
+dead holders, removed members, a missing server, a pooler, TLS, and bad input. docs/shared-vault.md makes the promises.
+
+`script/siege` repeats the races and the failovers: $CREDMGR_ROUNDS rounds, $CREDMGR_HOMES machines, $CREDMGR_PROCESSES
+processes each.
+"""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+
+import postgres
+from postgres import Pooler, PostgreSQL, Proxy
+from program import (
+    DONE, LOCKED, LOGIN_NEEDED, REFUSED, ROOT, TIMEOUT, UNEXPECTED, UNREACHABLE, USAGE, disguises, is_test_build,
+)
+from team import ADMIN, BOT, MACHINE, PROVIDER, TEAM, TOKEN, TeamTest, end
+from test_races import state
+
+ROUNDS = int(os.environ.get("CREDMGR_ROUNDS", 1))
+HOMES = int(os.environ.get("CREDMGR_HOMES", 3))
+PROCESSES = int(os.environ.get("CREDMGR_PROCESSES", 3))
+# Each process has two pipes.
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+LEASE_TIME = 90  # seconds; docs/shared-vault.md
+
+
+class SharedVault(TeamTest):
+    with_tls = True
+
+    # The database and its administrator.
+    def test_the_database_contains_no_secret_and_no_name(self):
+        service, first = self.founded()
+        self.invited(first)
+        self.expire()
+        first.token()
+        first.vault("rotate", "--yes")
+        first.vault("remove-member", MACHINE, "--yes")
+        content = self.server.files() + self.server.dump(self.database).encode()
+        self.assertIn(self.database.encode(), content)
+        for secret in service.secrets | {BOT, TEAM, ADMIN, MACHINE, PROVIDER}:
+            for kind, form in disguises(secret.encode()):
+                self.assertNotIn(form, content, f"the server's files contain {secret}, {kind}")
+
+    def test_altered_exchanged_removed_and_replayed_rows(self):
+        _, first = self.founded(lifetime=3600)
+        second = self.invited(first)
+        first.vault("verify")
+        before = self.server.dump(self.database)
+        flip = "set_byte(sealed, length(sealed) / 2, get_byte(sealed, length(sealed) / 2) # 1)"
+        rows = "(select array_agg(lookup order by length(sealed)) from credmgr.record)"
+        credential = f"lookup = {rows}[array_length({rows}, 1)]"
+        for change in (
+            f"update credmgr.record set sealed = {flip} where {credential}",
+            f"update credmgr.record set revision = revision + 1 where {credential}",
+            f"update credmgr.record r set sealed = o.sealed, revision = o.revision from credmgr.record o "
+            f"where r.lookup = {rows}[1] and o.lookup = {rows}[2]",
+            f"delete from credmgr.record where {credential}",
+            f"update credmgr.roster set sealed = {flip} where sequence = 1",
+            "delete from credmgr.roster",
+            "update credmgr.vault set sequence = sequence - 1",
+            "update credmgr.vault set epoch = epoch + 1",
+        ):
+            with self.subTest(change):
+                self.sql(change)
+                for machine in (first, second)[:ROUNDS]:
+                    self.assertEqual(machine.vault("verify", status=None).status, LOCKED)
+                self.server.restore(self.database, before)
+        first.vault("verify")
+
+    def test_an_old_backup_is_noticed_by_members_that_have_seen_more(self):
+        service, first = self.founded()
+        second = self.invited(first)
+        backup = self.server.dump(self.database)
+        self.expire()
+        token = first.token().line
+        self.server.restore(self.database, backup)
+        # The valid token needs no server. Everything else finds the older state.
+        self.assertEqual(first.token().line, token)
+        self.assertEqual(first.vault("verify", status=None).status, LOCKED)
+        self.assertIn(BOT, first.token("--refresh", status=LOCKED).err)
+        self.assertEqual(service.counts["reuse"], 0)
+        # The second machine has seen nothing newer.
+        second.vault("verify")
+
+    def test_two_histories(self):
+        service, first = self.founded()
+        second = self.invited(first)
+        start = self.server.dump(self.database)
+        first.vault("rotate", "--yes")
+        firsts = self.server.dump(self.database)
+        self.server.restore(self.database, start)
+        self.assertEqual(first.vault("verify", status=None).status, LOCKED)
+        self.expire()
+        second.token()
+        self.server.restore(self.database, firsts)
+        first.vault("verify")
+        self.assertEqual(second.vault("verify", status=None).status, LOCKED)
+        second.token("--refresh", status=LOCKED)
+        self.assertEqual(service.counts["token:refresh_token"], 1)
+
+    # One exchange.
+    def test_machines_that_ask_at_the_same_moment(self):
+        service, first = self.founded()
+        service.refreshed_lifetime, service.refresh_delay = service.lifetime, 0.2
+        machines = [first] + [self.invited(first, f"{MACHINE}-{number}") for number in range(HOMES - 1)]
+        for _ in range(ROUNDS):
+            self.expire()
+            service.counts.clear()
+            running = [machine.start(*TOKEN) for machine in machines for _ in range(PROCESSES)]
+            self.assert_one_token([end(process) for process in running], service)
+
+    def test_a_refresh_takes_five_statements_and_a_cached_token_none(self):
+        _, first = self.founded()
+        second = self.invited(first)
+        first.vault("members")  # so that the refresh need not learn of the new member
+        self.expire()
+        for machine, most in ((first, 5), (second, 2), (second, 0)):
+            before = len(self.server.statements(self.database))
+            machine.token()
+            sent = self.server.statements(self.database)[before:]
+            self.assertLessEqual(len(sent), most, "\n".join(sent))
+            self.assertTrue(sent or not most)
+
+    def test_the_server_stops(self):
+        _, first = self.founded()
+        token = first.token().line
+        self.server.stop()
+        try:
+            self.assertEqual(first.token().line, token)
+            self.expire()
+            self.assertIn(TEAM, first.token(status=UNREACHABLE).err)
+        finally:
+            self.server.start()
+        first.token()
+
+    # Holders that die, or lose the network.
+    def test_a_dead_holder_delays_others_for_the_lease_time(self):
+        service, first = self.founded(refresh_delay=TIMEOUT)
+        second = self.invited(first)
+        self.expire()
+        holder = first.start(*TOKEN)
+        self.wait_until(lambda: service.counts["token:refresh_token"] == 1)
+        holder.kill()
+        end(holder)
+        for waited in (0, LEASE_TIME - 5):
+            if waited:
+                second.patient(waited)
+            second.token("--timeout", "1s", status=UNEXPECTED)
+        self.assertEqual(service.counts["token:refresh_token"], 1)
+        second.patient(5)
+        service.hurry.set()
+        # The provider had not answered the first request, so one of the two is refused.
+        self.assertIn(second.token(status=None).status, (DONE, LOGIN_NEEDED))
+        self.assertEqual(service.counts["token:refresh_token"], 2)
+
+    def test_the_machine_of_a_dead_holder_commits_its_answer(self):
+        self.require_fault_points()
+        service, first = self.founded()
+        second = self.invited(first)
+        self.expire()
+        holder = first.start(*TOKEN, CREDMGR_FAULT="refresh.kept=stop")
+        self.wait_until(lambda: state(holder.pid) == "T")
+        holder.kill()
+        end(holder)
+        self.assert_one_token([end(machine.start(*TOKEN)) for machine in (first, second)], service)
+
+    def test_a_holder_that_returns_late_does_not_ask(self):
+        self.require_fault_points()
+        service, first = self.founded()
+        second = self.invited(first)
+        self.expire()
+        holder = first.start(*TOKEN, CREDMGR_FAULT="refresh.noted=stop")
+        self.wait_until(lambda: state(holder.pid) == "T")
+        second.token("--timeout", "1s", status=UNEXPECTED)
+        second.patient(LEASE_TIME)
+        token = second.token().line
+        holder.send_signal(signal.SIGCONT)
+        status, out, err = end(holder)
+        # This machine was stopped for a moment only, so it still asks, and its late answer changes nothing.
+        self.assertTrue(status != DONE or out == token, (status, err))
+        self.assertIn(token, second.token().line)
+
+    def require_fault_points(self):
+        if not is_test_build():
+            self.skipTest("this program was built for use, and has no fault points")
+
+    # Members.
+    def test_a_removed_member_reads_nothing_that_is_written_later(self):
+        service, first = self.founded()
+        bob = self.invited(first)
+        copy = bob.copy()
+        listed = first.vault("remove-member", MACHINE, "--yes").out
+        self.assertIn(f"credmgr logout {PROVIDER} --account {BOT} --vault {TEAM}", listed)
+        self.expire()
+        first.token()
+        for machine in (bob, copy):
+            machine.token(status=LOCKED)
+            for operation in (("verify",), ("invite", "mallory"), ("members",)):
+                self.assertEqual(machine.vault(*operation, status=None).status, LOCKED)
+        self.assertEqual(service.counts["token:refresh_token"], 1)
+
+    def test_invitations(self):
+        _, first = self.founded(lifetime=3600)
+        bob = self.invited(first)
+        bob.vault("invite", "mallory", status=REFUSED)
+        good = self.invitation(first, "carol")
+        altered = good[:-3] + ("AAA" if good[-3:] != "AAA" else "BBB")
+        void = self.invitation(first, "dave")
+        for text, status, words in ((altered, USAGE, "complete"), ("nonsense", USAGE, "complete"), (good, DONE, "joined"),
+                                    (good, REFUSED, "already used")):
+            self.assertIn(words, self.join(text, status).err)
+        first.vault("rotate", "--yes")
+        self.assertIn("no longer valid", self.join(void, REFUSED).err)
+        late = self.invitation(first, "erin", "--for", "1s")
+        self.sql("update credmgr.invitation set expires = 1")
+        self.assertIn("expired", self.join(late, REFUSED).err)
+
+    def join(self, invitation, status):
+        return self.machine().run("vault", "join", "-", "--yes", stdin=invitation + "\n", status=status)
+
+    def test_two_administrators_remove_each_other(self):
+        _, first = self.founded(lifetime=3600)
+        second = self.invited(first, MACHINE, "--administrator")
+        operations = (first, MACHINE), (second, ADMIN)
+        running = [machine.start("vault", "remove-member", other, "--vault", TEAM, "--yes") for machine, other in operations]
+        results = [end(process) for process in running]
+        self.assertEqual(sorted(status == DONE for status, _, _ in results), [False, True], results)
+        winner, loser = (first, second) if results[0][0] == DONE else (second, first)
+        winner.vault("verify")
+        self.assertEqual(len(winner.vault("members").out.splitlines()), 1)
+        loser.vault("members", status=LOCKED)
+
+    # Networks.
+    def test_a_pooler_in_transaction_mode(self):
+        with Pooler(self.server, [self.database], size=2) as pooler:
+            service, first = self.founded(self.server.url(self.database, pooler.port))
+            second = self.invited(first)
+            self.expire()
+            self.assert_one_token([end(process) for process in [
+                machine.start(*TOKEN) for machine in (first, second) for _ in range(PROCESSES)]], service)
+            first.vault("rotate", "--yes")
+            first.vault("verify")
+
+    def test_certificates(self):
+        create = "vault", "create", TEAM, "--member", ADMIN, "--at"
+        url = self.server.url(self.database) + "?sslmode=verify-full"
+        elsewhere = url.replace("127.0.0.1", "db.example") + "&hostaddr=127.0.0.1"
+        with postgres.authority() as other:
+            ours, theirs = {"PGSSLROOTCERT": self.authority.certificate}, {"PGSSLROOTCERT": other.certificate}
+            for address, variables in ((url, theirs), (elsewhere, ours), (elsewhere.replace("verify-full", "disable"), ours)):
+                self.assertIn("certificate", self.machine(**variables).run(*create, address, status=UNREACHABLE).err)
+        first = self.machine(**ours)
+        first.run(*create, url)
+        self.assertIn("encrypted", first.vault("status").out)
+
+    # Bad input.
+    def test_servers_that_cannot_hold_a_vault(self):
+        create = "vault", "create", TEAM, "--member", ADMIN, "--at"
+        url, secret = self.server.url(self.database), "hunter2-of-the-database"
+        self.server.create("without" + self.database, rights=False)
+        for address, variables, status, words in (
+            (url.replace("@", f":{secret}@"), {}, USAGE, "password"),
+            ("mysql://localhost/x", {}, USAGE, "address"),
+            (url, {"PGPASSWORD": secret, "PGSSLROOTCERT": self.authority.certificate}, LOCKED, "password"),
+            (url.replace(f":{self.server.port}", ":1"), {}, UNREACHABLE, "cannot reach"),
+            (self.server.socket_url("without" + self.database), {}, LOCKED, "permission denied"),
+            (self.url() + "&options=-c%20default_transaction_read_only%3Don", {}, LOCKED, "accepts no changes"),
+        ):
+            with self.subTest(address):
+                outcome = self.machine(**variables).run(*create, address, status=status)
+                self.assertIn(words, outcome.err)
+                self.assertNotIn(secret, outcome.err)
+
+    def test_databases_that_changed_after_the_start(self):
+        _, first = self.founded()
+        before = self.server.dump(self.database)
+        self.expire()
+        for change, words in (
+            ("drop schema credmgr cascade", "does not contain"),
+            ("update credmgr.vault set version = 2000", "version"),
+            ("alter table credmgr.record drop column holder", "changed"),
+            ("alter table credmgr.record alter column revision type text", ""),
+            (f"revoke all on all tables in schema credmgr from {self.database}", "permission denied"),
+        ):
+            with self.subTest(change):
+                self.sql(change)
+                self.assertIn(words, first.token(status=LOCKED).err)
+                self.server.restore(self.database, before)
+        self.sql(f"grant all on all tables in schema credmgr to {self.database}")
+        first.token()
+
+    def test_clocks_that_disagree_by_an_hour(self):
+        self.require_fault_points()
+        service, first = self.founded(lifetime=7200)
+        token = first.token().line
+        for offset in ("3600", "-3600"):
+            other = self.machine(CREDMGR_CLOCK_OFFSET=offset)
+            other.run("vault", "join", "-", "--yes", stdin=self.invitation(first, "machine" + offset) + "\n")
+            self.assertEqual(other.token().line, token)
+        first.vault("verify")
+        self.assertEqual(service.counts["token:refresh_token"], 0)
+
+    def test_the_simulation_of_a_fleet(self):
+        """The same assumptions give the same result; docs/shared-vault.md uses it."""
+        command = [sys.executable, os.path.join(ROOT, "Benchmarks", "fleet.py"), "--machines", "300", "--accounts", "3",
+                   "--failover", "3600"]
+        one, other = (subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2))
+        self.assertEqual(one, other)
+        self.assertIn("refreshes:", one)
+
+
+class Failover(TeamTest):
+    """The primary dies at a stage of a refresh, and its standby replaces it."""
+
+    STAGES = "SET holder=$3", None, "unnest"
+
+    def test_the_primary_dies_during_a_refresh(self):
+        for number in range(ROUNDS):
+            stage = self.STAGES[number % len(self.STAGES)]
+            with self.subTest(number), PostgreSQL() as primary, primary.standby() as standby, Proxy(primary.port) as network:
+                self.server = primary
+                self.new_database()
+                service, first = self.kill_primary(primary, standby, network, stage)
+                self.services.remove(service)
+                service.__exit__()
+
+    def kill_primary(self, primary, standby, network, stage):
+        hosts = f"127.0.0.1:{network.port},127.0.0.1:{standby.port}"
+        service, first = self.founded(f"postgresql://{self.database}@{hosts}/{self.database}")
+        second = self.invited(first)
+        self.expire()
+        if stage:
+            network.when(stage, "mute")
+        else:
+            service.refresh_delay = TIMEOUT
+        running = first.start(*TOKEN)
+        if stage:
+            network.wait_for("mute")
+        else:
+            self.wait_until(lambda: service.counts["token:refresh_token"] == 1)
+        primary.kill()
+        network.become("open")
+        network.cut()
+        standby.promote()
+        service.hurry.set()
+        status, token, err = end(running)
+        if status != DONE:
+            # The program may say that it cannot reach the server. Its next run continues.
+            self.assertEqual(status, UNREACHABLE, err)
+            token = first.token().line
+        self.assertEqual(second.token().line, token)
+        self.assertTrue(service.accepts(token))
+        self.assertEqual((service.counts["reuse"], service.counts["granted:refresh_token"]), (0, 1))
+        return service, first

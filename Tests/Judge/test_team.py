@@ -1,0 +1,134 @@
+"""A vault that machines share through a real PostgreSQL, each machine with a home of its own."""
+
+import json
+import os
+import unittest
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+import postgres
+from program import ADA, GRACE, LOCKED, REFUSED, UNREACHABLE, USAGE, ProgramTest, brief, is_test_build, text_of
+
+SCHEMA = json.loads(text_of("docs/output.schema.json"))
+
+
+@unittest.skipUnless(postgres.available(), "PostgreSQL and pgbouncer are not installed")
+class Team(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.server = self.enterContext(postgres.PostgreSQL())
+        self.server.create("team")
+
+    def create(self):
+        self.credmgr("vault", "create", "team", "--at", self.server.url("team"), "--member", "ada",
+                     "--password-file", self.file("password", postgres.PASSWORD + "\n"))
+
+    def join(self, member):
+        """Joins on a new machine."""
+        invitation = self.credmgr("vault", "invite", member).line
+        self.new_home()
+        return self.credmgr("vault", "join", "-", stdin=invitation + "\n")
+
+    def at(self, machine):
+        self.environment["CREDMGR_HOME"] = self.homes[machine]
+
+    def shared(self):
+        """Returns a provider whose account is in the vault, with an access token that expires soon."""
+        service, provider = self.provided(lifetime=brief(), refreshed_lifetime=brief())
+        self.create()
+        self.credmgr("login", provider, "--account", ADA, "--vault", "team")
+        return service, provider
+
+    @staticmethod
+    def refreshes(service):
+        """Returns the refresh tokens that the provider got."""
+        forms = [dict(request.form) for request in service.requests("/token")]
+        return [form["refresh_token"] for form in forms if form.get("grant_type") == "refresh_token"]
+
+    def valid(self, *arguments, **options):
+        shown = json.loads(self.credmgr(*arguments, "--json", **options).out)
+        schema = {**SCHEMA, "$ref": "#/$defs/" + arguments[0]}
+        error = best_match(Draft202012Validator(schema).iter_errors(shown))
+        self.assertIsNone(error, f"{' '.join(arguments)}: {error and (error.json_path, error.message[:300])}")
+        return shown
+
+    def test_two_machines_refresh_a_token_once(self):
+        service, provider = self.shared()
+        self.join("grace")
+        first = self.credmgr("token", provider, "--account", ADA).line
+        self.expire()
+        second = self.credmgr("token", provider, "--account", ADA).line
+        self.assertNotEqual(first, second)
+        self.at(0)
+        self.assertEqual(self.credmgr("token", provider).line, second)
+        self.assertEqual(len(self.refreshes(service)), 1)
+        self.server.kill()
+        self.assertEqual(self.credmgr("token", provider).line, second)
+        self.expire()
+        self.assertIn("cannot reach the vault", self.credmgr("token", provider, status=UNREACHABLE).err)
+
+    def test_each_output(self):
+        service, provider = self.shared()
+        self.credmgr("login", provider, "--account", GRACE)
+        self.assertEqual(self.valid("share", provider, GRACE, "--vault", "team")["vault"], "team")
+        self.assertEqual([each["vault"] for each in self.valid("status")], ["team", "team"])
+        self.valid("list")
+        invitation = self.valid("vault", "invite", "grace", "--administrator")["invitation"]
+        self.assertEqual(len(self.valid("vault", "members")), 2)
+        self.new_home()
+        self.assertEqual(len(self.valid("vault", "join", invitation, "--as", "ours")["accounts"]), 2)
+        self.assertEqual(len(self.valid("vault", "sync")["accounts"]), 2)
+        self.assertIn("joined", self.credmgr("vault", "members").out)
+        self.valid("vault", "status", "--vault", "ours")
+        self.assertEqual(self.valid("vault", "verify", "--vault", "ours")["findings"], [])
+        self.assertIn("share", [each["event"] for each in self.valid("log", "--vault", "ours")])
+        exported = self.credmgr("vault", "export", "-", "--plain", "--plain", "--vault", "ours").out
+        self.assertEqual(len([each for each in json.loads(exported)["records"] if each["kind"] == "credential"]), 2)
+        path = os.path.join(self.folder, "copy")
+        self.valid("vault", "backup", path, "--vault", "ours", "--passphrase-file", self.file("p", "correct horse\n"))
+        self.valid("vault", "rotate", "--vault", "ours", "--yes")
+        # The new key keeps the accounts of the other machine.
+        self.at(0)
+        self.expire()
+        self.credmgr("token", provider, "--account", ADA)
+        seen = self.valid("vault", "remove-member", "grace", "--yes")["seen"]
+        self.assertEqual({each["account"] for each in seen}, {ADA, GRACE})
+        self.assertIn("--vault team", seen[0]["revoke"])
+        self.at(1)
+        self.expire()
+        self.assertIn("removed", self.credmgr("token", provider, "--account", ADA, status=LOCKED).err)
+        self.valid("vault", "leave", "--yes")
+        self.at(0)
+        self.credmgr("logout", provider, "--account", GRACE, "--vault", "team")
+        self.assertEqual([each["account"] for each in self.valid("status")], [ADA])
+
+    def test_invitations(self):
+        self.create()
+        invitation = self.credmgr("vault", "invite", "grace").line
+        self.new_home()
+        self.credmgr("vault", "join", invitation[:-3], status=USAGE)
+        self.credmgr("vault", "join", invitation)
+        self.new_home()
+        self.assertIn("already used", self.credmgr("vault", "join", invitation, status=REFUSED).err)
+
+    @unittest.skipUnless(is_test_build(), "a release build has no fault points")
+    def test_a_share_that_is_killed_at_each_step_loses_nothing(self):
+        service, provider = self.provided(lifetime=brief(), refreshed_lifetime=brief())
+        self.create()
+        for point in ("published", "marked", "stored", "done"):
+            for repeats in (False, True):
+                with self.subTest(point=point, repeats=repeats):
+                    name = f"{point}-{repeats}"
+                    self.credmgr("login", provider, "--account", name)
+                    self.run_program("share", provider, name, environment={"CREDMGR_FAULT": f"share.{point}"})
+                    if repeats:
+                        self.run_program("share", provider, name)
+                    self.expire()
+                    self.credmgr("token", provider, "--account", name)
+                    if repeats:
+                        found = [each for each in self.valid("status") if each["account"] == name]
+                        self.assertEqual([each["vault"] for each in found], ["team"])
+        # Every refresh token was used once.
+        used = self.refreshes(service)
+        self.assertEqual(len(used), len(set(used)))
