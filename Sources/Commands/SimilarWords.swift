@@ -58,15 +58,6 @@ enum SimilarWords {
     return command.options.contains { $0.name == meant } ? meant : nil
   }
 
-  /// Returns the tool of `import` that a word means; `nil` if it means none.
-  static func tool(for word: String) -> String? {
-    switch word {
-    case "github", "github-cli", "hub": "gh"
-    case "git", "git-credentials": "git-credential-store"
-    default: nil
-    }
-  }
-
   /// Returns the operation of the vault that a word means; `nil` if it means none.
   static func vaultOperation(for word: String) -> String? {
     switch word {

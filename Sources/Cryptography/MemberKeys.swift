@@ -57,7 +57,7 @@ package struct BoxKey: Sendable {
     }
   }
 
-  /// Seals for the owner of a public key; `nil` if it is none.
+  /// Seals for the owner of a public key; `nil` if the bytes are not a public key.
   package static func seal(_ plaintext: Secret, for publicKey: [UInt8]) -> [UInt8]? {
     guard publicKey.count == 32 else { return nil }
     return plaintext.withBytes { plaintext in

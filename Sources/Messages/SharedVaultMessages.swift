@@ -59,7 +59,7 @@ extension InvitationFault {
     case .malformed: .usage("this is not a complete invitation").hint("copy the invitation again")
     case .used: .refused("the invitation was already used").hint(another)
     case .late: .refused("the invitation has expired").hint(another)
-    case .void: .refused("the invitation is no longer valid").hint(another)
+    case .void: .refused("a change of the vault's key has made the invitation void").hint(another)
     case .otherVault: .refused("the invitation belongs to another vault").hint(another)
     }
   }

@@ -96,7 +96,7 @@ enum Schema {
   /// Changes nothing, but its success proves that the standby has everything before it.
   static let settle = "UPDATE credmgr.record SET holder=holder WHERE vault=$1 AND lookup=$2 RETURNING \(durable)"
 
-  /// Writes cells all together or, with an error, none: if the epoch `$2` is over, or if a cell has another revision
+  /// Writes cells all together or, with an error, none: if `$2` is an earlier epoch, or if a cell has another revision
   /// than in `$6` (0: it must not exist) or another holder than in `$9` (empty: any). `$10` ends the lease. The events
   /// `$11` are logged. `$12` is the number of cells.
   ///

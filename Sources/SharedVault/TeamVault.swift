@@ -141,7 +141,7 @@ package final class TeamVault {
     }
   }
 
-  /// Runs a statement that begins with the vault's state; again with the new keys if the epoch is over.
+  /// Runs a statement that begins with the vault's state; again with the new keys if another epoch has begun.
   func current(
     _ statement: (EpochKeys) -> (String, [SQLParameter])
   ) throws(StoreError) -> [Row] {

@@ -105,7 +105,6 @@ import Testing
     #expect(SimilarWords.option(for: "--as", of: .login) == "--account")
     #expect(SimilarWords.option(for: "--dir", of: .use) == "--in")
     #expect(SimilarWords.option(for: "--dir", of: .login) == nil)
-    #expect(SimilarWords.tool(for: "github") == "gh")
     #expect(SetupChoice.address("mcp.linear.app/mcp") == "https://mcp.linear.app/mcp")
     for word in ["gmail", "./mcp.yaml", "examples/a.yaml", "acme.yaml"] { #expect(SetupChoice.address(word) == nil) }
   }

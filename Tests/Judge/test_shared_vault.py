@@ -213,7 +213,7 @@ class SharedVault(TeamTest):
                                     (good, REFUSED, "already used")):
             self.assertIn(words, self.join(text, status).err)
         first.vault("rotate", "--yes")
-        self.assertIn("no longer valid", self.join(void, REFUSED).err)
+        self.assertIn("has made the invitation void", self.join(void, REFUSED).err)
         late = self.invitation(first, "erin", "--for", "1s")
         self.sql("update credmgr.invitation set expires = 1")
         self.assertIn("expired", self.join(late, REFUSED).err)

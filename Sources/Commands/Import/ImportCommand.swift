@@ -91,7 +91,10 @@ struct ImportPlan {
           throw .usage(
             "\(quoted(operand)) is not a tool", hint: "\(credmgr: "vault", "import", operand) to read an export file")
         }
-        let near = SimilarWords.tool(for: parts[0]) ?? nearMiss(parts[0], among: ImportSource.all.map(\.name))
+        let word = parts[0].lowercased()
+        let near =
+          ImportSource.all.first { $0.title.lowercased().split(separator: " ").contains(word[...]) }?.name
+          ?? nearMiss(parts[0], among: ImportSource.all.map(\.name))
         throw .usage(
           "unknown tool \"\(parts[0])\"\(didYouMean(near))",
           hints: .correcting(parts[0], to: near) + ["\(credmgr: "import", "--list") to see what is found"])

@@ -83,7 +83,7 @@ package struct LoginOptions: Sendable {
     if variables.isEmpty {
       // The user types the parts of another key again.
       let inFile = descriptor.key?.file.map(\.variable) ?? []
-      // The token of another issuer is no key that the user types.
+      // The user does not type the token of another issuer.
       let isTyped = inFile.isEmpty && credential.grant != .tokenExchange
       variables = credential.variables.filter { name, _ in
         guard let variable = descriptor.variable(name), variable.isAtLogin else { return true }

@@ -21,7 +21,7 @@ struct EpochKeys: Sendable {
   /// A hash that the list of members states for this key, so that only an administrator can choose the key.
   var commitment: [UInt8] { hash(0) { _ in } }
 
-  /// Where the database finds a cell, which says nothing about its name.
+  /// Returns the key under which the database finds a cell. It reveals nothing about the cell's name.
   func lookup(_ name: CellName) -> [UInt8] { hash(1) { $0.append(raw: name.encoded) } }
 
   func grouping(_ kind: RecordKind, provider: String?) -> [UInt8] {

@@ -136,7 +136,8 @@ struct InvitationText {
       secret: Secret(bytes: secret), vault: vault, server: server, password: password, name: name, member: member)
   }
 
-  /// Where the database finds the invitation, the key that seals it, and the key that signs the new member's entry.
+  /// Returns the identifier under which the database finds the invitation, the key that seals it, and the key that
+  /// signs the new member's entry.
   func keys() throws(CryptographyError) -> (identifier: [UInt8], sealing: SealingKey, signing: SigningKey) {
     let key = try SealingKey(secret)
     return (

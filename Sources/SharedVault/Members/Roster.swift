@@ -19,7 +19,7 @@ struct Roster: Sendable, Equatable {
     var box: [UInt8]
     var joined: Int64
 
-    /// Where the database finds the member's copy of the key.
+    /// The identifier under which the database finds the member's copy of the key.
     var identifier: [UInt8] { Array(blake2b(signing + box).prefix(16)) }
 
     var fingerprint: String { Hexadecimal.encode(Array(blake2b(signing + box).suffix(8))) }

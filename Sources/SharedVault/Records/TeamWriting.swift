@@ -62,7 +62,7 @@ extension TeamVault {
   }
 
   /// Waits until the standby has what a read has shown. A primary shows a commit after its restart even if the standby
-  /// does not have it, and a failover would then lose an answer that is no longer kept here.
+  /// does not have it, and a failover would then lose an answer that this machine has deleted.
   private func settle(_ account: AccountID) throws(StoreError) {
     let name = CellName(RecordIdentifier(.credential, of: account))
     while true {

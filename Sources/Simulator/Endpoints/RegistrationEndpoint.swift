@@ -30,7 +30,7 @@ extension Simulation {
   /// The beginning of the tokens and pages of the standard server.
   static let standardMark = "standard-"
 
-  /// Where the endpoints of the standard server are.
+  /// The path of the endpoints of the standard server.
   static let standardPath = "/oauth.example/"
 
   private static let standardText = """
