@@ -244,6 +244,8 @@ extension VaultFinding {
     case .index(let number, _): "part \(number) of the index was modified"
     case .header: "the header was modified"
     case .slots: "the key slots were modified"
+    case .log(let record): "the log of \(record?.words ?? "the vault") was modified"
+    case .keyCopies: "the members' copies of the key were modified"
     case .schema: "the file does not have the tables of a vault"
     case .structure: "the structure of the file is damaged"
     }

@@ -50,8 +50,8 @@ package struct TeamVaults: SharedVaults {
           [.bytes(made.roster.vault), .integer(Schema.version)])
         try server.query(TeamVault.rosterInsertion, try TeamVault.row(entry, of: made, random: place.random))
         let revision = time * 1_000_000
-        for number in 0..<CellName.directoryCount {
-          let cell = Cell(.directory(number), roster: made.roster.head)
+        for name in CellName.initial {
+          let cell = Cell(name, roster: made.roster.head)
           let sealed = try cryptography(
             cell.sealed(keys, vault: made.roster.vault, revision: revision, random: place.random))
           vault.remember(cell.name, Cell.mark(revision, sealed))

@@ -36,6 +36,10 @@ package enum VaultFinding: Sendable, Hashable {
   case header
   case slots
   case schema
+  /// Events of the log of a record, or of a shared vault itself.
+  case log(RecordIdentifier?)
+  /// The members' copies of a shared vault's key.
+  case keyCopies
   /// SQLite cannot read the whole file or finds inconsistent parts.
   case structure
 

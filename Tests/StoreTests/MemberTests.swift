@@ -176,7 +176,7 @@ private let credential = RecordIdentifier(.credential, of: AccountID("example", 
     _ = try member.members()
     var roster = member.membership.roster
     let entry = roster.entry(
-      .rekey(removing: "m0", before: member.keys.secret, commitment: member.keys.commitment), at: 0,
+      .rekey(removing: "m0", before: member.keys.secret, commitment: member.keys.commitment, copies: []), at: 0,
       signedBy: member.membership.signing)
     let follows = roster.follow(entry)
     #expect(!follows)
@@ -184,13 +184,33 @@ private let credential = RecordIdentifier(.credential, of: AccountID("example", 
     _ = try admin.members()
     var own = admin.membership.roster
     var good = own.entry(
-      .rekey(removing: "m0", before: admin.keys.secret, commitment: admin.keys.commitment), at: 0,
+      .rekey(removing: "m0", before: admin.keys.secret, commitment: admin.keys.commitment, copies: []), at: 0,
       signedBy: admin.membership.signing)
     good[20] ^= 1
     let altered = own.follow(good)
     good[20] ^= 1
     let (first, second) = (own.follow(good), own.follow(good))
     #expect(!altered && first && !second)
+  }
+
+  /// The server removes a member's copy of the key, so that he believes that he was removed, or adds one.
+  @Test func alteredCopiesOfTheKey() throws {
+    let team = try Team(3)
+    #expect(try team.machines[2].open().verify() == [])
+    try team.machines[0].open().rotate()
+    let restore = try team.backup()
+    for change in [
+      "DELETE FROM credmgr.wrap WHERE vault=$1 AND member=$2",
+      "UPDATE credmgr.wrap SET epoch=7 WHERE vault=$1 AND member=$2",
+      "UPDATE credmgr.wrap SET sealed=set_byte(sealed,40,get_byte(sealed,40)#1) WHERE vault=$1 AND member=$2",
+      "INSERT INTO credmgr.wrap SELECT vault,'\\x00',epoch,sealed FROM credmgr.wrap WHERE vault=$1 AND member=$2",
+    ] {
+      let member = try #require(try team.machines[1].open().membership.member)
+      try team.tamper(change, [.bytes(member.identifier)])
+      #expect(try team.machines[2].open().verify() == [.keyCopies], "\(change)")
+      try restore()
+      #expect(try team.machines[2].open().verify() == [])
+    }
   }
 
   @Test func forgetting() throws {

@@ -200,6 +200,65 @@ extension TeamVault {
     #expect(throws: (any Error).self) { try team.machines[0].open().rotate() }
   }
 
+  /// Events are removed, reordered or altered, and a member that has never read them notices it.
+  @Test func alteredLog() throws {
+    let team = try Team(2)
+    let one = try team.machines[0].open()
+    for number in 0..<4 {
+      try one.apply([.store(Secret("token \(number)"), as: credential), .note(Secret("refresh \(number)"))])
+      try one.note(Secret("hand-out \(number)"))
+    }
+    #expect(try team.machines[1].open().events().events.map { $0.reveal() }.sorted().first == "hand-out 0")
+    #expect(try one.events().events.count == 8)
+    let restore = try team.backup()
+    func end(of name: CellName) throws -> SQLParameter {
+      guard case .cell(let stored)? = try one.fetch([name])[name] else { throw TestServer.Failure(text: "no cell") }
+      return .bytes(stored.cell.log.chain)
+    }
+    for (name, identifier) in [(CellName(credential), credential), (.log, nil)] {
+      let chain = try end(of: name)
+      for change in [
+        "DELETE FROM credmgr.event WHERE vault=$1 AND chain=$2",
+        "DELETE FROM credmgr.event WHERE vault=$1 AND chain=$2 AND number=4",
+        "DELETE FROM credmgr.event WHERE vault=$1 AND chain=$2 AND number=1",
+        "DELETE FROM credmgr.event WHERE vault=$1 AND chain=$2 AND number=2",
+        "UPDATE credmgr.event SET sealed=set_byte(sealed,30,get_byte(sealed,30)#1) WHERE vault=$1 AND chain=$2 AND number=3",
+        "UPDATE credmgr.event e SET sealed=o.sealed FROM credmgr.event o WHERE e.vault=$1 AND o.vault=$1 AND e.chain=$2 "
+          + "AND o.chain=$2 AND e.number=2 AND o.number=3",
+        "UPDATE credmgr.event SET number=number+4 WHERE vault=$1 AND chain=$2",
+        "INSERT INTO credmgr.event(vault,chain,number,epoch,sealed) SELECT vault,chain,5,epoch,sealed FROM credmgr.event "
+          + "WHERE vault=$1 AND chain=$2 AND number=4",
+      ] {
+        try team.tamper(change, [chain])
+        for machine in team.machines { #expect(try machine.open().verify() == [.log(identifier)], "\(change)") }
+        try restore()
+      }
+    }
+    try team.tamper("DELETE FROM credmgr.event WHERE vault=$1 AND chain=$2 AND number=2", [try end(of: .log)])
+    #expect(try one.events().lost == 1)
+    try restore()
+    try team.tamper("INSERT INTO credmgr.event(vault,chain,number,epoch,sealed) VALUES($1,'x',1,1,'forged')")
+    #expect(try one.verify() == [.log(nil)])
+    try restore()
+    try one.rotate()
+    try one.note(Secret("a rotation"))
+    for machine in team.machines { #expect(try machine.open().verify() == []) }
+  }
+
+  /// The log of each record is bounded, and its end is not an alteration.
+  @Test func trimmedLog() throws {
+    let team = try Team(2)
+    let one = try team.machines[0].open()
+    for number in 0..<70 {
+      try one.apply([.store(Secret("token"), as: credential), .note(Secret("\(number)")), .note(Secret("more"))])
+    }
+    let events = try team.machines[1].open().events()
+    #expect(events.events.count == 64 && events.lost == 0 && events.events.first == Secret("38"))
+    #expect(try team.machines[1].open().verify() == [])
+    try team.tamper("DELETE FROM credmgr.event WHERE vault=$1 AND number<=80")
+    #expect(try team.machines[1].open().verify() == [.log(credential)])
+  }
+
   // MARK: Schema
 
   @Test func schemas() throws {

@@ -45,8 +45,13 @@ enum CellName: Hashable, Sendable {
   case record(RecordIdentifier)
   /// A part of the directory, the list of all durable records.
   case directory(Int)
+  /// Nothing but the end of the log of what changes no record.
+  case log
 
   static let directoryCount = 16
+
+  /// The cells that exist since the vault was created.
+  static let initial = (0..<directoryCount).map { CellName.directory($0) } + [.log]
 
   init(_ identifier: RecordIdentifier) {
     var identifier = identifier
@@ -69,6 +74,7 @@ enum CellName: Hashable, Sendable {
     var fields = FieldWriter()
     switch self {
     case .directory(let number): fields.append(-1 - Int64(number))
+    case .log: fields.append(-1 - Int64(Self.directoryCount))
     case .record(let identifier):
       fields.append(Int64(identifier.kind.rawValue))
       fields.append(identifier.provider)
@@ -80,8 +86,8 @@ enum CellName: Hashable, Sendable {
   init?(_ fields: inout FieldReader) {
     guard let number = fields.number() else { return nil }
     if number < 0 {
-      guard number >= -Int64(Self.directoryCount) else { return nil }
-      self = .directory(Int(-1 - number))
+      guard number >= -1 - Int64(Self.directoryCount) else { return nil }
+      self = number < -Int64(Self.directoryCount) ? .log : .directory(Int(-1 - number))
     } else {
       guard let kind = UInt8(exactly: number).flatMap(RecordKind.init), let provider = fields.text(),
         let account = fields.text()

@@ -85,6 +85,22 @@ struct Membership: Sendable {
   }
 }
 
+/// A member's copy of the vault's key: a row of the table `wrap`.
+struct KeyCopy {
+  let member: [UInt8]
+  let sealed: [UInt8]
+
+  /// The hash of all copies, which an administrator signs.
+  static func hash(_ copies: [KeyCopy]) -> [UInt8] {
+    var fields = FieldWriter()
+    for copy in copies.sorted(by: { $0.member.lexicographicallyPrecedes($1.member) }) {
+      fields.append(copy.member)
+      fields.append(copy.sealed)
+    }
+    return blake2b(fields.bytes)
+  }
+}
+
 /// An invitation: one line of text that is a secret.
 struct InvitationText {
   var secret: Secret

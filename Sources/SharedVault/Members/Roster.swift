@@ -38,6 +38,8 @@ struct Roster: Sendable, Equatable {
   private(set) var epoch: Int64 = 0
   /// The commitment to the key of the current epoch.
   private(set) var commitment: [UInt8] = []
+  /// The hash of all copies of the key of the current epoch; empty in the first epoch.
+  private(set) var copies: [UInt8] = []
   private(set) var members: [Member] = []
   private(set) var invitations: [Invitation] = []
   /// The beginnings of the hashes of all entries, which members compare through the records.
@@ -64,8 +66,8 @@ struct Roster: Sendable, Equatable {
     case invite(Invitation)
     case join(Member)
     /// Changes the key, and removes the member or the invitation of this name if it is not empty. The entry contains
-    /// the key before, so that a member can read all earlier entries.
-    case rekey(removing: String, before: Secret, commitment: [UInt8])
+    /// the key before, so that a member can read all earlier entries, and a hash of the members' copies of the new one.
+    case rekey(removing: String, before: Secret, commitment: [UInt8], copies: [UInt8])
   }
 
   /// The plaintext of the next entry.
@@ -85,11 +87,12 @@ struct Roster: Sendable, Equatable {
     case .join(let member):
       fields.append(3)
       fields.append(member)
-    case .rekey(let name, let before, let commitment):
+    case .rekey(let name, let before, let commitment, let copies):
       fields.append(4)
       fields.append(name)
       fields.append(before.revealBytes())
       fields.append(commitment)
+      fields.append(copies)
     }
     fields.append(key.publicKey)
     return fields.bytes + key.signature(for: signed(fields.bytes))
@@ -104,7 +107,7 @@ struct Roster: Sendable, Equatable {
 
   /// The key of the epoch before, if the entry changed it.
   static func keyBefore(_ entry: [UInt8]) -> Secret? {
-    guard case .rekey(_, let before, _) = parse(entry)?.change else { return nil }
+    guard case .rekey(_, let before, _, _) = parse(entry)?.change else { return nil }
     return before
   }
 
@@ -128,8 +131,10 @@ struct Roster: Sendable, Equatable {
       guard let member = Member(&fields) else { return nil }
       change = .join(member)
     case 4:
-      guard let name = fields.text(), let before = fields.list(), let commitment = fields.list() else { return nil }
-      change = .rekey(removing: name, before: Secret(bytes: before), commitment: commitment)
+      guard let name = fields.text(), let before = fields.list(), let commitment = fields.list(),
+        let copies = fields.list()
+      else { return nil }
+      change = .rekey(removing: name, before: Secret(bytes: before), commitment: commitment, copies: copies)
     default: return nil
     }
     guard let signer = fields.list(), fields.isAtEnd else { return nil }
@@ -165,13 +170,14 @@ struct Roster: Sendable, Equatable {
       member.isAdministrator = invitation.isAdministrator
       member.joined = time
       members.append(member)
-    case .rekey(let name, _, let commitment):
+    case .rekey(let name, _, let commitment, let copies):
       guard isByAdministrator, name.isEmpty || isTaken(name) else { return false }
       members.removeAll { $0.name == name }
       guard members.contains(where: \.isAdministrator) else { return false }
       invitations = []
       epoch += 1
       self.commitment = commitment
+      self.copies = copies
     }
     head = Head(sequence: sequence, hash: hash)
     history += hash.prefix(Cell.markByteCount)
@@ -186,6 +192,7 @@ struct Roster: Sendable, Equatable {
     fields.append(head.hash)
     fields.append(epoch)
     fields.append(commitment)
+    fields.append(copies)
     fields.append(Int64(members.count))
     for member in members { fields.append(member) }
     fields.append(Int64(invitations.count))
@@ -197,13 +204,15 @@ struct Roster: Sendable, Equatable {
 
   init?(_ fields: inout FieldReader) {
     guard let vault = fields.list(), let sequence = fields.number(), let hash = fields.list(),
-      let epoch = fields.number(), let commitment = fields.list(), let members = fields.items({ Member(&$0) }),
-      let invitations = fields.items({ Invitation(&$0) }), let history = fields.list()
+      let epoch = fields.number(), let commitment = fields.list(), let copies = fields.list(),
+      let members = fields.items({ Member(&$0) }), let invitations = fields.items({ Invitation(&$0) }),
+      let history = fields.list()
     else { return nil }
     self.vault = vault
     head = Head(sequence: sequence, hash: hash)
     self.epoch = epoch
     self.commitment = commitment
+    self.copies = copies
     self.members = members
     self.invitations = invitations
     self.history = history

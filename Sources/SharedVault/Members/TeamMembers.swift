@@ -75,6 +75,7 @@ extension TeamVault: SharedStore {
     try requireAdministrator()
     let secret = Secret(bytes: place.random.bytes(32))
     let holder = place.random.bytes(16)
+    var copies: [KeyCopy] = []
     defer {
       _ = try? server.attempt(
         "UPDATE credmgr.record SET holder=NULL WHERE vault=$1 AND holder=$2", [.bytes(vault), .bytes(holder)])
@@ -90,20 +91,23 @@ extension TeamVault: SharedStore {
       }
       try takeAllLeases(holder)
       let new = try cryptography(EpochKeys(roster.epoch + 1, secret))
+      copies = roster.members.filter { member.isEmpty || $0.name != member }.compactMap { other in
+        BoxKey.seal(secret, for: other.box).map { KeyCopy(member: other.identifier, sealed: $0) }
+      }
       return (
-        .rekey(removing: member, before: keys.secret, commitment: new.commitment), membership.signing,
-        newSecret: secret
+        .rekey(
+          removing: member, before: keys.secret, commitment: new.commitment, copies: KeyCopy.hash(copies)),
+        membership.signing, newSecret: secret
       )
     }) { next throws(StoreError) in
       let new = try cryptography(next.keys())
-      for member in next.roster.members {
-        guard let sealed = BoxKey.seal(new.secret, for: member.box) else { continue }
-        try server.query(
-          "INSERT INTO credmgr.wrap(vault,member,epoch,sealed) VALUES($1,$2,$3,$4) "
-            + "ON CONFLICT(vault,member) DO UPDATE SET epoch=$3,sealed=$4",
-          [.bytes(vault), .bytes(member.identifier), .integer(new.epoch), .bytes(sealed)])
-      }
-      try server.query("DELETE FROM credmgr.wrap WHERE vault=$1 AND epoch<>$2", [.bytes(vault), .integer(new.epoch)])
+      try server.query("DELETE FROM credmgr.wrap WHERE vault=$1", [.bytes(vault)])
+      try server.query(
+        "INSERT INTO credmgr.wrap(vault,member,epoch,sealed) SELECT $1,m,$2,s FROM unnest($3::bytea[],$4::bytea[]) "
+          + "AS n(m,s)",
+        [
+          .bytes(vault), .integer(new.epoch), .byteLists(copies.map(\.member)), .byteLists(copies.map(\.sealed)),
+        ])
       return try reseal(new, next)
     }
   }
@@ -141,7 +145,7 @@ extension TeamVault: SharedStore {
     ).compactMap(Row.init)
     var (olds, lookups, kinds, groupings): ([[UInt8]], [[UInt8]], [[UInt8]], [[UInt8]]) = ([], [], [], [])
     var (revisions, sealings): ([Int64], [[UInt8]]) = ([], [])
-    var parts: Set<CellName> = []
+    var missing = Set(CellName.initial)
     func flush() throws(StoreError) {
       try server.query(
         "UPDATE credmgr.record r SET lookup=n.lookup,kind=n.kind,grouping=n.grouping,revision=n.revision,"
@@ -167,7 +171,7 @@ extension TeamVault: SharedStore {
       cell.roster = next.roster.head
       let revision = stored.mark.revision + 1
       let sealed = try cryptography(cell.sealed(new, vault: vault, revision: revision, random: place.random))
-      if case .directory = name { parts.insert(name) }
+      missing.remove(name)
       olds.append(row.lookup)
       lookups.append(new.lookup(name))
       kinds.append(name.identifier.map { new.grouping($0.kind, provider: nil) } ?? [])
@@ -176,7 +180,7 @@ extension TeamVault: SharedStore {
       sealings.append(sealed)
       if olds.count == 500 { try flush() }
     }
-    guard parts.count == CellName.directoryCount else { throw server.fault(.altered) }
+    guard missing.isEmpty else { throw server.fault(.altered) }
     if !olds.isEmpty { try flush() }
     return true
   }

@@ -25,6 +25,7 @@ struct Cell: Sendable {
   private(set) var isCut = false
   /// How far the writer knew the list of members, and the beginning of its hash there.
   var roster: Roster.Head
+  var log = LogEnd()
 
   static let trailLimit = 64
   static let markByteCount = 8
@@ -65,6 +66,9 @@ struct Cell: Sendable {
     fields.append(raw: name.encoded)
     fields.append(roster.sequence)
     fields.append(Array(roster.hash.prefix(Self.markByteCount)))
+    fields.append(log.chain)
+    fields.append(log.count)
+    fields.append(log.hash)
     fields.append(Int64(isCut ? 1 : 0))
     fields.append(Int64(trail.count))
     for mark in trail {
@@ -87,7 +91,7 @@ struct Cell: Sendable {
     else { return nil }
     var fields = FieldReader(plaintext.revealBytes())
     guard let name = CellName(&fields), let sequence = fields.number(), let hash = fields.list(),
-      let isCut = fields.number(),
+      let chain = fields.list(), let count = fields.number(), let last = fields.list(), let isCut = fields.number(),
       let trail = fields.items({ fields -> Mark? in
         guard let revision = fields.number(), let tag = fields.raw(Self.markByteCount) else { return nil }
         return Mark(revision: revision, tag: tag)
@@ -96,6 +100,7 @@ struct Cell: Sendable {
     else { return nil }
     self.name = name
     self.roster = Roster.Head(sequence: sequence, hash: hash)
+    log = LogEnd(chain: chain, count: count, hash: last)
     self.isCut = isCut != 0
     self.trail = trail
     self.record = record.map { Part(payload: $0, revision: recordRevision) }

@@ -31,6 +31,8 @@ struct FieldReader {
 
   var isAtEnd: Bool { rest.isEmpty }
 
+  var remainder: [UInt8] { Array(rest) }
+
   mutating func raw(_ count: Int) -> [UInt8]? {
     guard count >= 0, rest.count >= count else { return nil }
     defer { rest = rest.dropFirst(count) }

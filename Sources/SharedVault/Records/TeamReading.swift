@@ -122,45 +122,6 @@ extension TeamVault {
     saveSeenUnlessBusy()
     return result
   }
-
-  // MARK: The log
-
-  package func note(_ event: Secret) throws(StoreError) {
-    guard event.count <= Self.eventLimit else { return }
-    // Writing nothing but the event fails only if the key has changed meanwhile.
-    for _ in 0..<3 {
-      let sealed = try self.sealed(event)
-      if case .done = try write([], [sealed]) { return }
-      _ = try current { _ in (Schema.readState, []) }
-    }
-  }
-
-  static let eventLimit = 2048
-
-  func sealed(_ event: Secret) throws(StoreError) -> [UInt8] {
-    try cryptography(keys.records.sealed(event, eventContext(keys.epoch), random: place.random))
-  }
-
-  private func eventContext(_ epoch: Int64) -> FieldWriter {
-    var fields = FieldWriter()
-    fields.append("credmgr shared event")
-    fields.append(vault)
-    fields.append(epoch)
-    return fields
-  }
-
-  package func events() throws(StoreError) -> (events: [Secret], lost: Int) {
-    _ = try current { _ in (Schema.readState, []) }
-    let rows = try server.query("SELECT epoch,sealed FROM credmgr.event WHERE vault=$1 ORDER BY id", [.bytes(vault)])
-    var opened: [Int64: EpochKeys] = [:]
-    let events = rows.compactMap { row -> Secret? in
-      guard let epoch = row.integer(0), let sealed = row.bytes(1) else { return nil }
-      guard let keys = opened[epoch] ?? (try? membership.keys(epoch)) else { return nil }
-      opened[epoch] = keys
-      return keys.records.opened(sealed, eventContext(epoch))
-    }
-    return (events, rows.count - events.count)
-  }
 }
 
 extension TeamVault.Stored {

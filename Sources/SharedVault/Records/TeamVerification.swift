@@ -7,6 +7,9 @@ extension TeamVault {
     var findings: Set<VaultFinding> = []
     do throws(StoreError) { try Schema.check(server) } catch .server(.schemaEdited, _) { findings.insert(.schema) }
     try verifyRoster()
+    // All statements see the same moment, because the log and the cells that name its ends change together.
+    try server.beginReading()
+    defer { server.endReading() }
     try withAllSeen { () throws(StoreError) in try verifyCells(&findings) }
     saveSeen()
     return findings.sorted { String(describing: $0) < String(describing: $1) }
@@ -23,6 +26,7 @@ extension TeamVault {
       }
       cells[cell.name] = try loaded(cell.name, row)
     }
+    if cells[.log]?.mark == nil { findings.insert(.log(nil)) }
     var listed: Set<RecordIdentifier> = []
     for number in 0..<CellName.directoryCount {
       let part = CellName.directory(number)
@@ -41,7 +45,7 @@ extension TeamVault {
       if let identifier = names[row.lookup] {
         findings.insert(.record(identifier, .altered))
         cells[.record(identifier)] = .absent
-      } else if !(0..<CellName.directoryCount).contains(where: { keys.lookup(.directory($0)) == row.lookup }) {
+      } else if !CellName.initial.contains(where: { keys.lookup($0) == row.lookup }) {
         findings.insert(.unknownRecord(lookup: Hexadecimal.encode(row.lookup)))
       }
     }
@@ -56,6 +60,22 @@ extension TeamVault {
       }
     }
     for identifier in known where cells[.record(identifier)] == nil { findings.insert(.record(identifier, .dropped)) }
+    let ends = cells.compactMap { name, loaded -> (name: CellName, end: LogEnd)? in
+      guard case .cell(let stored) = loaded else { return nil }
+      return (name, stored.cell.log)
+    }
+    if findings.contains(.schema) { return }
+    try verifyLog(ends, &findings)
+    try verifyCopies(&findings)
+  }
+
+  /// A missing copy would make its member believe that he was removed.
+  private func verifyCopies(_ findings: inout Set<VaultFinding>) throws(StoreError) {
+    let rows = try server.query("SELECT member,epoch,sealed FROM credmgr.wrap WHERE vault=$1", [.bytes(vault)])
+    let copies = rows.map { KeyCopy(member: $0.bytes(0) ?? [], sealed: $0.bytes(2) ?? []) }
+    let roster = membership.roster
+    let isSigned = roster.copies.isEmpty ? copies.isEmpty : KeyCopy.hash(copies) == roster.copies
+    if !isSigned || rows.contains(where: { $0.integer(1) != roster.epoch }) { findings.insert(.keyCopies) }
   }
 
   /// Follows the whole list of members again, which must end where this machine has arrived.

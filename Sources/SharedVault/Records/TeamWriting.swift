@@ -20,13 +20,12 @@ extension TeamVault {
         isFresh = true
         continue
       }
-      let events = try plan.events.map { event throws(StoreError) in try sealed(event) }
-      guard !plan.writes.isEmpty || !events.isEmpty else {
+      guard !plan.writes.isEmpty else {
         if let account = plan.endedExchange, answer(for: account) != nil { try settle(account) }
         return lastRevision
       }
       do throws(StoreError) {
-        switch try write(plan.writes, events) {
+        switch try write(plan.writes, plan.rows) {
         case .done:
           finish(plan)
           return plan.revision
@@ -104,7 +103,9 @@ extension TeamVault {
     let endsLease: Bool
   }
 
+  /// `events` continue the chain of the first cell.
   func write(_ writes: [Write], _ events: [[UInt8]]) throws(StoreError) -> Server.Outcome {
+    let log = writes.first?.cell.log ?? LogEnd()
     let kinds = writes.map { write -> (kind: [UInt8], grouping: [UInt8]) in
       guard let identifier = write.name.identifier else { return ([], []) }
       return (
@@ -118,6 +119,7 @@ extension TeamVault {
         .byteLists(kinds.map(\.kind)), .byteLists(kinds.map(\.grouping)), .integers(writes.map(\.old)),
         .integers(writes.map(\.mark.revision)), .byteLists(writes.map(\.sealed)), .byteLists(writes.map(\.holder)),
         .integers(writes.map { $0.endsLease ? 1 : 0 }), .byteLists(events), .integer(Int64(writes.count)),
+        .bytes(log.chain), .integer(log.count - Int64(events.count)), .integer(log.trimmed),
       ])
   }
 
@@ -160,7 +162,9 @@ struct Plan {
   private var cells: [CellName: TeamVault.Loaded] = [:]
   private var drafts: [CellName: Draft] = [:]
   private var order: [CellName] = []
-  private(set) var events: [Secret] = []
+  private var events: [Secret] = []
+  /// The sealed events.
+  private(set) var rows: [[UInt8]] = []
   private(set) var writes: [TeamVault.Write] = []
   private(set) var revision: Int64 = 0
 
@@ -245,6 +249,7 @@ struct Plan {
     }
     for change in changes { try make(change) }
     try list()
+    try makeRoomForEvents()
     for name in order { try write(name) }
   }
 
@@ -330,6 +335,21 @@ struct Plan {
     }
   }
 
+  /// Events of nothing that changes belong to the vault itself.
+  private mutating func makeRoomForEvents() throws(StoreError) {
+    guard !events.isEmpty, !drafts.values.contains(where: \.isChanged) else { return }
+    let read = try vault.fetch([.log])
+    switch read[.log] {
+    case .cell(let stored):
+      cells[.log] = read[.log]
+      drafts[.log] = Draft(cell: stored.cell, isChanged: true, hadRecord: false)
+      revision = max(revision, stored.mark.revision + 1)
+      order.append(.log)
+    case .faulty(let error, _): throw error
+    case .absent, nil: throw vault.server.fault(.altered)
+    }
+  }
+
   private mutating func write(_ name: CellName) throws(StoreError) {
     guard var draft = drafts[name], draft.isChanged else { return }
     var old: Int64 = 0
@@ -343,6 +363,7 @@ struct Plan {
     if draft.cell.record?.revision == 0 { draft.cell.record?.revision = revision }
     if draft.cell.note?.revision == 0 { draft.cell.note?.revision = revision }
     draft.cell.roster = vault.membership.roster.head
+    if writes.isEmpty, !events.isEmpty { rows = try vault.sealed(events, after: &draft.cell.log) }
     let sealed = try cryptography(
       draft.cell.sealed(vault.keys, vault: vault.vault, revision: revision, random: vault.place.random))
     let lease = name.identifier.flatMap { vault.leases[$0] }
