@@ -9,6 +9,7 @@ $CREDMGR_BIN is the measured program; the default is the release build.
 """
 
 import argparse
+import json
 import os
 import platform
 import re
@@ -86,12 +87,28 @@ class Fleet:
                             "CREDMGR_CHEAP_PASSPHRASES": "1"}
         self.machines = []
 
-    def run(self, home, *arguments, text="", status=0):
+    def run(self, home, *arguments, text="", status=0, opens=False):
+        """Runs credmgr to its end. `opens` opens the page that it prints."""
+        if opens:
+            return self.open_page(home, *arguments)
         done = subprocess.run([CREDMGR, *arguments], env={**self.environment, "CREDMGR_HOME": home}, input=text, text=True,
-                              capture_output=True, timeout=300, check=False)
+                              capture_output=True, timeout=600, check=False)
         if status is not None and done.returncode != status:
             raise RuntimeError(f"credmgr {' '.join(arguments)}: status {done.returncode}\n{done.stderr}")
         return done.stdout.strip()
+
+    def open_page(self, home, *arguments):
+        process = subprocess.Popen(
+            [CREDMGR, *arguments, "--no-browser"], text=True, env={**self.environment, "CREDMGR_HOME": home},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        said = ""
+        for line in process.stderr:
+            said += line
+            found = re.search(r"^  (http://\S+)$", line)
+            if found:
+                Browser().open(found.group(1))
+        if process.wait(60):
+            raise RuntimeError(f"the login failed: {said}")
 
     def found(self):
         home = os.path.join(self.folder, "machine-0")
@@ -103,18 +120,7 @@ class Fleet:
         self.run(home, "add-provider", descriptor, "--client-id", "measured")
 
     def login(self, account):
-        process = subprocess.Popen(
-            [CREDMGR, "login", PROVIDER, "--account", account, "--vault", "team", "--no-browser"], text=True,
-            env={**self.environment, "CREDMGR_HOME": self.machines[0]}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE)
-        said = ""
-        for line in process.stderr:
-            said += line
-            found = re.search(r"^  (http://\S+)$", line)
-            if found:
-                Browser().open(found.group(1))
-        if process.wait(60):
-            raise RuntimeError(f"the login failed: {said}")
+        self.run(self.machines[0], "login", PROVIDER, "--account", account, "--vault", "team", opens=True)
 
     def join(self):
         home = os.path.join(self.folder, f"machine-{len(self.machines)}")
@@ -182,13 +188,31 @@ def in_parallel(workers, count, work):
 
 
 def many(fleet, count):
-    """Lets many accounts expire in the same minute. Returns the seconds until each has a new token."""
-    fleet.provider.delay, fleet.provider.lifetime = 0.05, 1
-    in_parallel(4, count, lambda number: fleet.login(f"many-{number}"))
-    fleet.provider.lifetime = 3600
+    """Lets many accounts expire in the same second. Returns the seconds until each has a new token, and those that a
+    machine takes to get them all.
+
+    One login is copied under other names with tokens of their own, and each account is shared."""
+    provider, home = fleet.provider, fleet.machines[0]
+    provider.delay, provider.lifetime = 0.05, 1
+    fleet.run(home, "login", PROVIDER, "--account", "many", opens=True)
+    export = json.loads(fleet.run(home, "vault", "export", "-", "--plain", "--plain"))
+    model = next(each for each in export["records"] if each["kind"] == "credential" and each["account"] == "many")
+    export["records"] = []
+    for number in range(count):
+        value = {**model["value"], "access_token": secrets.token_hex(20), "refresh_token": secrets.token_hex(20)}
+        provider.valid.add(value["refresh_token"])
+        export["records"].append({**model, "account": f"many-{number}", "value": value})
+    path = os.path.join(fleet.folder, "many.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(export, file)
+    fleet.run(home, "vault", "import", path, "--plain", "--yes")
+    in_parallel(16, count, lambda number: fleet.run(home, "share", PROVIDER, f"many-{number}", "--vault", "team"))
+    provider.lifetime = 3600
+    began = time.monotonic()
     for home in fleet.machines[1:]:
         fleet.run(home, "vault", "sync", "--vault", "team", "--yes")
-    return in_parallel(16, count, lambda number: fleet.run(
+    synchronized = (time.monotonic() - began) / (len(fleet.machines) - 1)
+    return synchronized, in_parallel(16, count, lambda number: fleet.run(
         fleet.machines[number % len(fleet.machines)], "token", PROVIDER, "--account", f"many-{number}"))
 
 
@@ -197,7 +221,8 @@ def machine():
         model = next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
     with open(CREDMGR, "rb") as file:
         build = "debug" if b"CREDMGR_FAULT" in file.read() else "release"
-    return (f"{time.strftime('%Y-%m-%d')}, a {build} build, PostgreSQL with a synchronous standby on the same machine, Linux {platform.release()}, {os.cpu_count()} cores ({model}), "
+    return (f"{time.strftime('%Y-%m-%d')}, a {build} build, PostgreSQL with a synchronous standby on the "
+            f"same machine, Linux {platform.release()}, {os.cpu_count()} cores ({model}), "
             f"load {os.getloadavg()[0]:.2f} at the beginning")
 
 
@@ -212,9 +237,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--clients", type=int, nargs="+", help="programs at the same time (default: 1 8 64)")
     parser.add_argument("--accounts", type=int, help="accounts that expire in the same minute (default: 10000)")
     options = parser.parse_args()
     clients, delays, seconds = ((1, 4), (0, 50), 2) if options.quick else ((1, 8, 64), (0, 50, 500), 10)
+    clients = options.clients or clients
     lines = [machine(), ""]
     folder = tempfile.mkdtemp(prefix="credmgr-bench-")
     try:
@@ -247,9 +274,10 @@ def main():
             lines.append("")
             count = options.accounts or (20 if options.quick else 10_000)
             before = fleet.provider.refreshes
-            spent = many(fleet, count)
-            lines.append(f"{count} accounts that expired in the same minute had new tokens after {spent:.0f} s, with 16 "
-                         f"programs at the same time: {count / spent:.0f} a second, {fleet.provider.refreshes - before} exchanges.")
+            synchronized, spent = many(fleet, count)
+            lines.append(f"{count} accounts that expired in the same second had new tokens after {spent:.0f} s, with 16 programs "
+                         f"at the same time: {count / spent:.0f} a second, {fleet.provider.refreshes - before} exchanges. A new "
+                         f"machine got all of them with `vault sync` in {synchronized:.1f} s.")
             records, events = size(server)
             logged = max(1, int(server.sql("select count(*) from credmgr.event", DATABASE)))
             lines.append(f"An account takes {records / (max(clients) + count):.0f} bytes in the database, and an event of the "

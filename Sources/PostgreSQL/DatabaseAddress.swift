@@ -41,6 +41,11 @@ package struct DatabaseAddress: Sendable {
       if places.isEmpty || !places.allSatisfy(Self.isLoopback) {
         host["sslmode"] = "verify-full"
         host["sslrootcert"] = certificates
+      } else {
+        // The connection does not leave this machine, so it may do without TLS unless the user asks for more.
+        let mode = values["sslmode"] ?? Environment.text("PGSSLMODE") ?? "prefer"
+        host["sslmode"] = mode
+        if mode.hasPrefix("verify") { host["sslrootcert"] = certificates }
       }
       return host
     }

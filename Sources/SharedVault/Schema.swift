@@ -99,7 +99,8 @@ enum Schema {
 
   /// Writes cells all together or, with an error, none: if `$2` is an earlier epoch, or if a cell has another revision
   /// than in `$6` (0: it must not exist) or another holder than in `$9` (empty: any). `$10` ends the lease. The events
-  /// `$11` follow the number `$14` of the chain `$13`, whose events up to `$15` are deleted. `$12` is the number of cells.
+  /// `$11` follow the number `$14` of the chain `$13`, whose events up to `$15` are deleted. `$12` is the number of
+  /// cells.
   ///
   /// A change of the key moves all cells, so writing an existing one fails afterwards. Only new cells need a lock that
   /// keeps the key from changing at the same time (`locksKey`).

@@ -144,13 +144,13 @@ struct SharedAccountTests {
     let fixture = try Fixture()
     _ = try fixture.team()
     let margins = try (0..<200).map { _ in
-      try fixture.source.copy(of: Fixture.credential(), from: "team").margin.wholeSeconds
+      try fixture.source.copy(of: Fixture.credential(), from: "team", for: nil).margin.wholeSeconds
     }
     #expect(margins.allSatisfy { (60...360).contains($0) })
     #expect(Set(margins).count > 20)
     var lasting = Fixture.credential()
     lasting.expiresAt = nil
-    #expect(try fixture.source.copy(of: lasting, from: "team").margin == .seconds(60))
+    #expect(try fixture.source.copy(of: lasting, from: "team", for: nil).margin == .seconds(60))
   }
 
   @Test func twoMachinesRefreshOnce() throws {

@@ -6,6 +6,7 @@ processes each.
 """
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import time
 import postgres
 from postgres import Pooler, PostgreSQL, Proxy
 from program import (
-    DONE, LOCKED, LOGIN_NEEDED, REFUSED, ROOT, TIMEOUT, UNEXPECTED, UNREACHABLE, USAGE, disguises, is_test_build,
+    ADA, DONE, LOCKED, LOGIN_NEEDED, REFUSED, ROOT, TIMEOUT, UNEXPECTED, UNREACHABLE, USAGE, disguises, is_test_build, text_of,
 )
 from team import ADMIN, BOT, MACHINE, PROVIDER, TEAM, TOKEN, TeamTest, end
 from test_races import state
@@ -141,6 +142,25 @@ class SharedVault(TeamTest):
             self.assertLessEqual(len(sent), most, "\n".join(sent))
             self.assertTrue(sent or not most)
 
+    def test_a_cached_token_makes_the_system_calls_of_an_account_here(self):
+        _, first = self.founded(lifetime=3600)
+        second = self.invited(first)
+        second.run("login", PROVIDER, "--account", ADA)
+        trace = os.path.join(self.folder, "trace")
+
+        def calls(account):
+            traced = "-f", "-qq", "-o", trace, self.binary, "token", PROVIDER, "--account", account
+            outcome = self.run_program(*traced, binary="/usr/bin/strace", environment=second.environment)
+            self.assertEqual(outcome.status, DONE, outcome.err)
+            return [re.sub(r"^\d+ +", "", line).partition("(")[0] for line in text_of(trace).splitlines()]
+
+        shared, own = calls(BOT), calls(ADA)
+        # One program, and no connection.
+        self.assertEqual(shared.count("execve"), 1)
+        self.assertFalse({"socket", "connect", "fork", "vfork"} & set(shared), shared)
+        self.assertEqual(set(shared), set(own))
+        self.assertLess(abs(len(shared) - len(own)), 10)
+
     def test_the_server_stops(self):
         _, first = self.founded()
         token = first.token().line
@@ -199,6 +219,29 @@ class SharedVault(TeamTest):
         # This machine was stopped for a moment only, so it still asks, and its late answer changes nothing.
         self.assertTrue(status != DONE or out == token, (status, err))
         self.assertIn(token, second.token().line)
+
+    def test_a_partition_in_the_middle_of_an_exchange(self):
+        """The holder's network goes silent while the provider works. Nobody else asks, and the answer arrives later."""
+        for cuts in (False, True):
+            with self.subTest(cuts=cuts), Proxy(self.server.port) as network:
+                self.new_database()
+                service, first = self.founded(self.server.url(self.database, network.port), refresh_delay=TIMEOUT)
+                second = self.invited(first)
+                self.expire()
+                holder = first.start(*TOKEN)
+                self.wait_until(lambda: service.counts["token:refresh_token"] == 1)
+                network.become("silent")
+                service.hurry.set()
+                self.wait_until(lambda: service.counts["granted:refresh_token"] == 1)
+                # The second machine reaches the server, on which the first one still holds the lease.
+                self.assertEqual(self.sql("select count(*) from credmgr.record where holder is not null"), "1")
+                waiting = second.start(*TOKEN)
+                if cuts:
+                    network.cut()
+                network.become("open")
+                self.assert_one_token([end(holder), end(waiting)], service)
+                self.services.remove(service)
+                service.__exit__()
 
     def require_fault_points(self):
         if not is_test_build():
@@ -332,8 +375,8 @@ class SharedVault(TeamTest):
 class Failover(TeamTest):
     """The primary dies at a stage of a refresh, and its standby replaces it."""
 
-    # The statement at which the network loses something, whether the provider has been asked before, and what is lost: the
-    # statement ("silent") or only its answer ("mute"). Without a statement, the primary dies while the provider is asked.
+    # The statement at which the network loses something, whether the provider has been asked before, and what is lost:
+    # the statement ("silent") or only its answer ("mute"). Without one, the primary dies while the provider is asked.
     STAGES = (
         ("unnest", True, "mute"), ("unnest", True, "silent"), (None, True, None),  # the commit
         ("SET holder=$3", False, "silent"), ("SET holder=$3", False, "mute"),  # the lease

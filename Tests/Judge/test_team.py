@@ -8,6 +8,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 import postgres
+from oauth2_server import PUBLIC_CLIENT, OAuth2Server
 from program import ADA, GRACE, LOCKED, REFUSED, UNREACHABLE, USAGE, ProgramTest, brief, is_test_build, text_of
 
 SCHEMA = json.loads(text_of("docs/output.schema.json"))
@@ -103,6 +104,44 @@ class Team(ProgramTest):
         self.credmgr("logout", provider, "--account", GRACE, "--vault", "team")
         self.assertEqual([each["account"] for each in self.valid("status")], [ADA])
 
+    def test_git_finds_a_provider_that_was_shared_after_the_machine_joined(self):
+        self.create()
+        self.join("grace")
+        self.at(0)
+        service = self.serve(OAuth2Server())
+        provider = self.add("git-host", service, PUBLIC_CLIENT, git_port=4711)
+        self.credmgr("login", provider, "--account", ADA, "--vault", "team")
+        token = self.credmgr("token", provider).line
+        self.at(1)
+
+        def ask(port):
+            return self.credmgr("git-credential", "get", stdin=f"protocol=http\nhost=127.0.0.1:{port}\n\n").out
+
+        self.assertIn(f"password={token}\n", ask(4711))
+        # Unknown hosts do not wait for a server that is away.
+        self.server.kill()
+        self.assertIn(f"password={token}\n", ask(4711))
+        self.assertEqual(ask(4712), "")
+
+    def test_a_changed_client_reaches_the_members(self):
+        _, provider = self.shared()
+        self.join("grace")
+        self.credmgr("add-provider", provider, "--client-id", "mine", "--replace", "--vault", "nowhere", status=USAGE)
+        self.at(0)
+        said = self.credmgr("add-provider", provider, "--client-id", "another", "--replace", "--vault", "team", "--yes").err
+        self.assertIn("credmgr vault sync", said)
+        self.at(1)
+
+        def client():
+            export = json.loads(self.credmgr("vault", "export", "-", "--plain", "--plain").out)
+            return next(each["value"]["client_id"] for each in export["records"] if each["kind"] == "registration")
+
+        before = client()
+        self.assertIn("another", self.credmgr("vault", "sync").err)
+        self.assertEqual(client(), before)
+        self.credmgr("vault", "sync", "--yes")
+        self.assertEqual(client(), "another")
+
     def test_invitations(self):
         self.create()
         invitation = self.credmgr("vault", "invite", "grace").line
@@ -119,7 +158,7 @@ class Team(ProgramTest):
         for point in ("published", "marked", "stored", "done"):
             for repeats in (False, True):
                 with self.subTest(point=point, repeats=repeats):
-                    name = f"{point}-{repeats}"
+                    name, before = f"{point}-{repeats}", len(self.refreshes(service))
                     self.credmgr("login", provider, "--account", name)
                     self.run_program("share", provider, name, environment={"CREDMGR_FAULT": f"share.{point}"})
                     if repeats:
@@ -129,6 +168,7 @@ class Team(ProgramTest):
                     if repeats:
                         found = [each for each in self.valid("status") if each["account"] == name]
                         self.assertEqual([each["vault"] for each in found], ["team"])
+                    self.assertLessEqual(len(self.refreshes(service)), before + 1)
         # Every refresh token was used once.
         used = self.refreshes(service)
         self.assertEqual(len(used), len(set(used)))

@@ -52,8 +52,10 @@ import Testing
     let cases: [(String, [String?])] = [
       ("postgresql://db.example/x", [verified]), ("postgresql://db.example/x?sslmode=disable", [verified]),
       ("service=team", [verified]), ("host=localhost hostaddr=192.0.2.1", [verified]),
-      ("postgresql://127.0.0.1.example/x", [verified]), ("postgresql://127.0.0.1,db.example/x", [nil, verified]),
-      ("postgresql://127.0.0.1/x", [nil]), ("postgresql://localhost:5433/x", [nil]), ("postgresql://[::1]/x", [nil]),
+      ("postgresql://127.0.0.1.example/x", [verified]), ("postgresql://127.0.0.1,db.example/x", ["prefer", verified]),
+      ("postgresql://127.0.0.1/x", ["prefer"]), ("postgresql://localhost:5433/x", ["prefer"]),
+      ("postgresql://[::1]/x", ["prefer"]), ("postgresql://[::1]/x?sslmode=verify-full", [verified]),
+      ("postgresql://localhost/x?sslmode=disable", ["disable"]),
     ]
     for (address, expected) in cases {
       #expect(try DatabaseAddress(address).hosts.map { $0["sslmode"] } == expected, "\(address)")

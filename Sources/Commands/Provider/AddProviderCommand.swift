@@ -28,7 +28,8 @@ extension Command {
       Option("--issuer", value: "URL", "authorization server of an API that has several"),
       Option("--yes", "agree to a discovered issuer, or to an unusual or changed descriptor, without a prompt"),
       Option("--replace", "change an added provider; omitted values stay the same"),
-      Option("--update", "fetch the descriptor or the metadata of an added provider again, and show changes"), json,
+      Option("--update", "fetch the descriptor or the metadata of an added provider again, and show changes"),
+      Option("--vault", value: "VAULT", "also change it for all members of this shared vault"), json,
     ],
     notes: [
       "SOURCE is a provider from \"credmgr providers\", the path of a descriptor (with \"/\" or \".yaml\"), \"-\" for "
@@ -62,6 +63,12 @@ extension Command {
       let bytes = try context.secretFile(path, called: name)
       if path == "-" { input = bytes }
       return bytes
+    }
+    let vault = try invocation.value("--vault").map { name throws(CommandError) in
+      try manager(context.source.vaultName(name))
+    }
+    if vault != nil, context.source.vaults == nil, source == "-" || secretFile == "-" || tokenFile == "-" {
+      throw .usage("with \"--vault\", name files instead of standard input")
     }
     let updates = invocation.has("--update")
     let isPublished = isPublished(source, updates: updates)
@@ -123,7 +130,12 @@ extension Command {
     adding.input = input
     if invocation.has("--client-document") { return try adding.printDocument(context) }
     try adding.checkClient(context)
+    if let vault { try manager(context.source.requireChangeable(addition.identifier, in: vault)) }
     _ = try adding.run(context)
+    if let vault {
+      try manager(context.source.publish(addition.identifier, in: vault, replaces: true))
+      context.tell("the other members get it with \"credmgr vault sync\"")
+    }
     let title = context.titled(addition.identifier)
     context.tell(note: "added \(title); \(credmgr: "login", addition.identifier) to log in")
     context.tellOtherGitHelpers(of: addition.identifier)

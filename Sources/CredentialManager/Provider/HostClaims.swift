@@ -84,8 +84,15 @@ extension Agreement {
 extension CredentialSource {
   private static let allClaimed = RecordIdentifier(kind: .host, provider: "", account: "")
 
-  /// Returns a host's claims, one for each provider, sorted by the providers' identifiers.
+  /// Returns a host's claims, one for each provider, sorted by the providers' identifiers. Asks the joined vaults about
+  /// a host that this machine does not know.
   package func claims(of host: String, for helper: HostClaim.Helper) throws(CredentialError) -> [HostClaim] {
+    let known = try knownClaims(of: host, for: helper)
+    guard known.isEmpty, !host.isEmpty, try learnProviders() else { return known }
+    return try knownClaims(of: host, for: helper)
+  }
+
+  private func knownClaims(of host: String, for helper: HostClaim.Helper) throws(CredentialError) -> [HostClaim] {
     let host = host.lowercased()
     guard !host.isEmpty, let accounts = try accountsIfAny() else { return [] }
     let names = HostClaim.names(of: host, for: helper)

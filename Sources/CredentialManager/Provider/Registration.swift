@@ -14,6 +14,8 @@ package struct Registration: Sendable, Equatable {
   package var registered: Registered?  // The provider's answer, if credmgr registered the client.
   /// The destinations for tokens and secrets that the user agreed to; `nil` if not recorded.
   package var agreement: Agreement?
+  /// The shared vault whose registration this one follows.
+  package var vault: String?
 
   /// A provider's answer to a client registration (RFC 7591, 3.2.1), without identifier and secret.
   package struct Registered: Sendable, Equatable {
@@ -67,6 +69,7 @@ extension Registration {
     if let redirect { members.append(.init("redirect", .string(redirect))) }
     if let registered { members.append(.init("registered", registered.value)) }
     if let agreement { members.append(.init("agreement", agreement.value)) }
+    if let vault { members.append(.init("vault", .string(vault))) }
     return Secret(JSONValue.object(members).encoded)
   }
 
@@ -83,6 +86,23 @@ extension Registration {
     variables = [:]
     for member in value["variables"]?.members ?? [] { variables[member.name] = member.value.text }
     registered = value["registered"].flatMap { Registered($0) }
+    vault = value["vault"]?.text
+  }
+
+  /// Returns what all members of a shared vault use. Only the machine that registered the client changes or deletes it.
+  var shareable: Registration {
+    var shared = self
+    shared.registered?.accessToken = nil
+    shared.registered?.uri = nil
+    shared.vault = nil
+    return shared
+  }
+
+  /// Whether both say the same about the client, whatever was agreed to.
+  func isSameClient(as other: Registration) -> Bool {
+    var (one, two) = (shareable, other.shareable)
+    (one.agreement, two.agreement) = (nil, nil)
+    return one == two
   }
 }
 

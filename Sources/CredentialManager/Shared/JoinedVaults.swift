@@ -153,6 +153,36 @@ extension CredentialSource {
   }
 }
 
+extension CredentialSource {
+  /// Gets the providers of the joined vaults that this machine does not know. Returns whether there may be a new one.
+  /// Asks at most once a minute, because helpers are asked about hosts of no provider as well.
+  func learnProviders() throws(CredentialError) -> Bool {
+    guard shared == nil, case let names = try joinedVaults(), !names.isEmpty else { return false }
+    let folder = home.vault + "/shared"
+    let path = folder + "/asked"
+    let now = clock.now().secondsSince1970
+    let last = (try? PrivateFile.read(path, limit: 32)).flatMap { Int64(String(decoding: $0, as: UTF8.self)) } ?? 0
+    if (0..<Self.pause).contains(now - last) { return false }
+    if vaults == nil { throw .networkNeeded }
+    try? PrivateFile.createDirectory(folder)
+    try? PrivateFile.replace(path, Array("\(now)".utf8))
+    var hasLearned = false
+    for name in names {
+      // An unreachable server must not keep git from its other hosts.
+      do throws(CredentialError) {
+        let known = try Set(accounts().addedProviders())
+        for provider in try joined(name).accounts().addedProviders() where !known.contains(provider) {
+          try synchronize(with: name, of: provider)
+          hasLearned = true
+        }
+      } catch .interrupted { throw .interrupted } catch {}
+    }
+    return hasLearned
+  }
+
+  private static var pause: Int64 { 60 }
+}
+
 extension CredentialError {
   /// Whether this machine does not know the account.
   fileprivate var meansUnknown: Bool {

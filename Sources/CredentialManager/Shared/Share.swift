@@ -31,7 +31,8 @@ extension CredentialSource {
       }
       // The refresh token may be used up or refused. The other members should not be the first to find out.
       if try accounts.note(id) != nil { throw .unfinishedExchange(provider: provider, account: account.name) }
-      try publish(account, in: source)
+      try requireShareable(account.credential.variables, of: descriptor(provider).descriptor)
+      if try source.accounts().registration(of: provider) == nil { try publish(provider, in: vault) }
       FaultPoint.reach("share.published")
       if !account.credential.isMoving {
         if !replaces, try source.accounts().account(id) != nil {
@@ -91,32 +92,39 @@ extension CredentialSource {
       provider: account.provider, name: account.name, credential: account.credential, revision: revision)
   }
 
-  /// Stores the registration of an account's provider in a shared vault that has none, with the descriptors that did
-  /// not come with the program.
-  private func publish(_ account: Account, in source: CredentialSource) throws(CredentialError) {
-    let provider = account.provider
+  /// Stores the registration of a provider in a shared vault, with the descriptors that did not come with the program.
+  /// With `replaces`, it replaces that of the vault. From then on, this machine's registration follows the vault's.
+  package func publish(
+    _ provider: String, in vault: String, replaces: Bool = false
+  ) throws(CredentialError) {
+    let source = try joined(vault)
     let loaded = try descriptor(provider)
-    try requireShareable(account.credential.variables, of: loaded.descriptor)
-    let theirs = try source.accounts(.readWrite)
-    if try theirs.registration(of: provider) != nil { return }
     guard var registration = try accounts().registration(of: provider) else {
       throw .notAdded(provider: provider, ClientNeeds(loaded.descriptor))
     }
     try requireShareable(registration.variables, of: loaded.descriptor)
-    // Only this machine deletes or changes the client.
-    registration.registered?.accessToken = nil
-    registration.registered?.uri = nil
     var changes: [Change] = [
-      .store(registration.encoded, as: Accounts.registration(provider), if: .absent),
+      .store(
+        registration.shareable.encoded, as: Accounts.registration(provider), if: replaces ? .any : .absent),
       source.noting(.addProvider, of: provider),
     ]
     for (name, text) in ownDescriptors(of: [provider]) {
       changes.append(.store(Secret(text), as: RecordIdentifier(kind: .descriptor, provider: name, account: "")))
     }
+    let theirs = try source.accounts(.readWrite)
     do throws(StoreError) { try theirs.store.apply(changes) } catch {
       // Another member was faster.
       guard case .conflict = error else { throw .vault(error) }
+      return
     }
+    registration.vault = vault
+    try store([provider: registration], with: [])
+  }
+
+  /// Throws unless a shared vault accepts changes.
+  package func requireChangeable(_ provider: String, in vault: String) throws(CredentialError) {
+    let store = try joined(vault).accounts(.readWrite).store
+    try inStore { () throws(StoreError) in try store.check([Accounts.registration(provider)]) }
   }
 }
 

@@ -57,22 +57,27 @@ extension CredentialSource {
         copies.append(account)
       }
     }
-    if copies.isEmpty { return }
     var items: [VaultExport.Item] = []
     var descriptors: [String: String] = [:]
     var registration: Registration?
-    if try accounts.registration(of: provider) == nil {
+    let own = try accounts.registration(of: provider)
+    if own == nil || own?.vault == vault {
       registration = try theirs.registration(of: provider)
-      descriptors = try descriptorsToTake(of: provider, theirs)
+      descriptors = try descriptorsToTake(of: provider, theirs, insteadOf: own)
+      if let own, let new = registration, own.isSameClient(as: new), descriptors.isEmpty { registration = nil }
     }
+    if copies.isEmpty, registration == nil || own == nil { return }
     let descriptor = try wrapping(CredentialError.provider, library(with: descriptors).load(provider)).descriptor
     if let registration {
       try requireShareable(registration.variables, of: descriptor)
-      items.append(.init(identifier: Accounts.registration(provider), payload: registration.encoded))
+      var taken = registration
+      // Only the machine that registered the client can change or delete it.
+      if own?.clientIdentifier == taken.clientIdentifier { taken.registered = own?.registered ?? taken.registered }
+      items.append(.init(identifier: Accounts.registration(provider), payload: taken.encoded))
     }
     for account in copies {
       try requireShareable(account.credential.variables, of: descriptor)
-      let copy = try copy(of: account.credential, from: vault)
+      let copy = try copy(of: account.credential, from: vault, for: descriptor)
       items.append(.init(identifier: RecordIdentifier(.credential, of: account.id), payload: copy.encoded))
     }
     // The default must not change because accounts appear, nor stay open if the vault has one.
@@ -85,34 +90,20 @@ extension CredentialSource {
     if registration != nil { notice(.registrationTaken(provider: provider, vault: vault)) }
   }
 
-  /// Returns the copy of a credential that this machine keeps. It is refreshed up to 10 % of its life earlier, but at
-  /// most 5 minutes, by chance. Its moments are those of this machine's clock.
-  func copy(of credential: Credential, from vault: String) throws(CredentialError) -> Credential {
-    let offset = try joined(vault).shared?.clockOffset ?? .zero
-    let life = credential.expiresAt.map { max($0 - credential.obtainedAt, .zero) } ?? .zero
-    let longest = min(life / 10, .minutes(5))
-    let chance = random.bytes(2).reduce(0) { $0 << 8 | Int($1) }
-    return credential.shifted(by: .zero - offset)
-      .copied(from: vault, spread: .seconds(longest.wholeSeconds * Int64(chance) / 65536))
-  }
-
-  /// The place of a token of another issuer is a file or a variable of one machine. Taken from a shared vault, it would
-  /// let the other members choose what this machine reads and sends.
-  func requireShareable(_ variables: [String: String], of descriptor: Descriptor) throws(CredentialError) {
-    for variable in descriptor.variables where variable.isAtExchange && variables[variable.name] != nil {
-      throw .notShareable(provider: descriptor.identifier, variable: variable.name)
-    }
-  }
-
   // MARK: Descriptors
 
   /// Returns the descriptors of the vault that a provider needs and that this machine does not have. A file of the user
-  /// stays as it is.
-  private func descriptorsToTake(of provider: String, _ theirs: Accounts) throws(CredentialError) -> [String: String] {
+  /// stays as it is, but not those that came from the vault with the registration `own`.
+  private func descriptorsToTake(
+    of provider: String, _ theirs: Accounts, insteadOf own: Registration?
+  ) throws(CredentialError) -> [String: String] {
+    let isUnchanged = (try? home.library.load(provider)).map { ownFiles(of: $0) == own?.agreement?.ownFiles } ?? false
     var texts: [String: String] = [:]
     for record in try theirs.records(.descriptor, of: nil) {
-      let name = record.identifier.provider
-      if DescriptorLibrary.isIdentifier(name), !File.exists(path(ofOwn: name)) { texts[name] = record.payload.reveal() }
+      let (name, text) = (record.identifier.provider, record.payload.reveal())
+      guard DescriptorLibrary.isIdentifier(name) else { continue }
+      let here = try? File.read(path(ofOwn: name), limit: 1 << 20)
+      if here == nil || own != nil && isUnchanged && here != Array(text.utf8) { texts[name] = text }
     }
     guard !texts.isEmpty, let loaded = try? library(with: texts).load(provider) else { return [:] }
     let needed = Set([loaded.path] + loaded.bases)
@@ -152,9 +143,10 @@ extension CredentialSource {
       // A login on this machine replaced the copy.
       guard current.credential.vault == vault else { return current }
       if current.credential.isMoving {
+        let known = current.credential.accessToken
         current = try finishMove(of: current, to: source)
         // Another machine may have refreshed the account since it is in the vault.
-        if !wish.always, isNewEnough(current, wish) { return current }
+        if !wish.always || current.credential.accessToken != known, isNewEnough(current, wish) { return current }
       }
       guard let theirs = try source.newest(than: current, wish) else {
         try forget(current, in: accounts)
@@ -199,7 +191,8 @@ extension CredentialSource {
       return copy
     }
     let identifier = RecordIdentifier(.credential, of: copy.id)
-    let credential = try self.copy(of: learn(theirs.credential), from: vault)
+    let descriptor = try? descriptor(copy.provider).descriptor
+    let credential = try self.copy(of: learn(theirs.credential), from: vault, for: descriptor)
     var revision = copy.revision
     while true {
       do throws(StoreError) {

@@ -112,7 +112,10 @@ extension CredentialSource {
       let record = try accounts.record(item.identifier)
       var payload = item.payload
       if let vault, let record, VaultExport.Item(record).vault != vault { continue }
-      if item.identifier.kind == .registration, let file = Registration(decoding: payload) {
+      if item.identifier.kind == .registration, var file = Registration(decoding: payload) {
+        // A file does not decide which vault may change the registration later.
+        file.vault = vault ?? record.flatMap { VaultExport.Item($0).vault }
+        payload = file.encoded
         let one =
           record?.payload == payload ? nil : self.imported(file, of: item.identifier.provider, in: export, accounts)
         registrations[item.identifier.provider] = one?.registration ?? file

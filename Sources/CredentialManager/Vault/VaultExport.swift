@@ -134,10 +134,13 @@ struct VaultExport {
 }
 
 extension VaultExport.Item {
-  /// The shared vault of an account's copy; `nil` for anything else.
+  /// The shared vault that an account or a registration follows.
   var vault: String? {
-    guard identifier.kind == .credential, let credential = try? Credential(decoding: payload) else { return nil }
-    return credential.vault
+    switch identifier.kind {
+    case .credential: (try? Credential(decoding: payload))?.vault
+    case .registration: Registration(decoding: payload)?.vault
+    default: nil
+    }
   }
 
   fileprivate var isCopy: Bool {

@@ -35,7 +35,7 @@ extension TeamVault {
       var fields = FieldWriter()
       fields.append(end.hash)
       fields.append(raw: event.revealBytes())
-      let context = eventContext(keys.epoch, end.chain, end.count)
+      let context = eventContext(keys.epoch, end)
       rows.append(
         try cryptography(keys.records.sealed(Secret(bytes: fields.bytes), context, random: place.random)))
       end.hash = LogEnd.hash(rows[rows.count - 1])
@@ -43,13 +43,13 @@ extension TeamVault {
     return rows
   }
 
-  private func eventContext(_ epoch: Int64, _ chain: [UInt8], _ number: Int64) -> FieldWriter {
+  private func eventContext(_ epoch: Int64, _ place: LogEnd) -> FieldWriter {
     var fields = FieldWriter()
     fields.append("credmgr shared event")
     fields.append(vault)
     fields.append(epoch)
-    fields.append(chain)
-    fields.append(number)
+    fields.append(place.chain)
+    fields.append(place.count)
     return fields
   }
 
@@ -65,21 +65,21 @@ extension TeamVault {
   /// Calls `body` with all events, chain by chain.
   private func forEachEvent(_ body: (Event) throws(StoreError) -> Void) throws(StoreError) {
     var opened: [Int64: EpochKeys] = [:]
-    var (chain, number): ([UInt8], Int64) = ([], 0)
+    var place = LogEnd()
     while true {
       let rows = try server.query(
         "SELECT chain,number,epoch,sealed,id FROM credmgr.event WHERE vault=$1 AND (chain,number)>($2,$3) "
-          + "ORDER BY chain,number LIMIT 1000", [.bytes(vault), .bytes(chain), .integer(number)])
+          + "ORDER BY chain,number LIMIT 1000", [.bytes(vault), .bytes(place.chain), .integer(place.count)])
       for row in rows {
-        guard let epoch = row.integer(2), let sealed = row.bytes(3) else { continue }
-        (chain, number) = (row.bytes(0) ?? [], row.integer(1) ?? 0)
+        let (epoch, sealed) = (row.integer(2) ?? 0, row.bytes(3) ?? [])
+        place = LogEnd(chain: row.bytes(0) ?? [], count: row.integer(1) ?? 0)
         let keys = opened[epoch] ?? (try? membership.keys(epoch))
         opened[epoch] = keys
-        var fields = FieldReader(keys?.records.opened(sealed, eventContext(epoch, chain, number))?.revealBytes() ?? [])
+        var fields = FieldReader(keys?.records.opened(sealed, eventContext(epoch, place))?.revealBytes() ?? [])
         let before = fields.list()
         try body(
           Event(
-            chain: chain, number: number, hash: LogEnd.hash(sealed), id: row.integer(4) ?? 0,
+            chain: place.chain, number: place.count, hash: LogEnd.hash(sealed), id: row.integer(4) ?? 0,
             content: before.map { ($0, Secret(bytes: fields.remainder)) }))
       }
       if rows.isEmpty { return }
@@ -92,7 +92,8 @@ extension TeamVault {
     var lost = 0
     var last: (chain: [UInt8], number: Int64) = ([], 0)
     try forEachEvent { event in
-      if event.chain == last.chain { lost += Int(clamping: event.number - last.number - 1) }
+      // A server may name any number.
+      if event.chain == last.chain, event.number &- 1 != last.number { lost += 1 }
       last = (event.chain, event.number)
       if let content = event.content { events.append((event.id, content.event)) } else { lost += 1 }
     }
@@ -118,7 +119,7 @@ extension TeamVault {
         current = open.removeValue(forKey: event.chain)
         // The chain begins where it was trimmed.
         if let current, event.number > current.end.trimmed + 1 { faulty.insert(event.chain) }
-      } else if last?.number != event.number - 1 || last?.hash != event.content?.before {
+      } else if last?.number != event.number &- 1 || last?.hash != event.content?.before {
         faulty.insert(event.chain)
       }
       // Nobody wrote an event that cannot be opened. A cell that was replaced leaves its events behind.

@@ -1,0 +1,158 @@
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
+import Testing
+
+@testable import CredmgrCredentialManager
+
+/// Registrations, descriptors and secrets of the login in a vault that several machines share.
+struct SharedProviderTests {
+  private static let shared = Accounts.registration("example")
+
+  private static func shared(_ text: String = Fixture.endpoints) throws -> (Fixture, OtherMachine, DirectoryVaults) {
+    let fixture = try Fixture.added(text, credential: Fixture.credential(identity: "ana"))
+    let vaults = try fixture.team()
+    try fixture.source.share("ana", of: "example", in: "team")
+    return (fixture, try OtherMachine(beside: fixture, vaults), vaults)
+  }
+
+  /// Changes the client secret and publishes it.
+  private static func change(_ fixture: Fixture, id: String? = nil, secret: String) throws {
+    let addition = try fixture.source.addition(shipped: "example", as: nil)
+    try fixture.add(addition, id: id, secret: secret, replaces: true) { _, _, _ in true }
+    try fixture.source.requireChangeable("example", in: "team")
+    try fixture.source.publish("example", in: "team", replaces: true)
+  }
+
+  /// The client of the vault is changed, and the other members get it where they agree.
+  @Test func aChangedClientReachesTheOthers() throws {
+    let (fixture, other, _) = try Self.shared()
+    try other.source.synchronize(with: "team")
+    let before = try #require(try other.source.accounts().registration(of: "example"))
+    #expect(before.clientSecret == Secret("secret-1") && before.vault == "team")
+    try Self.change(fixture, secret: "secret-2")
+    #expect(
+      try fixture.source.joined("team").accounts().registration(of: "example")?.clientSecret == Secret("secret-2"))
+    try other.source.synchronize(with: "team")
+    #expect(try other.source.accounts().registration(of: "example")?.clientSecret == Secret("secret-2"))
+    // Another client needs consent.
+    try Self.change(fixture, id: "client-2", secret: "secret-3")
+    try other.source.synchronize(with: "team")
+    #expect(try other.source.accounts().registration(of: "example")?.clientIdentifier == "client-1")
+    var asked: [String] = []
+    try other.source.synchronize(with: "team") { _, places in
+      asked += places.map(\.name)
+      return true
+    }
+    #expect(asked == ["client-2"])
+    #expect(try other.source.accounts().registration(of: "example")?.clientIdentifier == "client-2")
+    // Nothing is asked again.
+    try other.source.synchronize(with: "team")
+    #expect(try other.source.accounts().registration(of: "example")?.clientSecret == Secret("secret-3"))
+  }
+
+  /// A client that the user of another machine has changed there stays.
+  @Test func anOwnClientStays() throws {
+    let (fixture, other, _) = try Self.shared()
+    try other.source.synchronize(with: "team")
+    var own = try #require(try other.source.accounts().registration(of: "example"))
+    (own.clientSecret, own.vault) = (Secret("mine"), nil)
+    try other.source.store(["example": own], with: [])
+    try Self.change(fixture, secret: "secret-2")
+    try other.source.synchronize(with: "team") { _, _ in true }
+    #expect(try other.source.accounts().registration(of: "example")?.clientSecret == Secret("mine"))
+  }
+
+  /// A descriptor that came from the vault is replaced, but not after the user has edited it.
+  @Test(arguments: [false, true]) func aChangedDescriptor(_ isEdited: Bool) throws {
+    let fixture = try Fixture()
+    try fixture.addOwn(Fixture.endpoints)
+    try fixture.store(Fixture.credential())
+    let vaults = try fixture.team()
+    try fixture.source.share("ana", of: "example", in: "team")
+    let other = try OtherMachine(beside: fixture, vaults)
+    try other.source.synchronize(with: "team")
+    let path = other.source.home.userProviders + "/example.yaml"
+    let edited = Array("provider: example\n\(Fixture.endpoints)\ntitle: Mine\n".utf8)
+    if isEdited { try File.replace(path, edited) }
+    try fixture.addOwn(Fixture.endpoints + "\ntitle: Better", replaces: true) { _ in true }
+    try fixture.source.publish("example", in: "team", replaces: true)
+    try other.source.synchronize(with: "team") { _, _ in true }
+    let text = try File.read(path, limit: 1 << 20)
+    #expect(
+      try isEdited ? text == edited : text == File.read(fixture.home.userProviders + "/example.yaml", limit: 1 << 20))
+  }
+
+  /// A helper asks about a host whose provider another member has shared since.
+  @Test func aHostOfTheVaultIsFound() throws {
+    let (fixture, other, vaults) = try Self.shared(Fixture.endpoints + "\ngit: { hosts: [git.provider.example] }")
+    func providers(_ host: String) throws -> [String] { try other.source.claims(of: host, for: .git).map(\.provider) }
+    #expect(try providers("git.provider.example") == ["example"])
+    // A known host needs no server, and an unknown one only once a minute.
+    var calls = vaults.calls
+    #expect(try providers("git.provider.example") == ["example"] && providers("elsewhere.example") == [])
+    #expect(vaults.calls == calls)
+    fixture.clock.advance(.seconds(60))
+    #expect(try providers("elsewhere.example") == [])
+    #expect(vaults.calls > calls)
+    fixture.clock.advance(.seconds(60))
+    vaults.isReachable(false)
+    #expect(try providers("elsewhere.example") == [])
+    calls = vaults.calls
+    #expect(try providers("elsewhere.example") == [] && vaults.calls == calls)
+  }
+
+  /// What a login sends for a token stays in the vault; what requests send is copied.
+  @Test func secretsOfTheLogin() throws {
+    let text = """
+      grant: session
+      variables:
+        user: { at_login: true }
+        password: { at_login: true, secret: true }
+        tenant_key: { at_login: true, secret: true }
+      endpoints:
+        token:
+          url: https://provider.example/login
+          send: json
+          parameters: { user: "{user}", password: "{password}" }
+      extra_headers: { X-Tenant: "{tenant_key}" }
+      account: user
+      hosts: [api.provider.example]
+      """
+    let fixture = try Fixture.added(text, secret: nil)
+    var credential = Fixture.credential(refresh: nil, identity: "ana")
+    credential.grant = .session
+    credential.variables = ["user": "ana", "password": "secret-of-ana", "tenant_key": "key-of-tenant"]
+    try fixture.store(credential)
+    let vaults = try fixture.team()
+    try fixture.source.share("ana", of: "example", in: "team")
+    let other = try OtherMachine(beside: fixture, vaults)
+    let kept = ["user": "ana", "tenant_key": "key-of-tenant"]
+    #expect(try other.source.freshAccount("ana", of: "example").credential.variables == kept)
+    #expect(try fixture.stored()?.variables == kept)
+    #expect(try fixture.sharedCredential()?.variables == credential.variables)
+    fixture.clock.advance(.seconds(3600))
+    fixture.http.then(.token("token-2"))
+    let renewed = try other.source.freshAccount("ana", of: "example")
+    #expect(renewed.credential.accessToken == Secret("token-2") && renewed.credential.variables == kept)
+    #expect(try fixture.sharedCredential()?.variables == credential.variables)
+  }
+
+  /// A share was interrupted after the vault had the account, and another machine has refreshed it since.
+  @Test func aRefreshOfAnotherMachineIsEnough() throws {
+    let (fixture, other, _) = try Self.shared()
+    var moving = try #require(try fixture.sharedCredential())
+    (moving.vault, moving.isMoving) = ("team", true)
+    try other.source.synchronize(with: "team")
+    fixture.clock.advance(.seconds(3600))
+    fixture.http.then(.token("token-2", refresh: "refresh-2"))
+    #expect(try other.source.freshAccount("ana", of: "example").credential.accessToken == Secret("token-2"))
+    try fixture.store(moving)
+    let account = try fixture.source.accounts().existing(AccountID("example", "ana"))
+    let renewed = try fixture.source.refreshed(account, RefreshPolicy(always: true))
+    #expect(renewed.credential.accessToken == Secret("token-2") && !renewed.credential.isMoving)
+  }
+}
