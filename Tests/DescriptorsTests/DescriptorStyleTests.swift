@@ -48,8 +48,8 @@ import Testing
 
   /// Files that need more lines, because the provider has many legs or errors.
   private static let longFiles = [
-    "auth0": 41, "github": 74, "gitlab": 45, "google": 50, "microsoft": 55, "oauth1": 54, "oclc": 45, "slack": 61,
-    "trakt": 44, "twitch": 54, "wechat": 45,
+    "auth0": 41, "github": 74, "gitlab": 45, "google": 50, "microsoft": 56, "oauth1": 54, "oclc": 45, "slack": 62,
+    "trakt": 44, "twitch": 55, "wechat": 45,
   ]
 
   @Test(arguments: PackageFiles.shipped) func noKeyRepeatsADefault(_ identifier: String) throws {
