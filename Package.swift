@@ -101,14 +101,27 @@ let quick = ["-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packagin
 /// thousands of times.
 let isSanitized = Context.environment["CREDMGR_SANITIZED"] != nil
 
+/// The libraries that sign in the static program and in tests
+/// (docs/decisions/0076-libnettle-signs-in-the-static-program.md).
+let nettle = ["hogweed", "nettle", "gmp"]
+
+/// Links the functions to which `CNettle/shim.h` has weak references.
+let signatures: [String] =
+  [
+    "__gmp_set_memory_functions", "nettle_ecc_ecdsa_sign", "nettle_ecc_ecdsa_sign_itch", "nettle_ecc_point_mul_g",
+    "nettle_get_secp_256r1",
+  ].flatMap { ["-Xlinker", "--undefined=\($0)"] } + nettle.map { "-l" + $0 }
+
 /// Links `credmgr` without a dynamic loader: answers from the vault take 0.5 ms instead of 6 ms
 /// (docs/decisions/0001-two-programs-one-without-a-network.md). A static glibc program cannot resolve names, so
 /// `credmgr-online` does everything that needs the network.
 let fullyStatic: [LinkerSetting] = [
   .unsafeFlags(
-    ["-static-executable", "-lm"] + small + quick + withoutExtensions + withoutCurves + withoutMathematics,
+    ["-static-executable", "-lm"] + small + quick + signatures + withoutExtensions + withoutCurves + withoutMathematics,
     .when(configuration: .release)),
-  .unsafeFlags(isSanitized ? [] : ["-static-executable", "-lm", "-use-ld=lld"] + quick, .when(configuration: .debug)),
+  .unsafeFlags(
+    isSanitized ? [] : ["-static-executable", "-lm", "-use-ld=lld"] + quick + signatures,
+    .when(configuration: .debug)),
 ]
 
 /// Links the Swift library into the programs, which therefore need no Swift on the machine. They load no plug-ins, so
@@ -145,6 +158,8 @@ let package = Package(
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
     .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+    // Without pkg-config, which would link it into every program (`nettle`).
+    .systemLibrary(name: "CNettle", providers: [.apt(["nettle-dev", "libgmp-dev"])]),
     // Without pkg-config, which would link the library that credmgr loads when needed.
     .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(
@@ -159,7 +174,7 @@ let package = Package(
     .target(name: "Text", dependencies: ["JSON"], swiftSettings: quick(strict)),
     .target(name: "XML", dependencies: ["Text", "JSON", "CXML"], swiftSettings: quick(compact)),
     .target(name: "SQLite", dependencies: ["CSQLite"], swiftSettings: quick(strict)),
-    .target(name: "Cryptography", dependencies: ["CSodium", "COpenSSL"], swiftSettings: quick(strict)),
+    .target(name: "Cryptography", dependencies: ["CSodium", "COpenSSL", "CNettle"], swiftSettings: quick(strict)),
     .target(
       name: "Platform", dependencies: ["Text", "CPOSIX"],
       // Places where a test can kill the program; the release build has none.
@@ -229,7 +244,9 @@ let package = Package(
     .testTarget(name: "JSONTests", dependencies: ["JSON"], swiftSettings: strict),
     .testTarget(name: "XMLTests", dependencies: ["XML", "JSON"], swiftSettings: strict),
     .testTarget(name: "SQLiteTests", dependencies: ["SQLite"], swiftSettings: strict),
-    .testTarget(name: "CryptographyTests", dependencies: ["Cryptography"], swiftSettings: strict),
+    .testTarget(
+      name: "CryptographyTests", dependencies: ["Cryptography"], swiftSettings: strict,
+      linkerSettings: nettle.map { .linkedLibrary($0) }),
     .testTarget(
       name: "StoreTests",
       dependencies: ["Text", "Store", "Vault", "SharedVault", "PostgreSQL", "Cryptography", "Platform"],

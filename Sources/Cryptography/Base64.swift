@@ -7,6 +7,24 @@ package enum Base64 {
 
   package static func decode(_ text: String) -> [UInt8]? { decode(text, sodium_base64_VARIANT_ORIGINAL) }
 
+  /// Decodes text that may have line ends, and leaves no copy of it.
+  static func decode(_ text: Secret) -> Secret? {
+    var status: Int32 = -1
+    let bytes = unsafe Secret(unsafeCapacity: text.count) { buffer in
+      guard let output = buffer.baseAddress else { return 0 }
+      var count = 0
+      status = text.withBytes { text in
+        unsafe text.withUnsafeBufferPointer { text in
+          unsafe sodium_base642bin(
+            output, buffer.count, UnsafeRawPointer(text.baseAddress)?.assumingMemoryBound(to: CChar.self),
+            text.count, "\n", &count, nil, sodium_base64_VARIANT_ORIGINAL)
+        }
+      }
+      return count
+    }
+    return status == 0 ? bytes : nil
+  }
+
   /// Encodes with the URL alphabet and without padding.
   package static func encodeURL(_ bytes: [UInt8]) -> String { encode(bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING) }
 

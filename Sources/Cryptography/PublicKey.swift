@@ -46,7 +46,7 @@ package enum PublicKey: Sendable, Equatable {
   }
 
   /// The key as a SubjectPublicKeyInfo (RFC 5280, 4.1; RFC 3279, 2.3; RFC 5480, 2; RFC 8410, 4).
-  private var encoded: [UInt8] {
+  var encoded: [UInt8] {
     func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
       let count = content.count
       let length: [UInt8] =
