@@ -817,7 +817,12 @@ struct LoginTests {
     #expect(renamed.name == "ana")
     #expect(renamed.credential.identity == "ana2")
     #expect(fixture.notices == [.renamed(provider: "example", account: "ana", before: "ana", now: "ana2")])
+    for (token, name) in [("three", "ana3"), ("four", "ana3"), ("five", "ana"), ("six", "ana4")] {
+      fixture.consent(.token(token), Self.me(name, "7"))
+      #expect(try fixture.login { $0.account = account }.credential.identity == name)
+    }
     #expect(try fixture.source.accounts().accounts(of: nil).map(\.name) == ["ana"])
+    #expect(try fixture.stored()?.accessToken == Secret("six"))
   }
 
   /// Another user took the name.

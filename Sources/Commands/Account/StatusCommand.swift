@@ -60,8 +60,9 @@ extension Command {
     }
     let names = credential.variables.keys.sorted()
     if credential.grant.traits.asked != nil, !names.isEmpty { rows.append(("fields", names.joined(separator: ", "))) }
-    if let identity = credential.identity { rows.append(("identity", identity)) }
-    if let earlier = credential.earlierIdentity {
+    if let identity = credential.identity {
+      rows.append(("identity", identity))
+    } else if let earlier = credential.earlierIdentity {
       rows.append(("identity", "not verified; it was \(quoted(earlier)) before"))
     }
     let scope = credential.grantedScope ?? credential.requestedScope

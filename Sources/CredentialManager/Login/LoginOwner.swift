@@ -26,7 +26,7 @@ extension Login {
     let renewed: String? = if let unsure, fault != .unnameable, try !works(unsure) { unsure.name } else { nil }
     let all = try accounts.accounts(of: provider)
     // The provider renamed the user of an account that has the user's earlier name.
-    let renamed = all.first { $0.isUser(owner, of: credential) && $0.name == $0.credential.ownIdentity }?.name
+    let renamed = all.first { $0.isUser(owner, of: credential) && $0.hasNameOfUser }?.name
     let wanted = if let name = id.name ?? renamed ?? found ?? renewed { name } else { try freeName() }
     let existing = try accounts.readableAccount(AccountID(provider, wanted))
     // The same name may use other code points.
@@ -75,7 +75,11 @@ extension Login {
     }
     credential.identity = found
     credential.subject = owner.subject ?? (found == nil || found == expected ? existing?.credential.subject : nil)
-    credential.earlierIdentity = found == nil && fault != .unnameable ? expected : nil
+    if found == nil {
+      credential.earlierIdentity = fault == .unnameable ? nil : expected
+    } else if isSame, name != found, existing?.hasNameOfUser == true {
+      credential.earlierIdentity = name
+    }
     credential.kept.merge(owner.kept.filter { !source.secrets.reveals($0.value) }) { ofToken, _ in ofToken }
     if let registration, try accounts.registration(of: provider) == nil {
       try source.store([provider: registration], with: [source.noting(.addProvider, of: provider)])
@@ -249,6 +253,9 @@ extension Account {
   fileprivate func isUser(_ owner: Owner, of new: Credential) -> Bool {
     owner.subject != nil && credential.subject == owner.subject && credential.isOfServer(of: new)
   }
+
+  /// Whether the account is called like its user, or like its user was once, and so was not named by hand.
+  fileprivate var hasNameOfUser: Bool { [credential.identity, credential.earlierIdentity].contains(name) }
 
   fileprivate func isAnotherUser(than owner: Owner, of new: Credential) -> Bool {
     guard let known = credential.subject, let subject = owner.subject else { return false }

@@ -26,7 +26,9 @@ package struct Credential: Sendable, Equatable {
   package var variables: [String: String] = [:]  // The variables of this login alone.
   package var redirectURI: String?  // Some providers require it again at a refresh.
   package var identity: String?  // The user's name, as the provider reported it for this token.
-  package var earlierIdentity: String?  // The name that the provider reported for an earlier token, if not for this
+  /// The name that the provider reported for an earlier token: if it reported none for this one, or if a renamed user's
+  /// account still has it.
+  package var earlierIdentity: String?
   package var subject: String?  // The user's durable identifier, which stays if the provider renames the user.
   package var issuer: String?  // The issuer of the login; `nil` if the descriptor named none.
   package var obtainedAt: Moment
