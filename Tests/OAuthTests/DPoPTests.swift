@@ -81,7 +81,7 @@ struct DPoPTests {
     #expect(header["jwk"]?.members?.map(\.name) == ["crv", "kty", "x", "y"])
     #expect(
       claims == [
-        "jti": .string(Fixture.nonce.text), "htm": "POST", "htu": "https://provider.example/token",
+        "jti": .string(Fixture.nonce.text(for: "proof")), "htm": "POST", "htu": "https://provider.example/token",
         "iat": .integer(Fixture.nonce.timestamp.secondsSince1970),
       ])
     // Its own authentication stays.

@@ -30,9 +30,10 @@ struct DPoPBinding: TokenBinding {
   }
 
   private func proven(_ request: HTTPRequest, token: String?, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
+    // A request without a token may contain a client assertion, which needs an identifier of its own.
     let proof = DPoPProof(
-      method: request.method, uri: request.uri, identifier: nonce.text, issuedAt: nonce.timestamp.secondsSince1970,
-      token: token, nonce: nonce.demanded)
+      method: request.method, uri: request.uri, identifier: token == nil ? nonce.text(for: "proof") : nonce.text,
+      issuedAt: nonce.timestamp.secondsSince1970, token: token, nonce: nonce.demanded)
     var request = request
     request.fields.set(
       "DPoP", try client.computing.signature("dpop_proof") { () throws(OAuthError) in try proof.signed(by: key) })
@@ -59,9 +60,7 @@ struct DPoPBinding: TokenBinding {
     let code = (try? JSONValue.parse(response.body))?["error"]?.text
     guard code == DPoPProof.nonceDemanded || response.proofFault == DPoPProof.nonceDemanded else { return nil }
     // A proof is valid once, so the next one needs another identifier (RFC 9449, 4.2).
-    let text = Hexadecimal.encode(
-      HashAlgorithm.sha256.digest(Array((nonce.text + " " + next).utf8)).prefix(16).map { $0 })
-    var repeated = RequestNonce(timestamp: nonce.timestamp, text: text)
+    var repeated = RequestNonce(timestamp: nonce.timestamp, text: nonce.text(for: next))
     repeated.demanded = next
     return repeated
   }

@@ -163,7 +163,7 @@ extension Client {
       }
       let claims: [JSONValue.Member] = [
         .init("iss", .string(identifier)), .init("aud", .string(issuer ?? page.withoutQueryAndFragment.text)),
-        .init("jti", .string(nonce.text)), .init("iat", .moment(nonce.timestamp)),
+        .init("jti", .string(nonce.text(for: "request"))), .init("iat", .moment(nonce.timestamp)),
         .init("nbf", .moment(nonce.timestamp)), .init("exp", .moment(nonce.timestamp + rules.lifetime)),
       ]
       let parts = [JSONValue.object(header), .object(claims + own)]

@@ -75,4 +75,9 @@ package struct RequestNonce: Sendable {
     self.timestamp = timestamp
     self.text = text
   }
+
+  /// Another random text for the same request, for a second signature in it or for its repetition.
+  package func text(for use: String) -> String {
+    Hexadecimal.encode(Array(HashAlgorithm.sha256.digest(Array((text + " " + use).utf8)).prefix(16)))
+  }
 }
