@@ -203,6 +203,17 @@ struct ResourceDiscoveryTests {
     }
   }
 
+  /// The MCP SDK for Python writes the root of the authorization server with a slash into the resource's metadata only.
+  @Test(arguments: [nil, "https://a.example", "https://a.example/"]) func rootWithASlash(_ name: String?) throws {
+    let metadata = Self.issuer("https://a.example")
+    let discovery = try discover(
+      Self.refusal(), Self.about(servers: "\"https://a.example/\""), metadata, metadata, from: name)
+    #expect(discovery.authorizationServer == "https://a.example")
+    let other = try error(
+      Self.refusal(), Self.about(servers: "\"https://a.example/b/\""), Self.issuer("https://a.example/b"))
+    #expect(other == .otherIssuer(found: "https://a.example/b"))
+  }
+
   // MARK: MCP 2025-03-26
 
   private static let absent = HTTPResponse(status: 404)

@@ -27,7 +27,7 @@ extension CredentialSource {
       let issuer = try wrapping(Self.discoveryError(address), metadata.authorizationServer(named: server))
       let resource = DiscoveredResource(
         address: address, metadata: metadata, challengedScope: scope.map(RequiredScope.tokens))
-      return DiscoveredServer(metadata: try self.metadata(of: issuer), resource: resource)
+      return DiscoveredServer(metadata: try serverMetadata(of: issuer), resource: resource)
     }
     if let location = try wrapping(
       Self.discoveryError(address), ProtectedResourceMetadata.location(in: challenges, of: address))
@@ -56,6 +56,16 @@ extension CredentialSource {
     let response = try headWithoutCredential(
       to: address.text, HTTPRequest(method: "GET", uri: address.uri, fields: ["Accept": "application/json"]))
     return response.status == 401 ? (true, response.challenges) : (false, [])
+  }
+
+  /// Reads the metadata of a resource's authorization server. SDKs write its root with a slash in one document and
+  /// without it in the other; both mean the same (RFC 3986, 6.2.3).
+  private func serverMetadata(of issuer: Issuer) throws(CredentialError) -> AuthorizationServerMetadata {
+    do throws(CredentialError) { return try metadata(of: issuer) } catch .discovery(.otherIssuer(let found), _)
+      where issuer.rootSpellings.contains(found)
+    {
+      return try metadata(of: wrapping({ CredentialError.http($0, provider: found) }, Issuer(found)))
+    }
   }
 
   private func publishedMetadata(of address: Issuer) throws(CredentialError) -> ProtectedResourceMetadata? {
@@ -94,13 +104,9 @@ extension CredentialSource {
     let origin = address.uri.origin
     let issuer = try wrapping({ CredentialError.http($0, provider: origin) }, Issuer(origin))
     let metadata: AuthorizationServerMetadata
-    do throws(CredentialError) { metadata = try self.metadata(of: issuer) } catch .discovery(.absent, _) {
+    do throws(CredentialError) { metadata = try serverMetadata(of: issuer) } catch .discovery(.absent, _) {
       metadata = try wrapping(
         Self.discoveryError(address), MCPDefaults.metadata(of: issuer, challengedAt: address.uri))
-    } catch .discovery(.otherIssuer(found: origin + "/"), _) {
-      // This server's authors wrote its root with a slash.
-      metadata = try self.metadata(
-        of: wrapping({ CredentialError.http($0, provider: origin) }, Issuer(origin + "/")))
     }
     let resource = DiscoveredResource(address: address, metadata: nil, challengedScope: scope)
     return DiscoveredServer(metadata: metadata, resource: resource)

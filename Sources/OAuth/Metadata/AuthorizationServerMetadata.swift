@@ -67,6 +67,9 @@ package struct Issuer: Sendable, Equatable {
     isFromMetadata = text != given
   }
 
+  /// The two ways to write the root of a server; empty for an issuer with a path.
+  package var rootSpellings: [String] { ["", "/"].contains(uri.path) ? [uri.origin, uri.origin + "/"] : [] }
+
   package var isSecure: Bool { uri.isSecure || (uri.scheme == "http" && uri.isLoopback) }
 }
 

@@ -72,7 +72,7 @@ extension ProtectedResourceMetadata {
       guard authorizationServers.count == 1 else { throw .severalServers(texts) }
       return authorizationServers[0]
     }
-    guard let server = authorizationServers.first(where: { $0.text == name }) else {
+    guard let server = authorizationServers.first(where: { ([$0.text] + $0.rootSpellings).contains(name) }) else {
       throw .unknownServer(name, offered: texts)
     }
     return server
