@@ -143,7 +143,7 @@ extension CredentialError {
           + "has no key",
         hint: isDescribed
           ? "\(credmgr: "login", provider, "--account", account) to get a bound token"
-          : "add \"token_binding: dpop\" to its descriptor, and log in; see \(credmgr: "providers", provider)",
+          : "add \"token_binding: dpop\" to its descriptor, then \(credmgr: "login", provider, "--account", account)",
         status: isDescribed ? .loginNeeded : .refused)
     case .peculiar(let provider, let places, let isBeingAdded):
       .usage("\(quoted(provider)) requires your consent", items: places.peculiarities)

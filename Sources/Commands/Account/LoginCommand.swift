@@ -167,7 +167,9 @@ extension Command {
     }
     let withheld = account.credential.withheldScope
     if !withheld.isEmpty { context.tell("\(title) did not grant the scope \(withheld.joined(separator: ", "))") }
-    if let type = account.credential.tokenType, !["bearer", "token", "oauth"].contains(type.lowercased()) {
+    if let type = account.credential.tokenType, account.credential.proofKey == nil,
+      !["bearer", "token", "oauth"].contains(type.lowercased())
+    {
       context.tell("\(title) reports the token type \"\(type)\"")
     }
     guard context.isJSON else { return }
