@@ -40,6 +40,7 @@ struct ForeignKeyTests {
   /// Keys in the form that the providers' pages or public client code show.
   static let keys: [(form: String, owners: [String])] = [
     ("sk-proj-{70}", ["openai"]), ("sk-svcacct-{70}", ["openai"]), ("sk-ant-api03-{70}", ["anthropic"]),
+    ("sk-ant-admin01-{70}", ["anthropic-admin"]),
     ("hf_{34}", ["hugging-face"]), ("glpat-{20}", ["gitlab"]), ("SG.{22}.{43}", ["sendgrid"]),
     ("AIza{35}", ["gemini", "google-maps"]), ("AKIAIOSFODNN7EXAMPLE", ["aws"]), ("r8_{37}", ["replicate"]),
     ("lin_api_{40}", ["linear-key"]), ("ntn_{46}", ["notion"]), ("dckr_pat_{27}", ["docker-hub"]),
