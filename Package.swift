@@ -4,9 +4,11 @@ import PackageDescription
 /// Whether another package fetched this one, which then must not set flags (SwiftPM, "unsafeFlags").
 let isFetched = ["/checkouts/", "/registry/downloads/"].contains { Context.packageDirectory.contains($0) }
 
-/// Puts each function into a section, so that the linker can remove unused functions and reorder the rest.
+/// Puts each function into a section, so that the linker can remove unused functions and reorder the rest. Without the
+/// second option, the linker must keep all public functions.
 let sections: [SwiftSetting] = [
-  .unsafeFlags(["-Xfrontend", "-function-sections"], .when(configuration: .release))
+  .unsafeFlags(
+    ["-Xfrontend", "-function-sections", "-Xfrontend", "-internalize-at-link"], .when(configuration: .release))
 ]
 
 /// Settings of every target: the Swift 6 language mode, strict memory safety, and warnings as errors.

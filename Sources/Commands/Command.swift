@@ -37,11 +37,8 @@ package struct Command: Sendable {
   /// Whether the command skips what requires a passphrase, instead of prompting.
   var asksNobody = false
   var needsHome = true
-  var needsNetwork = false
   /// With this option, the command opens the vault only without a prompt, another program or a passphrase.
   var quickOption: String?
-  /// With this option, the command requires no network.
-  var offlineOption: String?
   /// Whether arguments that look like options are passed on unchanged.
   var passesOptions = false
   let run: @Sendable (Invocation, Context) throws(CommandError) -> Void
@@ -98,7 +95,7 @@ package struct Invocation {
     }
     let options = command.options + Command.common
     guard let option = options.first(where: { $0.name == name || $0.short == name }) else {
-      throw .unknownOption(argument, of: command, among: options.map(\.name))
+      throw .unknownOption(argument, command)
     }
     guard option.value != nil else {
       if attached != nil { throw .usage("the option \"\(option.name)\" takes no value") }
@@ -113,6 +110,8 @@ package struct Invocation {
   }
 
   package func has(_ option: String) -> Bool { values[option] != nil }
+
+  var hasOptions: Bool { !values.isEmpty }
 
   package func value(_ option: String) -> String? { values[option]?.last }
 

@@ -10,6 +10,11 @@ package enum CommandError: Error {
   /// The hints may depend on files and the environment (`Context.message`).
   case credential(CredentialError)
   case docker(DockerError)
+  case unknownOption(String, Command)
+  /// An operand that looks like an option or a secret.
+  case unsafeOperand(String, Command)
+  /// `exec` without `--`.
+  case missingSeparator([String])
   /// The program with networking must continue, with the standard input already read.
   case handOver(input: [UInt8]?)
   /// The output is complete, or its reader has gone.
@@ -25,6 +30,9 @@ package enum CommandError: Error {
     case .failed(let message): message
     case .credential(let error): error.message
     case .docker(let error): Message(error.rawValue)
+    case .unknownOption(let word, let command): Self.unknownOption(word, of: command)
+    case .unsafeOperand(let operand, let command): Self.unsafeOperand(operand, of: command)
+    case .missingSeparator: Message("\"--\" is missing before the command", hint: "usage: credmgr exec ID -- COMMAND")
     case .handOver:
       CredentialError.networkNeeded.message.with(hints: [.reinstalling((try? Path.executable()) ?? "/usr/bin/credmgr")])
     case .ended: nil
@@ -79,12 +87,14 @@ package enum CommandError: Error {
     return CommandLine(words).shown(words) == nil ? nil : words
   }
 
-  static func unknownOption(_ word: String, of command: Command, among known: [String]) -> CommandError {
+  private static func unknownOption(_ word: String, of command: Command) -> Message {
+    // The words before "--" of `exec` may be any option, of which it takes one.
+    let known = command.passesOptions ? Command.common.map(\.name) : command.options.map(\.name)
     let name = String(word.prefix { $0 != "=" && $0 != ":" })
     let near = SimilarWords.option(for: name, of: command) ?? nearMiss(name, among: known + ["--help"])
-    if name.hasPrefix("--"), SecretOption.isMeant(by: name) { return .secretOption(name, of: command) }
+    if name.hasPrefix("--"), SecretOption.isMeant(by: name) { return CommandError.secretOption(name, of: command) }
     let shown = near == nil ? SecretOption.shown(word, among: known) : name
-    return .usage(
+    return Message(
       "unknown option \"\(shown)\"\(didYouMean(near))",
       hints: (SecretOption.isMeant(by: name) ? [] : .correcting(name, to: near)) + [
         "\(credmgr: "help", command.name) to see all options"

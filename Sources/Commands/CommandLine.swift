@@ -8,14 +8,15 @@ package struct CommandLine: Sendable, FailedCommand {
   /// `nil` if the command and its options cannot be parsed.
   let invocation: Invocation?
   private let command: Command?
+  private let named: @Sendable (String) -> Command?
 
-  init(_ words: [String], _ invocation: Invocation) {
-    (self.words, self.invocation, command) = (words, invocation, invocation.command)
+  init(_ words: [String], _ invocation: Invocation, named: @escaping @Sendable (String) -> Command?) {
+    (self.words, self.invocation, command, self.named) = (words, invocation, invocation.command, named)
   }
 
-  init(_ words: [String]) {
-    self.words = words
-    command = words.count > 1 ? Command.named(words[1]) : nil
+  init(_ words: [String], named: @escaping @Sendable (String) -> Command? = Command.named) {
+    (self.words, self.named) = (words, named)
+    command = words.count > 1 ? named(words[1]) : nil
     invocation = command.flatMap { try? Invocation($0, words.dropFirst(2)) }
   }
 
@@ -38,7 +39,7 @@ package struct CommandLine: Sendable, FailedCommand {
     let kept = own(without: option) { !$0.hasPrefix("-") }
     if kept.count == own.count { return nil }
     let others = kept + (own.contains(instead.first ?? "--") ? [] : instead) + words[own.endIndex...]
-    return CommandLine(others).invocation == nil ? nil : shown(others)
+    return CommandLine(others, named: named).invocation == nil ? nil : shown(others)
   }
 
   /// The words before the command that this one runs.
@@ -97,14 +98,14 @@ package struct CommandLine: Sendable, FailedCommand {
   /// if it is not valid, may contain a secret or is too long to read. An unknown option may contain its value.
   func shown(_ others: [String]) -> String? {
     guard !words.contains(where: { word in Self.longOptions.contains { word.hasPrefix($0) } }),
-      CommandLine(others).invocation != nil || Self.isForHelp(others), !others.contains(where: mayHaveSecret)
+      CommandLine(others, named: named).invocation != nil || isForHelp(others), !others.contains(where: mayHaveSecret)
     else { return nil }
     let line = (["credmgr"] + others.dropFirst()).map(argument).joined(separator: " ")
     return line.count <= 160 ? line : nil
   }
 
-  private static func isForHelp(_ words: [String]) -> Bool {
-    ["help", "--help", "--version"].contains(words[1]) && words.dropFirst(2).allSatisfy { Command.named($0) != nil }
+  private func isForHelp(_ words: [String]) -> Bool {
+    ["help", "--help", "--version"].contains(words[1]) && words.dropFirst(2).allSatisfy { named($0) != nil }
   }
 
   /// Whether a word may contain or follow a secret, judging by option names of credmgr or the program it runs.

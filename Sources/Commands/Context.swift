@@ -16,7 +16,10 @@ package struct Context {
   let environment: (String) -> String?
   /// The core dump limit before this program set its own, for a program that replaces it.
   let coreLimit: UInt64?
+  /// `nil` in the program that only answers from the vault.
   let online: Program.Online?
+  /// Whether that program has something to tell.
+  var hasNotice: () -> Bool = { false }
   private(set) var line: CommandLine
 
   package var home: Home { source.home }
@@ -35,7 +38,10 @@ package struct Context {
     return context
   }
 
-  func output(_ text: String) throws(CommandError) { try system(Terminal.writeOutput(text)) }
+  func output(_ text: String) throws(CommandError) {
+    try leaveNotices()
+    try system(Terminal.writeOutput(text))
+  }
 
   package func output(_ value: JSONValue) throws(CommandError) { try output(value.versioned.formatted + "\n") }
 
@@ -109,6 +115,7 @@ package struct Context {
 
   /// Returns an error's message with the hints that apply here; `nil` if no message applies.
   func message(_ error: CommandError) -> Message? {
+    if case .missingSeparator(let operands) = error { return error.message?.with(hints: [separated(operands)]) }
     guard case .credential(let error) = error else { return error.message.map { $0.with(hints: resolved($0.hints)) } }
     let message = message(error)
     return message.with(hints: resolved(message.hints))
@@ -336,10 +343,6 @@ package struct Context {
         hint: "use a file that contains only the \(name): one line, or a private key as PEM")
     }
     return secret
-  }
-
-  func noteHandOut(_ account: Account, by command: String) {
-    source.noteHandOut(account, to: command + (ParentProcess.name.map { " for " + $0 } ?? ""))
   }
 
   /// The path of `credmgr`, even if another of its programs has replaced it.

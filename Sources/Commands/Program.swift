@@ -34,20 +34,12 @@ package enum Program {
     }
   }
 
-  package static func run(_ online: Online? = nil) -> Int32 {
-    Terminal.openStandardStreams()
-    let coreLimit = ProcessProtection.apply()
-    Signals.ignoreFailedWrites()
-    CredentialSource.configureForOneShotUse()
+  /// Runs any command.
+  package static func run(_ online: Online) -> Int32 {
+    let coreLimit = begin()
     var arguments: [String] = []
     do throws(CommandError) {
-      arguments = try system(Environment.arguments()).map { String(decoding: $0, as: UTF8.self) }
-      // git and docker find their helpers by these names.
-      let name = arguments.first.map(Path.lastComponent) ?? ""
-      if ["git-credential-credmgr", "docker-credential-credmgr"].contains(name) {
-        // Use our own name from here on, so that a program replacing this one does not interpret the name again.
-        arguments = ["credmgr", String(name.dropLast("-credmgr".count))] + arguments.dropFirst()
-      }
+      arguments = try words()
       try run(arguments, online, coreLimit: coreLimit)
       return ExitStatus.done.rawValue
     } catch {
@@ -58,7 +50,26 @@ package enum Program {
     }
   }
 
-  private static func run(_ words: [String], _ online: Online?, coreLimit: UInt64?) throws(CommandError) {
+  /// Prepares the process. Returns the core dump limit from before.
+  static func begin() -> UInt64? {
+    Terminal.openStandardStreams()
+    let coreLimit = ProcessProtection.apply()
+    Signals.ignoreFailedWrites()
+    CredentialSource.configureForOneShotUse()
+    return coreLimit
+  }
+
+  /// The words of the command line, beginning with the name of the program.
+  static func words() throws(CommandError) -> [String] {
+    let arguments = try system(Environment.arguments()).map { String(decoding: $0, as: UTF8.self) }
+    // git and docker find their helpers by these names.
+    let name = arguments.first.map(Path.lastComponent) ?? ""
+    guard ["git-credential-credmgr", "docker-credential-credmgr"].contains(name) else { return arguments }
+    // Use our own name from here on, so that a program replacing this one does not interpret the name again.
+    return ["credmgr", String(name.dropLast("-credmgr".count))] + arguments.dropFirst()
+  }
+
+  private static func run(_ words: [String], _ online: Online, coreLimit: UInt64?) throws(CommandError) {
     let arguments = Array(words.dropFirst())
     guard let name = arguments.first else {
       Terminal.writeError(Help.beginning)
@@ -76,23 +87,16 @@ package enum Program {
     let invocation = try Invocation(command, arguments.dropFirst())
     if invocation.asksForHelp { return try system(Terminal.writeOutput(command.help(on: invocation.operands.first))) }
     let executable = try system(Path.executable())
-    let isOffline = command.offlineOption.map(invocation.has) ?? false
-    func handOver(_ input: [UInt8]?) throws(CommandError) -> Never {
-      guard let online = Home.sibling("credmgr-online", of: executable) else { throw .handOver(input: nil) }
-      if let coreLimit { ProcessProtection.lift(coreLimit: coreLimit) }
-      try system(replace(with: online, words, input: input))
-    }
-    if command.needsNetwork, !isOffline, online == nil { try handOver(nil) }
     let context = try context(
-      for: invocation, in: CommandLine(words, invocation), online, executable: executable, coreLimit: coreLimit)
-    do throws(CommandError) { try command.run(invocation, context) } catch .handOver(let input) where online == nil {
-      if let keys = context.source.keysToLeave { try system(Launcher.leave(keys.bytes)) }
-      try handOver(input)
-    } catch { throw context.message(error).map(CommandError.failed) ?? error }
+      for: invocation, in: CommandLine(words, invocation, named: Command.named), online, executable: executable,
+      coreLimit: coreLimit)
+    do throws(CommandError) { try command.run(invocation, context) } catch {
+      throw context.message(error).map(CommandError.failed) ?? error
+    }
   }
 
   /// Refuses arguments that are not UTF-8, because two of them could become the same text. `exec` accepts any.
-  private static func requireText(_ arguments: [String], _ command: Command) throws(CommandError) {
+  static func requireText(_ arguments: [String], _ command: Command) throws(CommandError) {
     // Swift replaces invalid bytes with this character.
     guard arguments.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) else { return }
     for (index, argument) in try system(Environment.arguments()).enumerated().dropFirst() {
@@ -103,7 +107,7 @@ package enum Program {
   }
 
   private static func context(
-    for invocation: Invocation, in line: CommandLine, _ online: Online?, executable: String, coreLimit: UInt64?
+    for invocation: Invocation, in line: CommandLine, _ online: Online, executable: String, coreLimit: UInt64?
   ) throws(CommandError) -> Context {
     let home: Home
     var homeFault: CredentialError?
@@ -113,19 +117,15 @@ package enum Program {
       homeFault = error
     }
     let secrets = KnownSecrets()
-    var http: (any HTTPExchange)?
-    if let online {
-      Signals.installInterruptFlag()
-      let exchange = try CredmgrCommands.http(online.network("credmgr/\(version)") { Signals.isInterrupted })
-      http = exchange
-      if invocation.has("--trace") {
-        let typed = invocation.operands + invocation.all("--set").map { String($0.drop { $0 != "=" }.dropFirst()) }
-        let known = {
-          KnownPaths(
-            CredentialSource(home: home, http: nil, clock: SystemClock(), random: SystemRandomSource()), typed: typed)
-        }
-        http = TracedExchange(exchange, secrets, known: known) { Terminal.writeError($0) }
+    Signals.installInterruptFlag()
+    var http = try CredmgrCommands.http(online.network("credmgr/\(version)") { Signals.isInterrupted })
+    if invocation.has("--trace") {
+      let typed = invocation.operands + invocation.all("--set").map { String($0.drop { $0 != "=" }.dropFirst()) }
+      let known = {
+        KnownPaths(
+          CredentialSource(home: home, http: nil, clock: SystemClock(), random: SystemRandomSource()), typed: typed)
       }
+      http = TracedExchange(http, secrets, known: known) { Terminal.writeError($0) }
     }
     let clock = SystemClock()
     let isQuick = invocation.command.quickOption.map(invocation.has) ?? false
@@ -136,12 +136,12 @@ package enum Program {
     }
     let person = TerminalPassphrase()
     let keys = KeySources(
-      environment: variable, predecessor: Launcher.receiveFromPredecessor().flatMap { OpenedKeys(decoding: $0) },
-      lock: home.passphraseLock, ask: asksNobody ? { _ throws(POSIXError) in throw .noTerminal } : person.ask,
+      environment: variable, lock: home.passphraseLock,
+      ask: asksNobody ? { _ throws(POSIXError) in throw .noTerminal } : person.ask,
       settle: person.settle, isQuick: isQuick)
     let source = CredentialSource(
       home: home, http: http, clock: clock, random: SystemRandomSource(), secrets: secrets, keys: keys)
-    source.vaults = online?.vaults
+    source.vaults = online.vaults
     var told: [String] = []
     source.notice = { notice in
       // Without a terminal, wait silently.
@@ -164,17 +164,6 @@ package enum Program {
       throw command.unknownOperation(name)
     }
     return command.help(on: rest.dropFirst().first)
-  }
-
-  /// Replaces this program with the one with networking, and passes the standard input already read.
-  private static func replace(
-    with program: String, _ arguments: [String], input: [UInt8]?
-  ) throws(POSIXError) -> Never {
-    if let input { try Launcher.replaceStandardInput(with: input) }
-    // Pass the original bytes, except for the leading names, which may be ours.
-    let given = try Environment.arguments().dropFirst()
-    let names = arguments.dropLast(given.count).map { Array($0.utf8) }
-    try Launcher.replaceProcess(program, names + given)
   }
 }
 

@@ -80,6 +80,14 @@ enum SecretOption {
     return argument[query...].dropFirst().split { "&#".contains($0) }.contains { isMeant(by: "--" + $0) }
   }
 
+  /// Returns the name in `NAME=VALUE` whose value may be a secret; `nil` if the operand is another word.
+  static func secretName(of operand: String) -> Substring? {
+    guard let sign = operand.firstIndex(of: "="), isMeant(by: "--" + operand[..<sign]),
+      operand[..<sign].utf8.allSatisfy({ $0.isLetterOrDigit || "-_".utf8.contains($0) })
+    else { return nil }
+    return operand[..<sign]
+  }
+
   /// Returns the command's option for reading such a secret from elsewhere; empty if the command prompts for it or
   /// needs none.
   static func instead(of option: String, in command: Command) -> [String] {
@@ -94,22 +102,28 @@ enum SecretOption {
 extension Command {
   /// Throws if an operand looks like an option, or like a secret with its name. `--` from a text editor may be a dash.
   func check(operand: String) throws(CommandError) {
-    let isDash: (Unicode.Scalar) -> Bool = { (0x2010...0x2015).contains($0.value) || $0.value == 0x2212 }
-    let known = options.map(\.name)
-    if let first = operand.unicodeScalars.first, isDash(first) {
-      let option = "--" + String(operand.unicodeScalars.drop { isDash($0) || $0 == "-" })
-      throw .usage("the option \"\(SecretOption.shown(option, among: known))\" must begin with \"--\", not with a dash")
+    if operand.unicodeScalars.first.map(Self.isDash) == true || SecretOption.secretName(of: operand) != nil {
+      throw .unsafeOperand(operand, self)
     }
-    guard let sign = operand.firstIndex(of: "="), SecretOption.isMeant(by: "--" + operand[..<sign]),
-      operand[..<sign].utf8.allSatisfy({ $0.isLetterOrDigit || "-_".utf8.contains($0) })
-    else { return }
-    throw .usage("credmgr takes no secrets from the command line, such as \"\(operand[..<sign])=…\"")
+  }
+
+  fileprivate static func isDash(_ scalar: Unicode.Scalar) -> Bool {
+    (0x2010...0x2015).contains(scalar.value) || scalar.value == 0x2212
   }
 }
 
 extension CommandError {
-  /// Returns the error for a secret on the command line, without repeating it.
-  static func secretOption(_ option: String, of command: Command) -> CommandError {
+  static func unsafeOperand(_ operand: String, of command: Command) -> Message {
+    if let name = SecretOption.secretName(of: operand) {
+      return Message("credmgr takes no secrets from the command line, such as \"\(name)=…\"")
+    }
+    let option = "--" + String(operand.unicodeScalars.drop { Command.isDash($0) || $0 == "-" })
+    let shown = SecretOption.shown(option, among: command.options.map(\.name))
+    return Message("the option \"\(shown)\" must begin with \"--\", not with a dash")
+  }
+
+  /// Returns the message for a secret on the command line, without repeating it.
+  static func secretOption(_ option: String, of command: Command) -> Message {
     let instead = SecretOption.instead(of: option, in: command)
     let again = Remedy(parts: [.without(option, instead: instead)])
     let end: Remedy =
@@ -123,6 +137,6 @@ extension CommandError {
         ""
       }
     let shown = SecretOption.shown(option, among: command.options.map(\.name))
-    return .usage("unknown option \"\(shown)\": credmgr takes no secrets from the command line", hint: again + end)
+    return Message("unknown option \"\(shown)\": credmgr takes no secrets from the command line", hint: again + end)
   }
 }

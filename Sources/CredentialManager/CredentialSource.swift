@@ -22,7 +22,6 @@ package final class CredentialSource {
   package var notice: (Notice) -> Void = { _ in }
   var openVault = OpenVault()
   var serverNonces: [String: String] = [:]  // By origin, for the next proof (RFC 9449, 8.2).
-  package var keysToLeave: OpenedKeys? { openVault.keysToLeave }
   package var vaults: (any SharedVaults)?  // `nil` in the program without a network.
   /// The shared vault that this source uses; `nil` for the user's own vault.
   var shared: JoinedVault?

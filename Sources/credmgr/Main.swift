@@ -8,5 +8,5 @@ import CredmgrPlatform
 @c(credmgr_main)
 package func main(count: Int32, arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Int32 {
   unsafe Environment.keep(arguments)
-  return Program.run()
+  return Program.answerFromVault()
 }

@@ -16,10 +16,10 @@ import CredmgrText
 
   /// Returns a source for another process that gets the passphrase from `answer`.
   private func source(
-    _ answer: String?, asked: Asked = Asked(), environment: [String: String] = [:], predecessor: OpenedKeys? = nil
+    _ answer: String?, asked: Asked = Asked(), environment: [String: String] = [:]
   ) -> CredentialSource {
-    let keys = KeySources(environment: { environment[$0] }, predecessor: predecessor, lock: fixture.home.passphraseLock)
-    { question throws(POSIXError) in
+    let keys = KeySources(environment: { environment[$0] }, lock: fixture.home.passphraseLock) {
+      question throws(POSIXError) in
       asked.questions.append(question)
       guard let answer else { throw .noTerminal }
       return Secret(answer)
@@ -45,16 +45,6 @@ import CredmgrText
     #expect(try token(source) == "token-1")
     _ = try source.accounts(.readWrite)
     #expect(asked.questions == [.vault(attempt: 1)])
-    let keys = try #require(source.keysToLeave)
-    let next = self.source(nil, predecessor: OpenedKeys(decoding: keys.bytes))
-    #expect(try token(next) == "token-1")
-    #expect(next.keysToLeave == nil)
-  }
-
-  @Test func aKeyFileIsPrivate() throws {
-    let source = source(nil)
-    #expect(try token(source) == "token-1")
-    #expect(source.keysToLeave == nil)
   }
 
   /// The kernel may keep the key longer than its deadline.
@@ -121,8 +111,7 @@ import CredmgrText
     #expect(throws: CredentialError.vault(.passphraseUnavailable(.noTerminal))) {
       let opened = source("p")
       _ = try token(opened)
-      let keys = try #require(opened.keysToLeave)
-      try source(nil, predecessor: keys).rotateVault()
+      try source(nil).rotateVault()
     }
     try source("p").rotateVault()
     let after = source("p")

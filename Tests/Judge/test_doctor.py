@@ -386,8 +386,7 @@ class Whole(Doctor):
             file.write("provider: notes\ngrant: client_credentials\nendpoints: { token: https://a.example/t }\n")
         self.assertEqual(missing(), [])
         os.remove(online)
-        self.assertRegex(run("simulate", "notes").stderr, r'hint: .*run "(sudo dpkg -i|tar -xf) credmgr')
-        self.assertEqual([state for state, _ in missing()], ["problem"])
+        self.assertRegex(run("doctor").stderr, r'"credmgr-online" is missing(.|\n)*hint: .*run "(sudo dpkg -i|tar -xf) credmgr')
 
 
 class OtherUsers(Doctor):

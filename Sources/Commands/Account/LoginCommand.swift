@@ -54,7 +54,7 @@ extension Command {
       ("credmgr login pypi-trusted --set subject_token=env:PYPI_ID_TOKEN", "Log in with the ID token of a CI job"),
       ("credmgr login github --account bot --vault team", "Log in for all members of a shared vault"),
       ("credmgr login github --dry-run", "Show the requests without sending them"),
-    ], needsNetwork: true, offlineOption: "--dry-run"
+    ]
   ) { invocation, context throws(CommandError) in
     var wish = LoginOptions()
     wish.account = invocation.value("--account")

@@ -30,7 +30,7 @@ extension Command {
       ("credmgr logout github", "Log out the current account"),
       ("credmgr logout github --account work --keep-remote", "Delete an account here but keep its token valid"),
       ("credmgr logout --all", "Log out all accounts of all providers"),
-    ], needsNetwork: true
+    ]
   ) { invocation, context throws(CommandError) in
     if invocation.has("--all"), invocation.has("--account") { throw .exclusive(["--all", "--account"]) }
     let own = context

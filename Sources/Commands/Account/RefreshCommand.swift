@@ -18,7 +18,7 @@ extension Command {
     examples: [
       ("credmgr refresh github", "Refresh the token of the current account"),
       ("credmgr refresh --all", "Refresh all tokens before going offline"),
-    ], needsNetwork: true
+    ]
   ) { invocation, context throws(CommandError) in
     guard invocation.has("--all") != (invocation.operands.count == 1) else {
       throw .usage("name a provider or use \"--all\", but not both", hint: "usage: credmgr refresh ID|--all")

@@ -14,7 +14,7 @@ extension Command {
       "All members of the vault can use the account. This machine keeps a copy of the access token. Only the vault has "
         + "the refresh token, and credmgr refreshes it there, once for all machines."
     ],
-    examples: [("credmgr share github bot --vault team", "Let the team use an account")], needsNetwork: true
+    examples: [("credmgr share github bot --vault team", "Let the team use an account")]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let vault = try manager(context.source.vaultName(invocation.value("--vault")))

@@ -6,25 +6,7 @@ import CredmgrPlatform
 import CredmgrText
 
 extension Command {
-  static let status = Command(
-    name: "status", operands: "[ID]", operandCount: 0...1,
-    summary: "Show accounts with their scopes and expiry",
-    options: [
-      Option("--short", "print the accounts of this directory on one line, for a prompt"),
-      Option("--why", "show which account is used in this directory, and why"),
-      Option("--for", value: "URL", "show which account is used for a remote's URL, and why"), json,
-    ],
-    notes: [
-      "With \"--short\", credmgr prints PROVIDER:ACCOUNT for each provider, with \"!\" if a login is required and "
-        + "\"?\" if no account is chosen. It never prompts, and prints nothing if the vault is locked or damaged."
-    ],
-    examples: [
-      ("credmgr status", "Show all accounts"),
-      ("credmgr status github --json", "Print the accounts of a provider as JSON"),
-      ("credmgr status --for https://github.com/octo/notes", "Show which account git uses for a repository"),
-      ("PS1='$(credmgr status --short github) $ '", "Show the account of GitHub in the prompt of bash"),
-    ], quickOption: "--short"
-  ) { invocation, context throws(CommandError) in
+  static let status = statusCommand { invocation, context throws(CommandError) in
     let provider: String? = if let text = invocation.operands.first { try context.provider(text) } else { nil }
     if invocation.has("--short") {
       for option in ["--why", "--for", "--json"] where invocation.has(option) { throw .exclusive(["--short", option]) }
@@ -49,6 +31,29 @@ extension Command {
     try context.output(text)
     overview.tellInterrupted(context)
     try overview.reportDamagedRecords(context)
+  }
+
+  static func statusCommand(
+    _ run: @escaping @Sendable (Invocation, Context) throws(CommandError) -> Void
+  ) -> Command {
+    Command(
+      name: "status", operands: "[ID]", operandCount: 0...1,
+      summary: "Show accounts with their scopes and expiry",
+      options: [
+        Option("--short", "print the accounts of this directory on one line, for a prompt"),
+        Option("--why", "show which account is used in this directory, and why"),
+        Option("--for", value: "URL", "show which account is used for a remote's URL, and why"), json,
+      ],
+      notes: [
+        "With \"--short\", credmgr prints PROVIDER:ACCOUNT for each provider, with \"!\" if a login is required and "
+          + "\"?\" if no account is chosen. It never prompts, and prints nothing if the vault is locked or damaged."
+      ],
+      examples: [
+        ("credmgr status", "Show all accounts"),
+        ("credmgr status github --json", "Print the accounts of a provider as JSON"),
+        ("credmgr status --for https://github.com/octo/notes", "Show which account git uses for a repository"),
+        ("PS1='$(credmgr status --short github) $ '", "Show the account of GitHub in the prompt of bash"),
+      ], quickOption: "--short", run: run)
   }
 
   private static func details(

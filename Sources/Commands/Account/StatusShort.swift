@@ -3,6 +3,17 @@ import CredmgrMessages
 import CredmgrText
 
 extension Command {
+  /// `status --short`, which needs only the vault.
+  static var shortStatus: Command {
+    statusCommand { invocation, context throws(CommandError) in
+      guard invocation.has("--short"), !["--why", "--for", "--json"].contains(where: invocation.has) else {
+        throw .handOver(input: nil)
+      }
+      let provider: String? = if let text = invocation.operands.first { try context.provider(text) } else { nil }
+      try short(of: provider, context)
+    }
+  }
+
   /// Prints the accounts that programs in this directory use, on one line. A prompt shows no errors.
   static func short(of provider: String?, _ context: Context) throws(CommandError) {
     guard let words = try? accountsHere(of: provider, context), !words.isEmpty else { return }

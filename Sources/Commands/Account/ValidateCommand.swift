@@ -9,7 +9,7 @@ extension Command {
         + "because the token does not have the right to ask (status 403).",
       "The JSON output has the claims of the ID token, and says whether credmgr verified its signature.",
     ],
-    examples: [("credmgr validate github && echo valid", "Check a token in a script")], needsNetwork: true
+    examples: [("credmgr validate github && echo valid", "Check a token in a script")]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let name = try context.account(invocation, of: provider)

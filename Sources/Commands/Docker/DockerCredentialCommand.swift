@@ -3,34 +3,14 @@ import CredmgrJSON
 import CredmgrMessages
 
 extension Command {
-  static let dockerCredential = Command(
-    name: "docker-credential", operands: "get|store|erase|list|version|setup", operandCount: 0...10_000,
-    summary: "Answer docker as its credential helper, and set it up",
-    options: [
-      Option("--all", "setup: use credmgr for every registry without another helper"),
-      Option("--remove", "setup: remove the entries of credmgr"),
-      Option("--json", "setup: print JSON with stable field names"),
-    ],
-    notes: [
-      "\"setup [REGISTRY]…\" adds credmgr to ~/.docker/config.json as the helper of these registries (default: the "
-        + "registries of the added providers). It writes {\"credHelpers\": {\"ghcr.io\": \"credmgr\"}}, or with "
-        + "\"--all\" {\"credsStore\": \"credmgr\"}. Everything else in the file stays the same.",
-      "docker runs the program docker-credential-credmgr, which is a link to credmgr.",
-    ],
-    examples: [
-      ("credmgr docker-credential setup", "Let docker use credmgr"),
-      ("echo ghcr.io | credmgr docker-credential get", "Show the answer for docker"),
-    ]
-  ) { invocation, context throws(CommandError) in
+  static let dockerCredential = dockerCommand { invocation, context throws(CommandError) in
     if invocation.operands.first == "setup" { return try setUpDocker(invocation, context) }
     for option in ["--all", "--remove", "--json"] where invocation.has(option) {
       throw .usage(
         "\"\(option)\" requires \"docker-credential setup\"", hint: "\(credmgr: "help", "docker-credential")")
     }
     // docker reads an error from standard output and expects status 1.
-    do throws(CommandError) { try run(invocation.operands, context) } catch .handOver(let input) {
-      throw .handOver(input: input)
-    } catch {
+    do throws(CommandError) { try run(invocation.operands, context) } catch {
       guard let message = context.message(error) else { throw error }
       let words =
         if case .credential(.loginNeeded(_, _, .noCredential)) = error { DockerError.notFound.rawValue } else {
@@ -42,6 +22,29 @@ extension Command {
       StandardError.show(message)
       throw .ended(.unexpected)
     }
+  }
+
+  static func dockerCommand(
+    _ run: @escaping @Sendable (Invocation, Context) throws(CommandError) -> Void
+  ) -> Command {
+    Command(
+      name: "docker-credential", operands: "get|store|erase|list|version|setup", operandCount: 0...10_000,
+      summary: "Answer docker as its credential helper, and set it up",
+      options: [
+        Option("--all", "setup: use credmgr for every registry without another helper"),
+        Option("--remove", "setup: remove the entries of credmgr"),
+        Option("--json", "setup: print JSON with stable field names"),
+      ],
+      notes: [
+        "\"setup [REGISTRY]…\" adds credmgr to ~/.docker/config.json as the helper of these registries (default: the "
+          + "registries of the added providers). It writes {\"credHelpers\": {\"ghcr.io\": \"credmgr\"}}, or with "
+          + "\"--all\" {\"credsStore\": \"credmgr\"}. Everything else in the file stays the same.",
+        "docker runs the program docker-credential-credmgr, which is a link to credmgr.",
+      ],
+      examples: [
+        ("credmgr docker-credential setup", "Let docker use credmgr"),
+        ("echo ghcr.io | credmgr docker-credential get", "Show the answer for docker"),
+      ], run: run)
   }
 
   private static func run(_ operands: [String], _ context: Context) throws(CommandError) {

@@ -59,12 +59,6 @@ struct DockerHelper: HelperProtocol {
     ]
     return answer.encoded + "\n"
   }
-
-  func refuse(
-    _ error: CredentialError?, _ choice: AccountChoice?, in session: HelperSession<Self>
-  ) throws(CommandError) {
-    throw error.map { CommandError($0) } ?? .docker(.notFound)
-  }
 }
 
 /// Error messages that docker recognizes, word for word (docker/docker-credential-helpers, credentials/error.go).

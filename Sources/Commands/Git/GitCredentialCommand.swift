@@ -1,22 +1,10 @@
 import CredmgrText
 
 extension Command {
-  static let gitCredential = Command(
-    name: "git-credential", operands: "get|store|erase|capability", operandCount: 1...1,
-    summary: "Answer git as its credential helper",
-    options: [
-      Option("--timeout", value: "DURATION", "time to keep the credentials that git stores; a plain number is seconds")
-    ],
-    notes: [
-      "\"credmgr git-setup\" adds this command to the configuration of git.",
-      "For a host without a provider, git gets the credentials that it stored before.",
-    ], examples: [("echo url=https://github.com | credmgr git-credential get", "Show the answer for git")]
-  ) { invocation, context throws(CommandError) in
+  static let gitCredential = gitCommand { invocation, context throws(CommandError) in
     let operation = invocation.operands[0]
     if operation == "capability" { return try context.output("version 0\ncapability authtype\ncapability state\n") }
-    let seconds = invocation.value("--timeout").flatMap { Int64($0) }
-    let lifetime: Duration? =
-      if let seconds { .seconds(seconds) } else { try context.duration("--timeout", invocation) }
+    let lifetime = try lifetime(invocation, context)
     try context.withInput { input throws(CommandError) in
       // Helpers must ignore unknown operations (gitcredentials(7)).
       guard ["get", "store", "erase"].contains(operation) else { return }
@@ -31,12 +19,35 @@ extension Command {
       case "get":
         try git.tellMissingScope(context)
         try session.get()
-      case "store":
-        if let login = git.login(at: context.clock.now(), lifetime: lifetime) {
-          try session.store(login, isOnly: false)
-        }
+      case "store": try store(session, lifetime)
       default: if !git.wasMisplaced { try session.erase(git.password) }
       }
     }
+  }
+
+  static func lifetime(_ invocation: Invocation, _ context: Context) throws(CommandError) -> Duration? {
+    if let seconds = invocation.value("--timeout").flatMap({ Int64($0) }) { return .seconds(seconds) }
+    return try context.duration("--timeout", invocation)
+  }
+
+  static func store(_ session: HelperSession<GitHelper>, _ lifetime: Duration?) throws(CommandError) {
+    guard let login = session.helper.login(at: session.context.clock.now(), lifetime: lifetime) else { return }
+    try session.store(login, isOnly: false)
+  }
+
+  static func gitCommand(
+    _ run: @escaping @Sendable (Invocation, Context) throws(CommandError) -> Void
+  ) -> Command {
+    Command(
+      name: "git-credential", operands: "get|store|erase|capability", operandCount: 1...1,
+      summary: "Answer git as its credential helper",
+      options: [
+        Option(
+          "--timeout", value: "DURATION", "time to keep the credentials that git stores; a plain number is seconds")
+      ],
+      notes: [
+        "\"credmgr git-setup\" adds this command to the configuration of git.",
+        "For a host without a provider, git gets the credentials that it stored before.",
+      ], examples: [("echo url=https://github.com | credmgr git-credential get", "Show the answer for git")], run: run)
   }
 }

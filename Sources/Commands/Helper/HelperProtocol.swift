@@ -23,10 +23,6 @@ protocol HelperProtocol {
   func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool
   func answer(_ account: Account, _ context: Context) throws(CommandError) -> String
   func answer(_ login: HostLogin) throws(CommandError) -> String
-  /// Reports an error in the program's protocol; returns the error.
-  static func ending(_ error: CommandError, _ context: Context) throws(CommandError) -> CommandError
-  /// Refuses the request; `error` is `nil` if no provider has the host.
-  func refuse(_ error: CredentialError?, _ choice: AccountChoice?, in session: HelperSession<Self>) throws(CommandError)
 }
 
 /// A token returned to a program earlier.
@@ -49,13 +45,5 @@ extension HelperProtocol {
 
   func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool {
     accounts.contains { $0.credential.accessToken == login.password }
-  }
-
-  static func ending(_ error: CommandError, _ context: Context) throws(CommandError) -> CommandError { error }
-
-  func refuse(
-    _ error: CredentialError?, _ choice: AccountChoice?, in session: HelperSession<Self>
-  ) throws(CommandError) {
-    if let error { throw CommandError(error) }
   }
 }

@@ -8,16 +8,15 @@ struct HelperSession<Helper: HelperProtocol> {
   let helper: Helper
   let context: Context
 
-  func get() throws(CommandError) {
+  /// Answers from the vault, and leaves every other case to `credmgr-online`.
+  func answer() throws(CommandError) {
     var missing: CredentialError?
     var choice: AccountChoice?
-    do throws(CommandError) {
-      if let answer = try answer(&choice, orWhy: &missing) { return try context.output(answer) }
-    } catch { throw try Helper.ending(error, context) }
-    try helper.refuse(missing, choice, in: self)
+    guard let answer = try answer(&choice, orWhy: &missing) else { throw .handOver(input: nil) }
+    try context.output(answer)
   }
 
-  private func answer(
+  func answer(
     _ choice: inout AccountChoice?, orWhy missing: inout CredentialError?
   ) throws(CommandError) -> String? {
     if helper.prefersLogins, let login = try login() { return try text(login) }
@@ -51,11 +50,12 @@ struct HelperSession<Helper: HelperProtocol> {
 
   private func text(_ account: Account) throws(CommandError) -> String {
     let answer = try helper.answer(account, context)
-    context.source.noteHandOut(account, to: helper.recipient)
+    try context.noteHandOut(account, to: helper.recipient)
     return answer
   }
 
   private func text(_ login: HostLogin) throws(CommandError) -> String {
+    try context.leaveNotices()
     context.source.noteHandOut(helper.logins?.origin ?? "", login.username ?? "", to: helper.recipient)
     return try helper.answer(login)
   }
@@ -100,13 +100,18 @@ struct HelperSession<Helper: HelperProtocol> {
 }
 
 extension Context {
-  /// Runs an operation on standard input, and passes the input on to a program that replaces this one.
+  /// Runs an operation on standard input. `credmgr-online` gets the same input, and so can explain each error.
   func withInput(_ operation: ([UInt8]) throws(CommandError) -> Void) throws(CommandError) {
+    let limit = 1 << 20
     let input: [UInt8]
-    do throws(POSIXError) { input = try File.readStandardInput(limit: 1 << 20) } catch {
-      if case .tooLarge = error { throw .usage("standard input is longer than 1 MiB") }
-      throw CommandError(error)
+    do throws(POSIXError) { input = try File.readStandardInput(limit: limit) } catch {
+      guard case .tooLarge = error else { throw CommandError(error) }
+      // The other program says the same of any input of this length.
+      if online == nil { throw .handOver(input: [UInt8](repeating: 0, count: limit + 1)) }
+      throw .usage("standard input is longer than 1 MiB")
     }
-    do throws(CommandError) { try operation(input) } catch .handOver { throw .handOver(input: input) }
+    do throws(CommandError) { try operation(input) } catch .ended(let status) { throw .ended(status) } catch {
+      throw online == nil ? .handOver(input: input) : error
+    }
   }
 }

@@ -33,7 +33,7 @@ extension Command {
       ("credmgr import gh --dry-run", "Show the move without doing it"),
       ("credmgr import gh:github.com --remove", "Move the login of the GitHub CLI"),
       ("credmgr import --all", "Move all entries that credmgr can store"),
-    ], needsNetwork: true, offlineOption: "--list"
+    ]
   ) { invocation, context throws(CommandError) in
     let choosing = ["--list", "--all"].filter(invocation.has) + (invocation.operands.isEmpty ? [] : ["TOOL"])
     if choosing.count > 1 { throw .exclusive(choosing) }

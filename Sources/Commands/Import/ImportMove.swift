@@ -53,7 +53,6 @@ struct ImportMove {
         moved.append(item)
         rows.append(row(item, result, isRemoved: removal))
       } catch {
-        if case .handOver = error { throw error }
         guard let message = context.message(error) else { throw error }
         if message.status == .interrupted { throw error }
         context.tell("cannot move \(item.label): \(message.text)")

@@ -5,36 +5,45 @@ import CredmgrPlatform
 import CredmgrText
 
 extension Command {
-  static let kubectlCredential = Command(
-    name: "kubectl-credential", operands: "ID", operandCount: 1...1,
-    summary: "Answer kubectl as its exec credential plugin", options: [account],
-    notes: [
-      "Add this to a user in the kubeconfig: exec: {apiVersion: client.authentication.k8s.io/v1, command: credmgr, "
-        + "args: [kubectl-credential, ID], interactiveMode: Never, provideClusterInfo: true}.",
-      "credmgr never prompts here. If a cluster rejects a token before it expires, kubectl asks again and gets a new "
-        + "token, so the next command works.",
-    ], examples: [("credmgr kubectl-credential keycloak", "Show the answer for kubectl")]
-  ) { invocation, context throws(CommandError) in
-    let provider = try context.provider(invocation.operands[0])
-    let name = try context.account(invocation, of: provider)
-    let question = try ExecQuestion(context.environment("KUBERNETES_EXEC_INFO"))
-    let server = try question.server.map { text throws(CommandError) in
-      do throws(ExecQuestion.ServerFault) { return try ExecQuestion.server(text) } catch {
-        context.source.noteRefusal(provider, name, to: "kubectl for " + error.server)
-        throw .usage(error.sentence)
-      }
-    }
-    let helper = KubectlHelper(provider: provider, name: name, question: question, server: server)
-    try HelperSession(helper: helper, context: context).get()
+  static let kubectlCredential = kubectlCommand { invocation, context throws(CommandError) in
+    try HelperSession(helper: KubectlHelper(invocation, context), context: context).get()
+  }
+
+  static func kubectlCommand(
+    _ run: @escaping @Sendable (Invocation, Context) throws(CommandError) -> Void
+  ) -> Command {
+    Command(
+      name: "kubectl-credential", operands: "ID", operandCount: 1...1,
+      summary: "Answer kubectl as its exec credential plugin", options: [account],
+      notes: [
+        "Add this to a user in the kubeconfig: exec: {apiVersion: client.authentication.k8s.io/v1, command: credmgr, "
+          + "args: [kubectl-credential, ID], interactiveMode: Never, provideClusterInfo: true}.",
+        "credmgr never prompts here. If a cluster rejects a token before it expires, kubectl asks again and gets a new "
+          + "token, so the next command works.",
+      ], examples: [("credmgr kubectl-credential keycloak", "Show the answer for kubectl")], run: run)
   }
 }
 
-private struct KubectlHelper: HelperProtocol {
+struct KubectlHelper: HelperProtocol {
   let provider: String?
   let name: String?
   let question: ExecQuestion
   /// `nil` if kubectl does not name the cluster.
   let server: URI?
+
+  init(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    let provider = try context.provider(invocation.operands[0])
+    let name = try context.account(invocation, of: provider)
+    let question = try ExecQuestion(context.environment("KUBERNETES_EXEC_INFO"))
+    server = try question.server.map { text throws(CommandError) in
+      do throws(ExecQuestion.ServerFault) { return try ExecQuestion.server(text) } catch {
+        // The other program notes it.
+        if context.online != nil { context.source.noteRefusal(provider, name, to: "kubectl for " + error.server) }
+        throw .usage(error.sentence)
+      }
+    }
+    (self.provider, self.name, self.question) = (provider, name, question)
+  }
 
   var recipient: String { "kubectl" + (server.map { " for " + $0.withoutQueryAndFragment.text } ?? "") }
 
@@ -45,7 +54,8 @@ private struct KubectlHelper: HelperProtocol {
     let account: Account
     do throws(CredentialError) { account = try goodAccount(name, of: provider, context) } catch {
       switch error {
-      case .notAgreed, .notUsableAlone, .clusterNeeded: context.source.noteRefusal(provider, name, to: recipient)
+      case .notAgreed, .notUsableAlone, .clusterNeeded:
+        if context.online != nil { context.source.noteRefusal(provider, name, to: recipient) }
       default: break
       }
       throw error

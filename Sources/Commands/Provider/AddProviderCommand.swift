@@ -56,13 +56,13 @@ extension Command {
     let crowded = CommandError.usage(
       "only one of the descriptor, the secrets and the token can come from standard input")
     if [source, secretFile, tokenFile].filter({ $0 == "-" }).count > 1 { throw crowded }
-    // The program without networking reads this first, and passes it to the program with networking.
-    var input: [UInt8]?
+    var hasReadInput = false
     func read(_ path: String, _ name: String) throws(CommandError) -> [UInt8] {
-      if path == "-", input != nil { throw crowded }
-      let bytes = try context.secretFile(path, called: name)
-      if path == "-" { input = bytes }
-      return bytes
+      if path == "-" {
+        if hasReadInput { throw crowded }
+        hasReadInput = true
+      }
+      return try context.secretFile(path, called: name)
     }
     let vault = try invocation.value("--vault").map { name throws(CommandError) in
       try manager(context.source.vaultName(name))
@@ -83,7 +83,7 @@ extension Command {
         replaces: invocation.has("--replace"), isAgreed: invocation.has("--yes"), context)
     } else if Context.isDescriptorFile(source) {
       let bytes = try context.descriptor(source)
-      if source == "-" { input = bytes }
+      hasReadInput = source == "-"
       addition = try manager(
         context.source.addition(bytes, named: Context.descriptorName(source), as: invocation.value("--as")))
     } else {
@@ -127,7 +127,6 @@ extension Command {
       clientSecret: secret, initialAccessToken: token,
       variables: variables,
       replaces: updates || invocation.has("--replace"), isAgreed: invocation.has("--yes"))
-    adding.input = input
     if invocation.has("--client-document") { return try adding.printDocument(context) }
     try adding.checkClient(context)
     if let vault { try manager(context.source.requireChangeable(addition.identifier, in: vault)) }

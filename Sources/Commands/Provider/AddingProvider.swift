@@ -23,8 +23,6 @@ struct AddingProvider {
   var isAgreed = false
   /// The unusual places that the user agreed to after `preview` showed all places; `nil` before that.
   var agreed: [NewPlace]?
-  /// The standard input, if it was read already.
-  var input: [UInt8]?
 
   /// Adds the provider, and returns its registration if the provider registered a client. Changes nothing if it throws.
   mutating func add(_ context: Context) throws(CommandError) -> Registration? {
@@ -46,15 +44,9 @@ struct AddingProvider {
           Self.agrees(
             to: places.filter { !agreed.contains($0) }, of: identifier, isDiscovered: isDiscovered, isGiven: isAgreed)
         })
-    } catch .networkNeeded {
-      throw .handOver(input: input)
     } catch .provider(.missingVariable) {
       let missing = try context.missing(variables, of: addition)
       guard missing.allSatisfy(\.isSecret), Terminal.isTerminal(2) else { throw .failed(.missing(missing)) }
-      // Leave prompting to the program that can register, so that the user is not prompted twice.
-      if addition.descriptor.endpoints[.registration] != nil, !context.source.hasNetwork {
-        throw .handOver(input: input)
-      }
       for variable in missing { variables[variable.name] = try Command.asked(variable).reveal() }
       return try add(context)
     } catch { throw CommandError(error) }
@@ -103,8 +95,6 @@ struct AddingProvider {
     guard addition.descriptor.client.takesDocument, location.hasPrefix("https://") else { return nil }
     do throws(CredentialError) {
       return try context.source.faultOfDocument(at: location, for: addition, variables)?.warning(at: location)
-    } catch .networkNeeded {
-      throw .handOver(input: input)
     } catch {
       guard case .http = error else { throw CommandError(error) }
       return "warning: \(error.message.text)"

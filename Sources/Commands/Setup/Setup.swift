@@ -222,9 +222,8 @@ struct Setup {
   /// Runs another command. Its errors keep their own hints.
   private func run(_ command: Command, _ words: [String]) throws(CommandError) {
     let invocation = try Invocation(command, words.dropFirst(2))
-    let inner = context.running(CommandLine(words, invocation))
+    let inner = context.running(CommandLine(words, invocation, named: Command.named))
     do throws(CommandError) { try command.run(invocation, inner) } catch {
-      if case .handOver = error { throw error }
       guard let message = inner.message(error) else { throw error }
       let hint = message.hint(after: inner.line)
       throw .failed(message.with(hints: hint.map { [Remedy(parts: [.words($0)])] } ?? []))

@@ -24,7 +24,7 @@ extension Command {
       ("credmgr setup openai", "Store an API key"),
       ("credmgr setup https://mcp.example.org/mcp", "Set up an MCP server"),
       ("credmgr setup https://id.example.org", "Set up a provider by the URL of its issuer"),
-    ], needsNetwork: true
+    ]
   ) { invocation, context throws(CommandError) in
     try Setup(context, purposes: invocation.value("--for")).run(invocation.operands.first)
   }

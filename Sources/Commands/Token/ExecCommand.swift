@@ -24,7 +24,7 @@ extension Command {
     ], passesOptions: true
   ) { invocation, context throws(CommandError) in
     guard let separator = invocation.operands.firstIndex(of: "--") else {
-      throw .usage("\"--\" is missing before the command", hint: separated(invocation.operands, context))
+      throw .missingSeparator(invocation.operands)
     }
     let wishes = invocation.operands[..<separator].filter { $0 != "--trace" }
     let arguments = Array(invocation.operands[(separator + 1)...])
@@ -35,7 +35,7 @@ extension Command {
     }
     let program = try program(name)
     let list = try wishes.map { wish throws(CommandError) in
-      if wish.hasPrefix("-") { throw .unknownOption(wish, of: invocation.command, among: ["--trace"]) }
+      if wish.hasPrefix("-") { throw .unknownOption(wish, invocation.command) }
       try checkOrder(wish, context)
       try invocation.command.check(operand: wish)
       return try EnvironmentWish(wish)
@@ -47,8 +47,9 @@ extension Command {
       let account = try manager(context.source.handOut(accountName, of: wish.provider, by: .exec, to: .caller))
       added += try values(wish, of: account, context)
       try checkVariables(added.map(\.variable))
-      context.source.noteHandOut(account, to: "exec " + Path.lastComponent(of: name))
+      try context.noteHandOut(account, to: "exec " + Path.lastComponent(of: name))
     }
+    try context.leaveNotices()
     var environment = Environment.entries()
     for (variable, value) in added {
       let assignment = Array((variable + "=").utf8)
@@ -106,22 +107,6 @@ extension Command {
     return values
   }
 
-  /// Returns the command with "--" before the first word that is not a provider, or the syntax if that is unknown.
-  private static func separated(_ operands: [String], _ context: Context) -> Remedy {
-    let known = context.source.knownProviders()
-    let count = operands.prefix { word in
-      word == "--trace" || known.contains(String(word.prefix { !"/:=".contains($0) }))
-    }.count
-    let (wishes, words) = (operands[..<count], operands[count...])
-    // Any other word may be a secret.
-    guard count > 0, let name = words.first, (try? Launcher.find(name)) != nil,
-      wishes.allSatisfy({ SecretOption.isVariable($0.drop { $0 != "=" }.dropFirst()) }),
-      words.dropFirst().allSatisfy({ SecretOption.shown($0, among: []) == $0 })
-    else { return "usage: credmgr exec ID -- COMMAND" }
-    let command = ["credmgr", "exec"] + wishes + ["--"] + words
-    return context.line.shown(command) == nil ? "usage: credmgr exec ID -- COMMAND" : "\(run: command)"
-  }
-
   /// Returns a command's path; throws with the exit status of env(1).
   private static func program(_ name: String) throws(CommandError) -> String {
     do throws(POSIXError) { return try Launcher.find(name) } catch {
@@ -154,5 +139,23 @@ struct EnvironmentWish: Equatable {
       // The word may be a secret.
       throw .usage("invalid variable name: use letters, digits and \"_\"")
     }
+  }
+}
+
+extension Context {
+  /// Returns the command with "--" before the first word that is not a provider, or the syntax if that is unknown.
+  func separated(_ operands: [String]) -> Remedy {
+    let known = source.knownProviders()
+    let count = operands.prefix { word in
+      word == "--trace" || known.contains(String(word.prefix { !"/:=".contains($0) }))
+    }.count
+    let (wishes, words) = (operands[..<count], operands[count...])
+    // Any other word may be a secret.
+    guard count > 0, let name = words.first, (try? Launcher.find(name)) != nil,
+      wishes.allSatisfy({ SecretOption.isVariable($0.drop { $0 != "=" }.dropFirst()) }),
+      words.dropFirst().allSatisfy({ SecretOption.shown($0, among: []) == $0 })
+    else { return "usage: credmgr exec ID -- COMMAND" }
+    let command = ["credmgr", "exec"] + wishes + ["--"] + words
+    return line.shown(command) == nil ? "usage: credmgr exec ID -- COMMAND" : "\(run: command)"
   }
 }

@@ -37,11 +37,12 @@ extension Command {
     do throws(CredentialError) {
       fields = try context.source.headerFields(
         name, of: provider, for: request, token: invocation.value("--field"), nonce: invocation.value("--nonce"))
-    } catch .networkNeeded {
-      // A signature with a private key requires the other program, and standard input may already be read.
-      throw .handOver(input: invocation.value("--data-file") == "-" ? request?.body : nil)
-    } catch { throw CommandError(error) }
-    context.noteHandOut(account, by: "header")
+    } catch {
+      // The other program explains the error or signs. Standard input may already be read.
+      if context.online == nil { throw .handOver(input: invocation.value("--data-file") == "-" ? request?.body : nil) }
+      throw CommandError(error)
+    }
+    try context.noteHandOut(account, by: "header")
     let shown = fields.filter { !given.contains($0.name.lowercased()) }
     try context.output(
       shown.map { "\($0.name): \($0.value)\n" }.joined(),

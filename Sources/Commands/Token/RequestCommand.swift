@@ -25,7 +25,7 @@ extension Command {
     examples: [
       ("credmgr request github https://api.github.com/user", "Fetch the signed-in user"),
       ("credmgr request github https://api.github.com/gists -d @gist.json", "Post a file"),
-    ], needsNetwork: true
+    ]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     var request = HTTPRequest(method: "GET", uri: try uri(invocation.operands[1]).with(fragment: nil))

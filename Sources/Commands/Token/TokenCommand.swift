@@ -28,7 +28,7 @@ extension Command {
       lockTimeout: try context.duration("--timeout", invocation) ?? .seconds(60))
     let account = try manager(context.source.handOut(name, of: provider, by: .token, to: .caller, policy))
     let credential = account.credential
-    context.noteHandOut(account, by: "token")
+    try context.noteHandOut(account, by: "token")
     // This is the best token available; callers with stricter needs can read its expiry.
     if let wanted, let lifetime = credential.expiresAt.map({ $0 - credential.obtainedAt }), lifetime < wanted {
       let (actual, wish) = (duration(max(lifetime, .zero)), exactDuration(wanted))

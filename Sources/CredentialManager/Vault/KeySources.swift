@@ -24,23 +24,20 @@ package struct KeySources {
   package typealias Ask = (PassphraseQuestion) throws(POSIXError) -> Secret
 
   let environment: (String) -> String?
-  private let predecessor: OpenedKeys?
   private let lock: LockPlace?
   private let ask: Ask
   private let settle: () -> Bool
   private let isQuick: Bool
 
-  /// `predecessor` holds the keys from before this program replaced itself. `settle` is called after each answer was
-  /// checked, with false if the user wants to stop. `isQuick` leaves out passphrases and the secret service, because
-  /// both take time, and a desktop may show its own prompt.
+  /// `settle` is called after each answer was checked; it returns false if the user wants to stop. `isQuick` leaves out
+  /// passphrases and the secret service, because both take time, and a desktop may show its own prompt.
   package init(
-    environment: @escaping (String) -> String?, predecessor: OpenedKeys? = nil, lock: LockPlace? = nil,
+    environment: @escaping (String) -> String?, lock: LockPlace? = nil,
     ask: @escaping Ask = { _ throws(POSIXError) in throw .noTerminal }, settle: @escaping () -> Bool = { true },
     isQuick: Bool = false
   ) {
     self.isQuick = isQuick
     self.environment = environment
-    self.predecessor = predecessor
     self.lock = lock
     self.ask = ask
     self.settle = settle
@@ -50,8 +47,7 @@ package struct KeySources {
 
   func holders(now: Moment, ofBackup isBackup: Bool = false) -> [KeyHolder] {
     let quick: [KeyHolder] = [
-      .keyFile, .opened { vault in predecessor?.vault == vault ? predecessor?.keys : nil },
-      .opened { vault in KeptKeys(vault, now: now)?.keys },
+      .keyFile, .opened { vault in KeptKeys(vault, now: now)?.keys },
     ]
     if isQuick { return quick }
     return quick + [
@@ -79,22 +75,10 @@ package struct KeySources {
   }
 }
 
-/// The keys of an opened vault, passed from one program to its replacement.
-package struct OpenedKeys: Sendable {
+/// The keys of an opened vault, for opening it again.
+struct OpenedKeys: Sendable {
   let vault: String
   let keys: Secret
-}
-
-extension OpenedKeys {
-  private static let nameCount = 32  // The name has 32 hexadecimal digits.
-
-  package init?(decoding bytes: [UInt8]) {
-    guard bytes.count > Self.nameCount else { return nil }
-    vault = String(decoding: bytes.prefix(Self.nameCount), as: UTF8.self)
-    keys = Secret(bytes: Array(bytes.dropFirst(Self.nameCount)))
-  }
-
-  package var bytes: [UInt8] { Array(vault.utf8) + keys.revealBytes() }
 }
 
 extension KeySources {

@@ -7,8 +7,6 @@ import CredmgrVault
 struct OpenVault {
   private var open: (vault: Vault, access: StoreAccess)?
   private var known: OpenedKeys?
-  /// The keys for the program that replaces this one, so the user is not prompted again.
-  private(set) var keysToLeave: OpenedKeys?
 
   var isWritable: Bool { open?.access == .readWrite }
 
@@ -23,7 +21,6 @@ struct OpenVault {
         holders: holders + source.keys.holders(now: now))
     }
     open = (vault, access)
-    if [.passphrase, .secretService].contains(vault.keysFoundBy) { keysToLeave = OpenedKeys(of: vault) }
     return vault
   }
 

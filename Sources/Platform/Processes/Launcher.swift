@@ -184,3 +184,11 @@ package enum Launcher {
     }
   }
 }
+
+extension Launcher {
+  /// Makes standard input begin with these bytes again, for a program that replaces this one after it has read them.
+  package static func replaceStandardInput(with bytes: [UInt8]) throws(POSIXError) {
+    let memory = try Descriptor.inMemory(bytes)
+    if dup2(memory.number, 0) < 0 { throw Descriptor.failure("dup2", nil) }
+  }
+}
