@@ -74,10 +74,16 @@ struct KeyLoginTests {
   @Test(arguments: faults.indices, [false, true]) func anUnverifiedKeyNeedsConsent(_ index: Int, _ keeps: Bool) throws {
     let fixture = try Self.shipped()
     fixture.http.then(Self.faults[index])
-    fixture.user.keepsUnverified = keeps
+    fixture.user.keepsUnverified = keeps ? true : nil
     if keeps {
       #expect(try fixture.login().name == "default")
       #expect(try fixture.stored("default")?.accessToken == Secret("ex-1"))
+      #expect(try fixture.stored("default")?.isUnverified == true)
+      // The question showed the error.
+      #expect(fixture.notices.contains(.unidentified(account: "default", beside: nil, nil)))
+      fixture.http.then(.json(#"{"login":"ana"}"#))
+      #expect(try fixture.source.validate(nil, of: "example").validity == .active)
+      #expect(try fixture.stored("default")?.isUnverified == false)
     } else {
       let error = #expect(throws: CredentialError.self) { try fixture.login() }
       guard case .unverified("example", _)? = error else {
@@ -88,6 +94,14 @@ struct KeyLoginTests {
     }
     #expect(fixture.user.questions.count == 1)
     try fixture.expectNothingLeft()
+  }
+
+  @Test func aUserWhoDeclinesReadsTheErrorOnce() throws {
+    let fixture = try Self.shipped()
+    fixture.http.then(HTTPResponse(status: 503))
+    fixture.user.keepsUnverified = false
+    #expect(throws: CredentialError.notStored) { try fixture.login() }
+    #expect(fixture.user.questions.count == 1)
   }
 
   /// Without a field for the user's name, any answer but an empty one shows that the provider knows the key.
@@ -148,7 +162,7 @@ struct KeyLoginTests {
     fixture.user.keepsUnverified = !isConfirmed
     #expect(try fixture.login().name == "default")
     #expect(fixture.user.questions.count == (isConfirmed ? 0 : 1))
-    #expect(fixture.notices.contains(.unconfirmed(account: "default", provider: "example")) == !isConfirmed)
+    #expect(try fixture.stored("default")?.isUnverified == !isConfirmed)
   }
 
   @Test(arguments: [
@@ -298,7 +312,7 @@ struct KeyLoginTests {
   ) throws {
     let fixture = try Self.shipped(Self.oauth)
     fixture.http.then(Self.faults[index])
-    fixture.user.keepsUnverified = keeps
+    fixture.user.keepsUnverified = keeps ? true : nil
     let wish = LoginOptions()
     if keeps {
       #expect(try fixture.source.login("example", wish, token: Secret("ex-1"), user: fixture.user).name == "default")

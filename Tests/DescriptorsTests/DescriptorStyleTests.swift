@@ -31,6 +31,12 @@ import Testing
     #expect(keys == order.filter(keys.contains), "the order of keys is: \(order.joined(separator: ", "))")
   }
 
+  @Test(arguments: PackageFiles.shipped) func aliasesAreWordsInLowerCase(_ identifier: String) throws {
+    let aliases = try PackageFiles.shippedLibrary.load(identifier).descriptor.aliases
+    #expect(Set(aliases).count == aliases.count && !aliases.contains(identifier), "each name once")
+    #expect(aliases.allSatisfy { $0 == $0.lowercased() && !$0.contains(" ") })
+  }
+
   @Test(arguments: PackageFiles.shipped) func eachLinksToItsSource(_ identifier: String) throws {
     let lines = try lines(identifier)
     #expect(lines.first?.hasPrefix("# ") == true, "begin the file with a comment that names the provider")

@@ -162,13 +162,14 @@ class Keys(KeyTest):
 
     def test_the_question_at_a_terminal(self):
         self.service.answer = json_response({}, 503)
-        for answer, status in (("n", UNREACHABLE), ("y", DONE)):
+        for answer, status in (("n", USAGE), ("y", DONE)):
             terminal = self.terminal("login", "openai")
             terminal.wait_for("API key of OpenAI:")
             terminal.type(OPENAI + "\r")
             terminal.wait_for(r"Store it without verification\?")
             terminal.type(answer + "\r")
             self.assertEqual(terminal.end(), status)
+            self.assertEqual(terminal.seen.count("status 503"), 1, terminal.seen)
             self.assertNotIn(OPENAI, terminal.seen)
         self.assertEqual(len(self.accounts_of("openai")), 1)
 
@@ -191,7 +192,7 @@ account: login
         self.service.answer = json_response({}, 429)
         self.credmgr(*login, stdin="a-token-0123456789\n", status=UNREACHABLE)
         self.assertEqual(self.run_program("status", "--json").out.strip(), "[]")
-        for answer, status in (("n", UNREACHABLE), ("y", DONE)):
+        for answer, status in (("n", USAGE), ("y", DONE)):
             terminal = self.terminal(*login)
             terminal.wait_for("token:")
             terminal.type("a-token-0123456789\r")

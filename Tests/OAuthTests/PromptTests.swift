@@ -88,6 +88,17 @@ struct PromptTests {
     }
   }
 
+  /// Some providers issue keys with a space, which their pattern says.
+  @Test func aKeyWithASpace() throws {
+    #expect(throws: PasteFault.blank("API key")) { try Self.credential(Self.client(Self.key), ["ex 1"]) }
+    #expect(throws: PasteFault.pattern("API key")) {
+      try Self.credential(Self.client(Self.key), ["https://api.test.example/keys"])
+    }
+    let client = try Self.client("key: { pattern: \"V1 .*|[^ ]*\" }\n" + Self.key)
+    #expect(try Self.credential(client, [" V1 ex-1 "])?.accessToken == Secret("V1 ex-1"))
+    #expect(throws: PasteFault.pattern("API key")) { try Self.credential(client, ["ex 1"]) }
+  }
+
   @Test func aUserNameAndAPassword() throws {
     let text = "grant: basic\nendpoints: {}\nhosts: [api.test.example]"
     let client = try Self.client(text)
@@ -101,6 +112,8 @@ struct PromptTests {
         == "Basic " + Base64.encode(Array("Ada:p w:ä".utf8)))
     #expect(client.accountName(in: credential) == "Ada")
     #expect(throws: PasteFault.pattern("user name")) { try Self.credential(client, ["a:b", "x"]) }
+    let own = try Self.client("variables: { username: { at_login: true, help: mail address } }\n" + text)
+    #expect(throws: PasteFault.pattern("mail address")) { try Self.credential(own, ["a:b", "x"]) }
     let given = try Self.client(text, ["username": "Ada"])
     #expect(try Self.prompt(given)?.fields.map(\.label) == ["password"])
   }

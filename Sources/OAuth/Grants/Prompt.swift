@@ -75,11 +75,15 @@ extension Step.Prompt {
       for scalar in value.unicodeScalars {
         switch scalar.value {
         case 0x0A, 0x0D: throw .lines(label)
-        case 0x20 where content == .key: throw .blank(label)
+        case 0x20 where content == .key && pattern?.contains(" ") != true: throw .blank(label)
         case 0..<0x20, 0x7F: throw .character(label)
         case 0x80... where content == .key: throw .character(label)
         default: continue
         }
+      }
+      // Without a pattern, the address of a page is still no key.
+      if content == .key, pattern == nil, ["https://", "http://"].contains(where: value.hasPrefix) {
+        throw .pattern(label)
       }
       if let pattern, !Variable.value(value, matches: pattern) { throw .pattern(label) }
       if !choices.isEmpty, !choices.contains(value) { throw .pattern(label) }
