@@ -154,6 +154,20 @@ struct KeyLoginTests {
     }
   }
 
+  /// RFC 6750, 3.1
+  @Test(arguments: [(403, "insufficient_scope"), (401, "invalid_token")])
+  func theHeaderOfARefusalNamesItsReason(_ status: Int, _ code: String) throws {
+    let fixture = try Self.shipped()
+    let challenge = #"Bearer realm="x", error="\#(code)""#
+    fixture.http.then(HTTPResponse(status: status, fields: ["WWW-Authenticate": challenge]))
+    if status == 403 {
+      #expect(try fixture.login().name == "default")
+    } else {
+      #expect(throws: CredentialError.tokenRefused(provider: "example", words: nil)) { try fixture.login() }
+    }
+    #expect(fixture.user.questions.isEmpty)
+  }
+
   /// A valid key may be unable to read the profile, and some providers answer so to an unknown key.
   @Test(arguments: [("forbidden", false), ("insufficient_scope", true)])
   func aKeyThatCannotReadItsUser(_ code: String, _ isConfirmed: Bool) throws {

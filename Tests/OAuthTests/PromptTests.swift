@@ -40,7 +40,7 @@ struct PromptTests {
   // MARK: Pasted texts
 
   @Test(arguments: [
-    "sk-1", " sk-1 ", "sk-1\n", "\r\n\tsk-1\r\n", "\u{FEFF}sk-1\n",
+    "sk-1", " sk-1 ", "sk-1\n", "\r\n\tsk-1\r\n", "\u{FEFF}sk-1\n", "\u{A0}sk-1\u{200B}",
   ]) func blanksAroundAKeyAreRemoved(_ text: String) throws {
     #expect(try Field(typed: "API key", as: .key, pattern: "sk-.*").value(of: text) == "sk-1")
   }

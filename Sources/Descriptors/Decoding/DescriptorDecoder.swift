@@ -42,14 +42,8 @@ struct DescriptorDecoder {
     self.root = root
     variables = root["variables"].flatMap { readVariables($0) } ?? []
     for grant in Self.elements(of: root["grant"]).compactMap({ $0.text.flatMap(Grant.init(rawValue:)) }) {
-      for own in grant.traits.variables {
-        // A user name with another help is still a user name.
-        if let index = variables.firstIndex(where: { $0.name == own.name }) {
-          variables[index].pattern = variables[index].pattern ?? own.pattern
-        } else {
-          variables.append(own)
-        }
-      }
+      let own = grant.traits.variables
+      variables += own.filter { variable in !variables.contains { $0.name == variable.name } }
     }
     for variable in variables { samples[variable.name] = variable.sample }
     kept = KeptName.all(in: root)
