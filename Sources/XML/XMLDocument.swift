@@ -13,8 +13,8 @@ package enum XMLError: Error, Sendable, Equatable {
 
 /// Reads XML 1.0 with libxml2, which is loaded at its first use.
 ///
-/// A document has at most 1 MiB of UTF-8, 64 levels, and 256 attributes of one element. A document type is refused before libxml2 sees it, so the
-/// document declares no entities. libxml2 opens no file and no connection.
+/// A document has at most 1 MiB of UTF-8, 64 levels, and 256 attributes of one element. A document type is refused
+/// before libxml2 sees it, so the document declares no entities. libxml2 opens no file and no connection.
 package enum XMLDocument {
   package static let library = "libxml2.so.2"
   private static let longest = 1 << 20

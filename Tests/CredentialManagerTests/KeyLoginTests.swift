@@ -63,6 +63,9 @@ struct KeyLoginTests {
     #expect(try fixture.another().accounts().accounts(of: "example").isEmpty)
     #expect(try fixture.registration() == nil)
     try fixture.expectNothingLeft()
+    // Only the user can know that it is a valid key of another kind.
+    fixture.http.then(.json(#"{"error":"bad_key"}"#, status: status))
+    #expect(try fixture.login { $0.keepsUnverified = true }.credential.isUnverified)
   }
 
   static let faults: [HTTPResponse] = [

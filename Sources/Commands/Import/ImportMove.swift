@@ -115,19 +115,19 @@ struct ImportMove {
     wish.verifies = true
     wish.replaces = replaces
     let account: Account
-    do throws(CredentialError) { account = try login(item.entry, to: provider, wish, secret) } catch {
+    do throws(CredentialError) { account = try login(item.entry, having: secret, to: provider, wish) } catch {
       // If the provider does not name its users, the account keeps the name from the tool.
       guard case .nameNeeded = error, !item.entry.isUserToken, let user = item.entry.user, Accounts.isName(user) else {
         throw CommandError(error)
       }
       wish.account = user
-      account = try manager(login(item.entry, to: provider, wish, secret))
+      account = try manager(login(item.entry, having: secret, to: provider, wish))
     }
     return .account(account, isVerified: !account.credential.isUnverified, wasThere: false)
   }
 
   private func login(
-    _ entry: ImportEntry, to provider: String, _ wish: LoginOptions, _ secret: Secret
+    _ entry: ImportEntry, having secret: Secret, to provider: String, _ wish: LoginOptions
   ) throws(CredentialError) -> Account {
     guard !entry.variables.isEmpty, let descriptor = try? context.home.library.load(provider).descriptor else {
       return try context.source.login(provider, wish, token: secret)

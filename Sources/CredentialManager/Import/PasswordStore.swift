@@ -22,12 +22,12 @@ extension ImportSource {
   /// Returns the paths of the files below a directory, without this ending.
   static func files(in folder: String, endingWith ending: String) -> [String] {
     var names: [String] = []
-    collect(ending, in: folder, "", depth: 0, &names)
+    collect(endingWith: ending, in: folder, below: "", depth: 0, &names)
     return names
   }
 
   private static func collect(
-    _ ending: String, in folder: String, _ prefix: String, depth: Int, _ names: inout [String]
+    endingWith ending: String, in folder: String, below prefix: String, depth: Int, _ names: inout [String]
   ) {
     for name in (try? File.names(in: folder)) ?? [] where !name.hasPrefix(".") && names.count < mostFiles {
       let path = folder + "/" + name
@@ -36,7 +36,7 @@ extension ImportSource {
       if name.hasSuffix(ending) {
         names.append(prefix + name.dropLast(ending.count))
       } else if depth < 8, File.isDirectory(path) {
-        collect(ending, in: path, prefix + name + "/", depth: depth + 1, &names)
+        collect(endingWith: ending, in: path, below: prefix + name + "/", depth: depth + 1, &names)
       }
     }
   }

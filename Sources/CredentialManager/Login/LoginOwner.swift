@@ -170,8 +170,8 @@ extension Login {
     case unnameable  // The provider's user name is not valid as an account name.
   }
 
-  /// Asks the provider who logged in. If this fails, the token is not lost. `isConfirmed` is false for a credential that
-  /// the user brings, unless the provider knows it.
+  /// Asks the provider who logged in. If this fails, the token is not lost. `isConfirmed` is false for a credential
+  /// that the user brings, unless the provider knows it.
   private func identity(
     _ credential: Credential, _ user: (any User)?
   ) throws(CredentialError) -> (owner: Owner, fault: IdentityFault?, isConfirmed: Bool) {
@@ -188,7 +188,10 @@ extension Login {
         owner = Owner(name: answer.name ?? owner.name, subject: answer.subject ?? owner.subject, kept: answer.kept)
         isConfirmed = true
       } catch {
-        if isUnknown, error.refusesToken { throw .tokenRefused(provider: provider, words: error.refusalWords) }
+        // Some providers refuse valid keys that cannot read the profile.
+        if isUnknown, error.refusesToken, options.verifies || !options.keepsUnverified {
+          throw .tokenRefused(provider: provider, words: error.refusalWords)
+        }
         // The token does not belong to the user that the provider names, so it may have been swapped.
         if case .oauth(.idToken, _) = error { throw error }
         if case .oauth(.valueOutOfBounds, _) = error { throw error }
