@@ -92,9 +92,11 @@ package struct Context {
 
   func provider(_ text: String) throws(CommandError) -> String {
     if DescriptorLibrary.isIdentifier(text) { return text }
-    let near = nearMiss(text, among: source.knownProviders())
-    throw CommandError(
-      .provider(near == nil ? .malformedIdentifier(text) : .unknown(identifier: text, suggestion: near)))
+    let unknown = source.unknown(text)
+    if case .unknown(_, nil) = unknown, !SetupChoice(self).finds(text) {
+      throw CommandError(.provider(.malformedIdentifier(text)))
+    }
+    throw CommandError(.provider(unknown))
   }
 
   func load(_ provider: String) throws(CommandError) -> DescriptorLibrary.Loaded {
@@ -104,7 +106,7 @@ package struct Context {
 
   func unknown(_ provider: String) -> CredentialError? {
     guard home.library.path(of: provider) == nil else { return nil }
-    return .provider(.unknown(identifier: provider, suggestion: nearMiss(provider, among: source.knownProviders())))
+    return .provider(source.unknown(provider))
   }
 
   /// Reports damaged accounts after the command has handled the others. Skips the `known` ones.

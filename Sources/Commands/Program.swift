@@ -72,7 +72,7 @@ package enum Program {
   private static func run(_ words: [String], _ online: Online, coreLimit: UInt64?) throws(CommandError) {
     let arguments = Array(words.dropFirst())
     guard let name = arguments.first else {
-      Terminal.writeError(Help.beginning)
+      Terminal.writeError(Help.beginning())
       throw .ended(.usage)
     }
     if let text = try help(name, arguments.dropFirst()) { return try system(Terminal.writeOutput(text)) }
@@ -168,26 +168,24 @@ package enum Program {
 }
 
 enum Help {
-  static let beginning = """
-    usage: credmgr COMMAND [ARGUMENT]…
-
-    credmgr stores credentials for many providers and accounts, refreshes them, and
-    gives them to git, docker, kubectl and your own programs.
-
-    First steps:
-      credmgr setup                choose a provider, and get the first token
-      credmgr providers            list the providers
-      credmgr import               move the logins of other tools
-
-    Then:
-      credmgr token github         print an access token
-      credmgr status               show your accounts and when they expire
-      credmgr git-setup            let git use credmgr
-      credmgr doctor               find problems and how to fix them
-
-    "credmgr help" lists all commands, and "credmgr help COMMAND" explains one.
-
-    """
+  static func beginning(width columns: Int = Layout.helpWidth) -> String {
+    let purpose =
+      "credmgr stores credentials for many providers and accounts, refreshes them, and gives them to git, docker, "
+      + "kubectl and your own programs."
+    let first = [
+      (left: "credmgr setup", right: "choose a provider, and get the first token"),
+      ("credmgr providers", "list the providers"), ("credmgr import", "move the logins of other tools"),
+    ]
+    let then = [
+      (left: "credmgr token github", right: "print an access token"),
+      ("credmgr status", "show your accounts and when they expire"),
+      ("credmgr git-setup", "let git use credmgr"), ("credmgr doctor", "find problems and how to fix them"),
+    ]
+    let end = "\"credmgr help\" lists all commands, and \"credmgr help COMMAND\" explains one."
+    return Layout.wrapped("usage: credmgr COMMAND [ARGUMENT]…", width: columns) + "\n\n"
+      + Layout.wrapped(purpose, width: columns) + "\n\nFirst steps:\n" + Layout.table(first, width: columns)
+      + "\nThen:\n" + Layout.table(then, width: columns) + "\n" + Layout.wrapped(end, width: columns) + "\n"
+  }
 
   static var overview: String { overview(width: Layout.helpWidth) }
 

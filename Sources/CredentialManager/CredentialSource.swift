@@ -61,7 +61,7 @@ package final class CredentialSource {
     do {
       return try home.library.load(provider)
     } catch .unknown(let identifier, _) {
-      throw .provider(.unknown(identifier: identifier, suggestion: nearMiss(identifier, among: knownProviders())))
+      throw .provider(unknown(identifier))
     } catch {
       throw .provider(error)
     }
@@ -87,6 +87,22 @@ package final class CredentialSource {
   package func knownProviders() -> [String] {
     let names = home.library.directories.flatMap { (try? File.names(in: $0)) ?? [] }
     return Set(names.filter { $0.hasSuffix(".yaml") }.map { String($0.dropLast(".yaml".count)) }).sorted()
+  }
+
+  /// Returns the error for a word that is not a provider. It suggests the only provider with this alias, or without
+  /// one, the provider with the most similar identifier.
+  package func unknown(_ word: String) -> ProviderError {
+    let known = knownProviders()
+    let alias = word.lowercased()
+    let named = known.filter { identifier in
+      // Most descriptors do not contain the word, so decode only those that do.
+      guard let path = home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
+        bytes.firstPlace(of: "aliases:".utf8) != nil, bytes.firstPlace(of: alias.utf8) != nil
+      else { return false }
+      return (try? home.library.load(identifier).descriptor.aliases.contains(alias)) ?? false
+    }
+    return .unknown(
+      identifier: word, suggestion: named.isEmpty ? nearMiss(word, among: known) : named.count == 1 ? named[0] : nil)
   }
 
   /// Returns the descriptors with one of these realms (RFC 9110, 11.5), for hints only: any server can claim one.
@@ -185,9 +201,9 @@ package enum Notice: Sendable, Equatable {
   case notRefreshed(provider: String, account: String, left: Duration?, CredentialError)
   /// The provider did not name the user, so the account has a name but no identity. `beside` is an account that the
   /// login may have been meant for.
-  case unidentified(account: String, beside: AccountID?, CredentialError)
+  case unidentified(account: String, beside: AccountID?, CredentialError?)
   /// The provider did not name the user who logged in to an existing account.
-  case unchecked(account: String, CredentialError)
+  case unchecked(account: String, CredentialError?)
   /// The first of several entries was used, because credmgr could not prompt. `variable` chooses another one.
   case chosen(provider: String, String, of: Int, variable: String?)
   /// Logins to this provider now use these values of variables, which the first login gave.

@@ -203,7 +203,8 @@ extension CredentialError {
       ).hint("\(credmgr: "login", owners[0]) to store it at \(titled(owners[0]))")
     case .unverified(let provider, let error):
       error.message(titled: titled).adding("; nothing was stored")
-        .with(hints: ["\(add: "--yes") to store the credential of \(titled(provider)) without verification"])
+        .with(hints: [error.remedy(withoutVerification: titled(provider))])
+    case .notStored: .usage("nothing was stored")
     case .promptNeeded(let provider, let fields):
       PasteFault.message(withoutTerminal: fields, provider, titled(provider))
     case .keyFileNeeded(let provider, let labels, let variables):
@@ -330,5 +331,15 @@ extension CredentialError.LoginReason {
     case .otherIssuer: "cannot refresh \(token): another issuer made it, and the provider's issuer has changed"
     case .loginUnderWay: "cannot refresh \(token) while a login is under way"
     }
+  }
+}
+
+extension CredentialError {
+  /// How to store a credential that the provider did not verify for this reason.
+  fileprivate func remedy(withoutVerification title: String) -> Remedy {
+    guard case .http(.unreachable(_, .nameNotResolved), _) = self else {
+      return "\(add: "--yes") to store the credential of \(title) without verification"
+    }
+    return "check the host name and the network, or \(add: "--yes") to store the credential without verification"
   }
 }

@@ -22,9 +22,8 @@ extension ImportAdvice {
   /// Why credmgr cannot store the entry.
   package var sentence: String {
     switch self {
-    case .signsRequests: "import does not support keys that sign requests"
     case .belongsToClient: "its refresh token works only for the tool's own client"
-    case .serviceAccount: "credmgr does not support keys of service accounts"
+    case .serviceAccount: "it is the key of a service account"
     case .encrypted: "the tool encrypts it"
     case .everyHost: "it is for every host, and credmgr stores a login only for one host"
     case .identityToken: "only the registry accepts this token"
@@ -34,17 +33,16 @@ extension ImportAdvice {
   /// How to get a credential instead; `nil` if the tool must keep it.
   package var remedy: Remedy? {
     switch self {
-    case .signsRequests: "\(credmgr: "login", "aws") to enter the key yourself"
     case .belongsToClient: "\(credmgr: "login", "google") to get a token for your own client"
     case .encrypted: "\(credmgr: "add-provider", "ISSUER") with its issuer, and log in again"
     case .identityToken: "\(run: "docker", "login") again when docker uses credmgr"
-    case .serviceAccount, .everyHost: nil
+    case .serviceAccount(let path): "\(credmgr: "login", "google-service", "--key-file", path)"
+    case .everyHost: nil
     }
   }
 
   package var word: String {
     switch self {
-    case .signsRequests: "signs_requests"
     case .belongsToClient: "belongs_to_client"
     case .serviceAccount: "service_account"
     case .encrypted: "encrypted"

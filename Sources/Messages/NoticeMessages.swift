@@ -15,11 +15,11 @@ extension Notice {
   /// The error that the sentence reports.
   private var cause: CredentialError? {
     switch self {
-    case .unidentified(_, _, let error), .unchecked(_, let error), .notRevoked(_, let error), .loginsRefused(let error),
+    case .unidentified(_, _, let error), .unchecked(_, let error), .tokensLeft(_, let error): error
+    case .notRevoked(_, let error), .loginsRefused(let error),
       .idTokenUnverified(_, let error),
       .notRefreshed(_, _, _, let error), .withheld(_, _, let error):
       error
-    case .tokensLeft(_, let error): error
     default: nil
     }
   }

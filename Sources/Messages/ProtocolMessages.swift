@@ -45,8 +45,8 @@ extension OAuthError {
       ).hint(comparing(provider))
     case .unreadable(let kind, let expected, let mediaType):
       answer(
-        expected == .json && mediaType?.hasSuffix("json") == true
-          ? "the answer of \(at(kind)) is not valid JSON"
+        expected.isNamed(by: mediaType)
+          ? "the answer of \(at(kind)) is not \(expected == .text ? "" : "valid ")\(expected.words)"
           : "cannot read the answer of \(at(kind)) as \(expected.words): "
             + (mediaType.map { "its type is \($0)" } ?? "it has no content type"))
     case .unreadableXML(let kind, let fault):
@@ -233,6 +233,15 @@ private func answerHints(_ provider: String?) -> [Remedy] {
 }
 
 extension ResponseFormat {
+  /// Whether the type of an answer is that of this format, so that its content must be wrong.
+  fileprivate func isNamed(by mediaType: String?) -> Bool {
+    switch self {
+    case .json, .xml: mediaType?.hasSuffix(rawValue) == true
+    case .text: mediaType == "text/plain"
+    case .form, .fragment, .query: false
+    }
+  }
+
   fileprivate var words: String {
     switch self {
     case .json: "JSON"

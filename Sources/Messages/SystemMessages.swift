@@ -7,7 +7,7 @@ extension POSIXError {
     switch self {
     case .notFound(let path): .usage("file \(quoted(path)) not found")
     case .folderNotFound(let path): .usage("directory \(quoted(path)) not found").hint("\(run: "mkdir", "-p", path)")
-    case .notRegularFile(let path): .usage("\(quoted(path)) is not a regular file").hint(.mending(self, at: path))
+    case .notRegularFile(let path): .usage("\(Self.name(path)) is not a regular file").hint(.mending(self, at: path))
     case .notDirectory(let path): .usage("\(quoted(path)) is not a directory").hint(.mending(self, at: path))
     case .symbolicLink(let path):
       .usage("cannot use \(quoted(path)): it is a symbolic link").hint(.mending(self, at: path))
@@ -16,7 +16,7 @@ extension POSIXError {
       .usage("other users can read \(quoted(path)) (mode \(Self.octal(mode)))").hint(.mending(self, at: path))
     case .writableByOthers(let path, let mode):
       .usage("other users can change \(quoted(path)) (mode \(Self.octal(mode)))").hint(.mending(self, at: path))
-    case .tooLarge(let path, let limit): .usage("\(quoted(path)) is larger than \(limit) bytes")
+    case .tooLarge(let path, let limit): .usage("\(Self.name(path)) is larger than \(limit) bytes")
     case .exists(let path): .usage("file \(quoted(path)) already exists")
     case .permissionDenied(let path):
       .usage("cannot use \(quoted(path)): permission denied").hint(.mending(self, at: path))
@@ -42,6 +42,9 @@ extension POSIXError {
         "system call \(call) failed" + (path.map { " for \(quoted($0))" } ?? "") + ": \(systemWords(code))")
     }
   }
+
+  /// The name of a file that the user gave as an argument.
+  private static func name(_ path: String) -> String { path == "-" ? "standard input" : quoted(path) }
 
   private static func octal(_ mode: UInt32) -> String { String(mode & 0o7777, radix: 8) }
 }

@@ -8,16 +8,18 @@ package enum XMLError: Error, Sendable, Equatable {
   case documentType
   case tooLong(bytes: Int)
   case tooDeep(levels: Int)
+  case tooManyAttributes(Int)
 }
 
 /// Reads XML 1.0 with libxml2, which is loaded at its first use.
 ///
-/// A document has at most 1 MiB of UTF-8 and 64 levels. A document type is refused before libxml2 sees it, so the
-/// document declares no entities. libxml2 opens no file and no connection.
+/// A document has at most 1 MiB of UTF-8, 64 levels, and 256 attributes of one element. A document type is refused
+/// before libxml2 sees it, so the document declares no entities. libxml2 opens no file and no connection.
 package enum XMLDocument {
   package static let library = "libxml2.so.2"
   private static let longest = 1 << 20
   private static let deepest = 64
+  private static let mostAttributes = 256
 
   private static let loaded: credmgr_xml? = {
     for name in [library, "libxml2.so.16"] {
@@ -41,8 +43,36 @@ package enum XMLDocument {
     for declaration in ["<!DOCTYPE", "<!ENTITY"] where bytes.firstPlace(of: declaration.utf8) != nil {
       throw .documentType
     }
+    if hasManyAttributes(bytes) { throw .tooManyAttributes(mostAttributes) }
     let root = unsafe bytes.withUnsafeBytes { unsafe read($0, with: xml) }
     return try root.get()
+  }
+
+  /// Whether an element has too many quoted values. libxml2 compares each attribute with all others, so it could take
+  /// minutes. It stops at the first fault, so this need not look for faults.
+  private static func hasManyAttributes(_ bytes: [UInt8]) -> Bool {
+    var rest = bytes[...]
+    func skip(past end: String) { rest = rest.firstPlace(of: end.utf8).map { rest[$0.upperBound...] } ?? [] }
+    while let open = rest.firstIndex(of: UInt8(ascii: "<")) {
+      rest = rest[(open + 1)...]
+      if rest.starts(with: "!--".utf8) {
+        skip(past: "-->")
+      } else if rest.starts(with: "![CDATA[".utf8) {
+        skip(past: "]]>")
+      } else if rest.first == UInt8(ascii: "?") {
+        skip(past: "?>")
+      } else {
+        var count = 0
+        while let mark = rest.firstIndex(where: { "'\">".utf8.contains($0) }), rest[mark] != UInt8(ascii: ">") {
+          count += 1
+          if count > mostAttributes { return true }
+          let value = rest[(mark + 1)...]
+          guard let end = value.firstIndex(of: rest[mark]) else { return false }
+          rest = value[(end + 1)...]
+        }
+      }
+    }
+    return false
   }
 
   // libxml2, `xmlParserOption`: no messages on standard error, no network, and no other encoding than ours.

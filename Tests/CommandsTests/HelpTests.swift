@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test func helpFitsEightyColumns() {
-    for text in Command.all.map(\.help) + [Help.beginning, Help.overview] {
+    for text in Command.all.map(\.help) + [Help.beginning(), Help.overview] {
       for line in text.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
     }
   }
@@ -48,7 +48,9 @@ import Testing
       for option in command.options + Command.common { whole.insert("  " + option.form) }
       for operation in command.operations { whole.insert("  " + operation.name + " " + (operation.operand ?? "")) }
     }
-    let texts = Command.all.map { $0.help(width: width) } + operations + [Help.overview(width: width)]
+    let texts =
+      Command.all.map { $0.help(width: width) } + operations
+      + [Help.overview(width: width), Help.beginning(width: width)]
     for text in texts {
       for line in text.split(separator: "\n").map(String.init)
       where !whole.contains(line) && line.split(separator: " ").count > 1 && !Self.isQuoted(line) {

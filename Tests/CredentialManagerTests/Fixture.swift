@@ -97,7 +97,7 @@ final class ScriptedUser: User {
   var isCancelled = false
   var typed: [String]?  // The answer to a prompt; `nil` without a terminal.
   private(set) var prompts: [[Step.Prompt.Field]] = []
-  var keepsUnverified = false
+  var keepsUnverified: Bool?  // The answer to the question about an unverified credential; `nil` without a terminal.
   private(set) var questions: [CredentialError] = []
   var listen: ((LoginStep) throws -> Void)?  // Called with each recorded step.
 
@@ -114,7 +114,7 @@ final class ScriptedUser: User {
     return chosen
   }
 
-  func confirmStoring(unverified error: CredentialError) -> Bool {
+  func confirmStoring(unverified error: CredentialError) -> Bool? {
     questions.append(error)
     return keepsUnverified
   }

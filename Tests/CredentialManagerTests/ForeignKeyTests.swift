@@ -45,6 +45,10 @@ struct ForeignKeyTests {
     ("AIza{35}", ["gemini", "google-maps"]), ("AKIAIOSFODNN7EXAMPLE", ["aws"]), ("r8_{37}", ["replicate"]),
     ("lin_api_{40}", ["linear-key"]), ("ntn_{46}", ["notion"]), ("dckr_pat_{27}", ["docker-hub"]),
     ("shpat_0123456789abcdef0123456789abcdef", ["shopify"]), ("ghp_{36}", ["github"]), ("npm_{36}", ["npm"]),
+    ("figd_{40}", ["figma-token"]), ("hvs.{90}", ["vault"]), ("glsa_{41}", ["grafana"]), ("nfp_{36}", ["netlify"]),
+    ("dapi0123456789abcdef0123456789abcdef", ["databricks"]), ("xkeysib-{70}", ["brevo"]),
+    ("CCIPAT_{22}_{40}", ["circleci"]), ("ATATT3{70}", ["atlassian-token", "bitbucket-token"]),
+    ("sntryu_{64}", ["sentry"]), ("glc_{60}", ["grafana-cloud"]),
     ("pypi-{70}", ["pypi"]), ("xoxb-1-2-{24}", ["slack"]), ("sk_live_{24}", ["clerk", "stripe-api", "workos"]),
   ]
 

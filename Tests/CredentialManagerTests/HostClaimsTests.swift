@@ -1,5 +1,6 @@
 import CredmgrCryptography
 import CredmgrDescriptors
+import CredmgrOAuth
 import Glibc
 import CredmgrPlatform
 import Testing
@@ -54,6 +55,23 @@ struct HostClaimsTests {
     #expect(try found("git.example") == [])
     #expect(try found("mine.example:8443") == ["example", "x-access-token"])
     #expect(try found("code.example") == ["other", "oauth2"])
+  }
+
+  /// Each account of a user name and a password has its own.
+  @Test func aVariableOfTheLogin() throws {
+    try fixture.add(
+      """
+      grant: basic
+      endpoints: {}
+      hosts: [hub.example]
+      docker: { hosts: [hub.example], username: "{username}" }
+      """)
+    let claim = try #require(try fixture.another().claims(of: "hub.example", for: .docker).first)
+    var credential = Credential(grant: .basic, accessToken: Secret("pw"), obtainedAt: 0)
+    credential.variables = ["username": "bob"]
+    let account = Account(provider: "example", name: "work", credential: credential, revision: 1)
+    #expect(claim.username(of: account) == "bob")
+    #expect(!claim.namesAccount)
   }
 
   /// Docker Hub has several names, and a provider of any of them serves all.

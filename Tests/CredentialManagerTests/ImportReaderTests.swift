@@ -1,3 +1,4 @@
+import CredmgrCryptography
 import CredmgrPlatform
 import Testing
 
@@ -266,11 +267,27 @@ import Testing
     #expect(throws: ImportFault.notWorking(place: "git credential-cache")) { try entry.remove(places) { false } }
   }
 
-  @Test func entriesThatCannotBeStored() throws {
+  @Test func aProfileOfAWS() throws {
+    let text =
+      "[default]\naws_access_key_id = A\nregion = y\naws_secret_access_key = B\n[x]\nregion = y\n"
+      + "[t]\naws_access_key_id = C\naws_secret_access_key = D\naws_session_token = E\n"
+    #expect(try shown(.aws, text) == ["default  default token B", "t  t token D"])
+    let entries = try ImportSource.aws.entries(ImportText(path: "/file", Array(text.utf8)))
+    #expect(entries.map { $0.variables.keys.sorted() }.last?.last == "AWS_SESSION_TOKEN")
+    #expect(entries.first?.variables["AWS_ACCESS_KEY_ID"] == Secret("A"))
+    #expect(try rest(.aws, text, without: "t") == String(text.prefix(text.count - 70)))
+  }
+
+  @Test func aPlainFileOfGitCredentialManager() throws {
+    let text = "gho_1\nservice=https://forge.example\naccount=ada\n"
     #expect(
-      try shown(.aws, "[default]\naws_access_key_id = A\naws_secret_access_key = B\n[x]\nregion = y\n") == [
-        "default  - unsupported "
-      ])
+      try shown(.gitCredentialManager, text) == ["ada@forge.example forge.example ada password gho_1"])
+    #expect(try rest(.gitCredentialManager, text, without: "ada@forge.example").isEmpty)
+    #expect(try shown(.gitCredentialManager, "") == [])
+    #expect(try shown(.gitCredentialManager, "gho_1\naccount=ada\n") == [])
+  }
+
+  @Test func entriesThatCannotBeStored() throws {
     #expect(
       try shown(.gcloud, #"{"type": "authorized_user", "client_id": "c", "refresh_token": "r"}"#) == [
         "application-default  - unsupported "

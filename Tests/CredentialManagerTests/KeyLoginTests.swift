@@ -63,6 +63,9 @@ struct KeyLoginTests {
     #expect(try fixture.another().accounts().accounts(of: "example").isEmpty)
     #expect(try fixture.registration() == nil)
     try fixture.expectNothingLeft()
+    // Only the user can know that it is a valid key of another kind.
+    fixture.http.then(.json(#"{"error":"bad_key"}"#, status: status))
+    #expect(try fixture.login { $0.keepsUnverified = true }.credential.isUnverified)
   }
 
   static let faults: [HTTPResponse] = [
@@ -74,10 +77,16 @@ struct KeyLoginTests {
   @Test(arguments: faults.indices, [false, true]) func anUnverifiedKeyNeedsConsent(_ index: Int, _ keeps: Bool) throws {
     let fixture = try Self.shipped()
     fixture.http.then(Self.faults[index])
-    fixture.user.keepsUnverified = keeps
+    fixture.user.keepsUnverified = keeps ? true : nil
     if keeps {
       #expect(try fixture.login().name == "default")
       #expect(try fixture.stored("default")?.accessToken == Secret("ex-1"))
+      #expect(try fixture.stored("default")?.isUnverified == true)
+      // The question showed the error.
+      #expect(fixture.notices.contains(.unidentified(account: "default", beside: nil, nil)))
+      fixture.http.then(.json(#"{"login":"ana"}"#))
+      #expect(try fixture.source.validate(nil, of: "example").validity == .active)
+      #expect(try fixture.stored("default")?.isUnverified == false)
     } else {
       let error = #expect(throws: CredentialError.self) { try fixture.login() }
       guard case .unverified("example", _)? = error else {
@@ -88,6 +97,14 @@ struct KeyLoginTests {
     }
     #expect(fixture.user.questions.count == 1)
     try fixture.expectNothingLeft()
+  }
+
+  @Test func aUserWhoDeclinesReadsTheErrorOnce() throws {
+    let fixture = try Self.shipped()
+    fixture.http.then(HTTPResponse(status: 503))
+    fixture.user.keepsUnverified = false
+    #expect(throws: CredentialError.notStored) { try fixture.login() }
+    #expect(fixture.user.questions.count == 1)
   }
 
   /// Without a field for the user's name, any answer but an empty one shows that the provider knows the key.
@@ -140,6 +157,20 @@ struct KeyLoginTests {
     }
   }
 
+  /// RFC 6750, 3.1
+  @Test(arguments: [(403, "insufficient_scope"), (401, "invalid_token")])
+  func theHeaderOfARefusalNamesItsReason(_ status: Int, _ code: String) throws {
+    let fixture = try Self.shipped()
+    let challenge = #"Bearer realm="x", error="\#(code)""#
+    fixture.http.then(HTTPResponse(status: status, fields: ["WWW-Authenticate": challenge]))
+    if status == 403 {
+      #expect(try fixture.login().name == "default")
+    } else {
+      #expect(throws: CredentialError.tokenRefused(provider: "example", words: nil)) { try fixture.login() }
+    }
+    #expect(fixture.user.questions.isEmpty)
+  }
+
   /// A valid key may be unable to read the profile, and some providers answer so to an unknown key.
   @Test(arguments: [("forbidden", false), ("insufficient_scope", true)])
   func aKeyThatCannotReadItsUser(_ code: String, _ isConfirmed: Bool) throws {
@@ -148,7 +179,7 @@ struct KeyLoginTests {
     fixture.user.keepsUnverified = !isConfirmed
     #expect(try fixture.login().name == "default")
     #expect(fixture.user.questions.count == (isConfirmed ? 0 : 1))
-    #expect(fixture.notices.contains(.unconfirmed(account: "default", provider: "example")) == !isConfirmed)
+    #expect(try fixture.stored("default")?.isUnverified == !isConfirmed)
   }
 
   @Test(arguments: [
@@ -298,7 +329,7 @@ struct KeyLoginTests {
   ) throws {
     let fixture = try Self.shipped(Self.oauth)
     fixture.http.then(Self.faults[index])
-    fixture.user.keepsUnverified = keeps
+    fixture.user.keepsUnverified = keeps ? true : nil
     let wish = LoginOptions()
     if keeps {
       #expect(try fixture.source.login("example", wish, token: Secret("ex-1"), user: fixture.user).name == "default")

@@ -263,7 +263,7 @@ struct RouteTests {
     let known = [
       "AddingProvider.swift": 1, "Context.swift": 1, "DockerHelper.swift": 1, "GitHelper.swift": 3,
       "KubectlCommand.swift": 1, "Setup.swift": 1, "SharedVaultCommands.swift": 1, "Token.swift": 1,
-      "TokenCommand.swift": 2,
+      "TerminalUser.swift": 1, "TokenCommand.swift": 2,
     ]
     #expect(revealing == known)
     let unauthorized = [

@@ -25,7 +25,8 @@ struct AgreedValueTests {
     let field = "endpoints.token.response.fields."
     #expect(
       Self.all(.harmless) == [
-        "title", "verified", "group", "scope", "scope_sets", "authorization_details", "expiry", "account", "subject",
+        "title", "aliases", "verified", "group", "scope", "scope_sets", "authorization_details", "expiry", "account",
+        "subject",
         "variables.format",
         "variables.pattern",
         "variables.choices",

@@ -230,6 +230,18 @@ class Owners(Import):
         self.move("git-store")
 
 
+class GitCredentialManager(Import):
+    def test_its_plain_files(self):
+        """The form that PlaintextCredentialStore.cs of Git Credential Manager writes."""
+        folder = os.path.join(self.folder, ".gcm/store/git/https/forge.example")
+        os.makedirs(folder)
+        path = self.file(".gcm/store/git/https/forge.example/ada.credential",
+                         f"{self.token}\nservice=https://forge.example\naccount=ada\n", 0o600)
+        self.assertEqual([entry["name"] for entry in self.listed("gcm")], ["ada@forge.example"])
+        self.move("gcm")
+        self.assertEqual(text_of(path), "")
+
+
 @with_tool("gh")
 class GitHubCLI(Import):
     def test_hosts_file(self):
@@ -362,13 +374,30 @@ class Pass(Import):
 
 @with_tool("aws")
 class AWS(Import):
-    def test_aws_keys_stay_in_their_file(self):
+    def test_the_keys_of_a_profile(self):
+        """The provider is the one whose programs read the same values from their environment."""
         self.environment["PATH"] = os.environ["PATH"]
-        self.tool("aws", "configure", "set", "aws_secret_access_key", "the-aws-key")
-        self.assertEqual([entry["advice"] for entry in self.listed("aws")], ["signs_requests"])
-        outcome = self.run_program("import", "aws", "--remove")
-        self.assertEqual(outcome.status, USAGE, outcome.err)
-        self.assertIn("the-aws-key", text_of(os.path.join(self.folder, ".aws/credentials")))
+        for key, value in (("aws_access_key_id", "AKIAEXAMPLE"), ("aws_secret_access_key", self.token), ("region", "eu-west-1")):
+            self.tool("aws", "configure", "set", key, value)
+        self.assertEqual([entry["provider"] for entry in self.listed("aws")], ["aws"])
+        host = f"127.0.0.1:{self.service.port}"
+        self.credmgr("add-provider", self.file("keys.yaml", """
+            provider: keys
+            grant: secrets
+            variables:
+              key_id: { at_login: true, help: access key ID }
+              key: { at_login: true, secret: true, help: secret access key }
+            endpoints: { identity: "http://HOST/identity" }
+            environment: { key_id: AWS_ACCESS_KEY_ID, key: AWS_SECRET_ACCESS_KEY }
+            account: login
+            hosts: [HOST]
+            """.replace("HOST", host)))
+        self.assertEqual([entry["provider"] for entry in self.listed("aws")], ["keys"])
+        row, = json.loads(self.credmgr("import", "aws", "--remove", "--json", "--yes").out)
+        self.assertEqual((row["state"], row["removed"], row["account"]), ("moved", True, USER))
+        self.assertEqual(self.credmgr("exec", "keys", "--", "sh", "-c", "echo $AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY").line,
+                         "AKIAEXAMPLE:" + self.token)
+        self.assertEqual(text_of(os.path.join(self.folder, ".aws/credentials")), "[default]\n")
 
 
 class OtherFiles(ProgramTest):

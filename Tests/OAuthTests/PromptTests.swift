@@ -40,7 +40,7 @@ struct PromptTests {
   // MARK: Pasted texts
 
   @Test(arguments: [
-    "sk-1", " sk-1 ", "sk-1\n", "\r\n\tsk-1\r\n", "\u{FEFF}sk-1\n",
+    "sk-1", " sk-1 ", "sk-1\n", "\r\n\tsk-1\r\n", "\u{FEFF}sk-1\n", "\u{A0}sk-1\u{200B}",
   ]) func blanksAroundAKeyAreRemoved(_ text: String) throws {
     #expect(try Field(typed: "API key", as: .key, pattern: "sk-.*").value(of: text) == "sk-1")
   }
@@ -88,6 +88,17 @@ struct PromptTests {
     }
   }
 
+  /// Some providers issue keys with a space, which their pattern says.
+  @Test func aKeyWithASpace() throws {
+    #expect(throws: PasteFault.blank("API key")) { try Self.credential(Self.client(Self.key), ["ex 1"]) }
+    #expect(throws: PasteFault.pattern("API key")) {
+      try Self.credential(Self.client(Self.key), ["https://api.test.example/keys"])
+    }
+    let client = try Self.client("key: { pattern: \"V1 .*|[^ ]*\" }\n" + Self.key)
+    #expect(try Self.credential(client, [" V1 ex-1 "])?.accessToken == Secret("V1 ex-1"))
+    #expect(throws: PasteFault.pattern("API key")) { try Self.credential(client, ["ex 1"]) }
+  }
+
   @Test func aUserNameAndAPassword() throws {
     let text = "grant: basic\nendpoints: {}\nhosts: [api.test.example]"
     let client = try Self.client(text)
@@ -101,6 +112,8 @@ struct PromptTests {
         == "Basic " + Base64.encode(Array("Ada:p w:ä".utf8)))
     #expect(client.accountName(in: credential) == "Ada")
     #expect(throws: PasteFault.pattern("user name")) { try Self.credential(client, ["a:b", "x"]) }
+    let own = try Self.client("variables: { username: { at_login: true, help: mail address } }\n" + text)
+    #expect(throws: PasteFault.pattern("mail address")) { try Self.credential(own, ["a:b", "x"]) }
     let given = try Self.client(text, ["username": "Ada"])
     #expect(try Self.prompt(given)?.fields.map(\.label) == ["password"])
   }

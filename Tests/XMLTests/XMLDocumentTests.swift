@@ -61,6 +61,10 @@ import Testing
   @Test func theBounds() throws {
     _ = try parse(Self.nested(64))
     #expect(throws: XMLError.tooDeep(levels: 64)) { try parse(Self.nested(65)) }
+    let attributes = { (count: Int) in (0..<count).map { " a\($0)='>'" }.joined() }
+    let decoys = "<!-- don't --><?b c='?><d><![CDATA[<e f='>]]></d>"
+    #expect(throws: XMLError.tooManyAttributes(256)) { try parse("<r>\(decoys)<a\(attributes(257))/></r>") }
+    #expect(try parse("<r>\(decoys)<a\(attributes(256))/></r>")["r"]?["a"]?["a255"] == ">")
     let long = "<a>" + String(repeating: "b", count: 1 << 20) + "</a>"
     #expect(throws: XMLError.tooLong(bytes: 1 << 20)) { try parse(long) }
     let many = "<a>" + String(repeating: "<b/>", count: 200_000) + "</a>"

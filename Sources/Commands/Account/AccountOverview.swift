@@ -76,6 +76,9 @@ extension Credential {
 }
 
 extension AccountOverview.Row {
+  /// The state in words for a list.
+  var words: String { state.words + (account.credential.isUnverified && !state.needsLogin ? ", not verified" : "") }
+
   var json: JSONValue {
     let credential = account.credential
     return [
@@ -84,6 +87,7 @@ extension AccountOverview.Row {
       "subject": .optional(credential.subject), "vault": .optional(credential.vault),
       "grant": .string(credential.isGiven ? "given" : credential.grant.rawValue),
       "kind": .string(credential.kindName), "ends_soon": .boolean(credential.endsSoon(at: now)),
+      "verified": .boolean(!credential.isUnverified),
       "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
       "withheld_scope": .array(credential.withheldScope.map(JSONValue.string)),
       "authorization_details": credential.detailsJSON,

@@ -44,7 +44,7 @@ extension Command {
         ([
           titles[row.account.provider] ?? "",
           // Many accounts without a user name are called "default".
-          row.account.name + (row.isDefault && row.account.name != "default" ? mark : ""), row.state.words,
+          row.account.name + (row.isDefault && row.account.name != "default" ? mark : ""), row.words,
           credential.kindWords,
         ] + (hasVaults ? [credential.vault ?? "-"] : [])).map(Message.visible)
     }

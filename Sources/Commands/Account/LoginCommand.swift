@@ -90,6 +90,7 @@ extension Command {
     wish.hasLocalBrowser = !SessionKind.isRemote(context.environment)
     wish.pastes = invocation.has("--paste")
     wish.givesAway = invocation.has("--replace")
+    wish.keepsUnverified = invocation.has("--yes")
     wish.vault = try invocation.value("--vault").map { name throws(CommandError) in
       try manager(context.source.vaultName(name))
     }
@@ -129,7 +130,7 @@ extension Command {
     if invocation.has("--with-token"), !isTyped {
       let fields = descriptor?.fieldsOfToken ?? []
       let user = TerminalUser(
-        provider: provider, offered: offered, fitting: fitting, context, typing: (true, invocation.has("--yes")))
+        provider: provider, offered: offered, fitting: fitting, context, readsInput: true)
       if fields.count > 1 {
         account = try manager(context.source.login(provider, wish, given: user.lines(for: fields), user: user))
       } else {
@@ -139,7 +140,7 @@ extension Command {
     } else {
       let user = TerminalUser(
         provider: provider, offered: offered, fitting: fitting, context, patience: wish.timeout, needsReader: !isAsked,
-        typing: (invocation.has("--with-token"), invocation.has("--yes")),
+        readsInput: invocation.has("--with-token"),
         keyFile: try invocation.value("--key-file").map { path throws(CommandError) in try context.keyFile(path) })
       defer { user.end() }
       do throws(CredentialError) { account = try context.source.login(provider, wish, user: user) } catch {

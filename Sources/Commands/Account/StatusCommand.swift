@@ -70,6 +70,7 @@ extension Command {
     } else if let earlier = credential.earlierIdentity {
       rows.append(("identity", "not verified; it was \(quoted(earlier)) before"))
     }
+    if credential.isUnverified { rows.append(("verified", "no; the provider has not confirmed it")) }
     let scope = credential.grantedScope ?? credential.requestedScope
     if !scope.isEmpty { rows.append(("scope", scope.joined(separator: " "))) }
     let withheld = credential.withheldScope

@@ -1,4 +1,5 @@
 import CredmgrCredentialManager
+import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrMessages
 import CredmgrOAuth
@@ -28,19 +29,20 @@ final class TerminalUser: User {
   /// Whether the login ends if the browser fails and no user can read the address.
   private let needsReader: Bool
   private(set) var isUnread = false
-  /// Whether the values of a prompt come from standard input, and whether the user agreed to store an unverified key.
-  private let typing: (readsInput: Bool, keepsUnverified: Bool)
+  private let readsInput: Bool  // Whether the values of a prompt come from standard input.
   /// The content of the key file that the user named.
   private let keyFile: String?
+  private let values: [String: Secret]  // The values of a prompt, if another tool has them.
 
   init(
     provider: String, offered: [Grant], fitting: Command.FittingGrant?, _ context: Context,
     terminal: ControllingTerminal? = nil, waiting: WaitingPrograms? = nil, patience: Duration? = nil,
-    needsReader: Bool = false, typing: (readsInput: Bool, keepsUnverified: Bool) = (false, false),
-    keyFile: String? = nil
+    needsReader: Bool = false, readsInput: Bool = false,
+    keyFile: String? = nil, values: [String: Secret] = [:]
   ) {
-    self.typing = typing
+    self.readsInput = readsInput
     self.keyFile = keyFile
+    self.values = values
     self.provider = provider
     offersDevice = fitting == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
     reason = fitting?.reason
@@ -200,7 +202,8 @@ final class TerminalUser: User {
   }
 
   func texts(for prompt: Step.Prompt) throws(CredentialError) -> [String]? {
-    if typing.readsInput { return try lines(for: prompt.fields) }
+    if readsInput { return try lines(for: prompt.fields) }
+    if !values.isEmpty { return prompt.fields.map { values[$0.name]?.reveal() ?? "" } }
     let asked = prompt.fields.filter { $0.content != .keyFile || keyFile == nil }
     let canAsk = ControllingTerminal() != nil && Terminal.isTerminal(2)
     guard canAsk || keyFile != nil && asked.allSatisfy(\.isOptional) else { return nil }
@@ -277,9 +280,8 @@ final class TerminalUser: User {
     }
   }
 
-  func confirmStoring(unverified error: CredentialError) -> Bool {
-    if typing.keepsUnverified { return true }
-    guard Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
+  func confirmStoring(unverified error: CredentialError) -> Bool? {
+    guard Terminal.isTerminal(0), Terminal.isTerminal(2) else { return nil }
     say("cannot verify the credential: " + error.message(titled: context.titled).text)
     return (try? Question.confirm("Store it without verification?")) ?? false
   }

@@ -49,6 +49,14 @@ extension Doctor {
         .accounts, "the key of \(quoted(account.name)) at \(context.titled(account.provider)) expires in \(left)",
         hint: "make a new key, then \(credmgr: "login", account.provider, "--account", account.name)")
     }
+    // Most other providers cannot say whether a key is valid.
+    for account in accounts where account.credential.isUnverified {
+      guard (try? context.load(account.provider).descriptor)?.endpoints[.identity] != nil else { continue }
+      let option = accountOption(account.name)
+      note(
+        .accounts, "\(context.titled(account.provider)) has not confirmed the key or token of \(quoted(account.name))",
+        hint: "\(credmgr: ["validate", account.provider] + option)")
+    }
     for exchange in (try? context.source.interruptedExchanges()) ?? [] {
       note(.accounts, exchange.words(now: now, titled: context.titled), hint: exchange.remedy)
     }

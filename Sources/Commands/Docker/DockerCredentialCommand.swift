@@ -100,7 +100,7 @@ extension Context {
     let name = try account(nil, of: claim.provider)
     do throws(CredentialError) {
       let account = try source.accountsIfAny()?.resolve(name, provider: claim.provider)
-      return account.map { claim.username(for: $0.name) }
+      return account.map { claim.username(of: $0) }
     } catch .loginNeeded, .unknownAccount, .ambiguousAccount {
       return nil
     } catch { throw CommandError(error) }

@@ -49,7 +49,7 @@ struct DockerHelper: HelperProtocol {
   }
 
   func answer(_ account: Account, _ context: Context) -> String {
-    answer(HostLogin(username: claim?.username(for: account.name), password: account.credential.accessToken))
+    answer(HostLogin(username: claim?.username(of: account), password: account.credential.accessToken))
   }
 
   func answer(_ login: HostLogin) -> String {

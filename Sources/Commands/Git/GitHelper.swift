@@ -119,7 +119,7 @@ struct GitHelper: HelperProtocol {
       answer += try "authtype=Bearer\n" + GitCredential.line("credential", token)
     } else {
       let name = credential.identity ?? account.name
-      let username = username.flatMap { $0.isEmpty ? nil : $0 } ?? claim?.username(for: name) ?? name
+      let username = username.flatMap { $0.isEmpty ? nil : $0 } ?? claim?.username(of: account, owner: name) ?? name
       answer += try GitCredential.line("username", username) + GitCredential.line("password", token)
     }
     if let expiresAt = credential.expiresAt { answer += "password_expiry_utc=\(expiresAt.secondsSince1970)\n" }

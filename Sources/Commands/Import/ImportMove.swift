@@ -107,34 +107,34 @@ struct ImportMove {
     _ item: ImportPlan.Item, at provider: String, _ secret: Secret
   ) throws(CommandError) -> Result {
     if let account = try manager(context.source.account(having: secret, of: provider)) {
-      return .account(account, isVerified: account.credential.identity != nil, wasThere: true)
+      return .account(account, isVerified: !account.credential.isUnverified, wasThere: true)
     }
     if !item.servers.isEmpty { try askWhether(item, belongsTo: provider) }
     var wish = LoginOptions()
     wish.verifies = true
     wish.replaces = replaces
-    let tell = context.source.notice
-    var isConfirmed = hasIdentity(provider)
-    context.source.notice = { notice in
-      if case .unconfirmed = notice { isConfirmed = false }
-      tell(notice)
-    }
-    defer { context.source.notice = tell }
     let account: Account
-    do throws(CredentialError) { account = try context.source.login(provider, wish, token: secret) } catch {
+    do throws(CredentialError) { account = try login(item.entry, having: secret, to: provider, wish) } catch {
       // If the provider does not name its users, the account keeps the name from the tool.
       guard case .nameNeeded = error, !item.entry.isUserToken, let user = item.entry.user, Accounts.isName(user) else {
         throw CommandError(error)
       }
       wish.account = user
-      account = try manager(context.source.login(provider, wish, token: secret))
+      account = try manager(login(item.entry, having: secret, to: provider, wish))
     }
-    return .account(account, isVerified: isConfirmed, wasThere: false)
+    return .account(account, isVerified: !account.credential.isUnverified, wasThere: false)
   }
 
-  /// Whether the provider has an endpoint that refuses an invalid token.
-  private func hasIdentity(_ provider: String) -> Bool {
-    (try? context.load(provider).descriptor.endpoints[.identity]) != nil
+  private func login(
+    _ entry: ImportEntry, having secret: Secret, to provider: String, _ wish: LoginOptions
+  ) throws(CredentialError) -> Account {
+    guard !entry.variables.isEmpty, let descriptor = try? context.home.library.load(provider).descriptor else {
+      return try context.source.login(provider, wish, token: secret)
+    }
+    let values = descriptor.environment.compactMapValues { names in names.lazy.compactMap { entry.variables[$0] }.first
+    }
+    let user = TerminalUser(provider: provider, offered: descriptor.grants, fitting: nil, context, values: values)
+    return try context.source.login(provider, wish, user: user)
   }
 
   private func store(_ login: HostLogin, _ origin: String) throws(CommandError) -> Result {

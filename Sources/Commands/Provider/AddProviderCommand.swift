@@ -142,12 +142,15 @@ extension Command {
 
   /// A stranger may have written the descriptor, so show what the user trusts it with.
   static func tellAgreement(
-    on provider: String, _ context: Context, places: [NewPlace]? = nil
+    on provider: String, _ context: Context, places: [NewPlace]? = nil, of descriptor: Descriptor? = nil
   ) throws(CommandError) {
     let places = if let places { places } else { try manager(context.source.agreedPlaces(of: provider)) }
+    let grants = (descriptor ?? (try? context.home.library.load(provider).descriptor))?.grants ?? []
+    let hasClient = grants.isEmpty || grants.contains(where: \.traits.needsClient)
     context.tell("adding \"\(provider)\" allows only the following:")
     for (kind, words) in [
-      (.secrets, "client secret and tokens go to"), (.tokens, "tokens go to"), (.redirect, "logins return to"),
+      (.secrets, hasClient ? "client secret and tokens go to" : "keys and passwords go to"), (.tokens, "tokens go to"),
+      (.redirect, "logins return to"),
       (.devicePage, "device codes are entered at"), (.issuer, "answers are issued by"),
       (.audience, "client signatures are for"),
     ] as [(NewPlace.Kind, String)] {

@@ -62,7 +62,7 @@ struct AddingProvider {
   /// Shows where a stranger's descriptor sends secrets, and asks about anything unusual, before the user types any.
   mutating func preview(_ context: Context) throws(CommandError) {
     let places = try manager(context.source.places(adding: addition, variables: variables))
-    try Command.tellAgreement(on: addition.identifier, context, places: places.all)
+    try Command.tellAgreement(on: addition.identifier, context, places: places.all, of: addition.descriptor)
     guard Self.agrees(to: places.unusual, of: addition.identifier, isDiscovered: isDiscovered) else {
       throw CommandError(.peculiar(provider: addition.identifier, places.unusual, isBeingAdded: true))
     }

@@ -6,7 +6,7 @@ import CredmgrPlatform
 import CredmgrText
 
 extension Command {
-  /// Prints the providers whose identifier, title, hosts or group contain each word, or all of them.
+  /// Prints the providers whose identifier, title, aliases, hosts or group contain each word, or all of them.
   static func list(matching words: [String], _ context: Context) throws(CommandError) {
     let added = try manager(Set(context.source.accountsIfAny()?.addedProviders() ?? []))
     let library = context.home.library
@@ -64,7 +64,7 @@ struct ProviderEntry {
   }
 
   private func contains(_ word: String) -> Bool {
-    var texts = [identifier, title, descriptor?.group?.rawValue ?? ""]
+    var texts = [identifier, title, descriptor?.group?.rawValue ?? ""] + (descriptor?.aliases ?? [])
     texts += descriptor?.hosts.map(\.text) ?? []
     texts += descriptor?.endpoints.values.map(\.url.text) ?? []
     texts += descriptor?.variables.compactMap(\.defaultValue) ?? []

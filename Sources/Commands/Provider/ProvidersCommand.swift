@@ -41,9 +41,10 @@ extension Command {
     let settings = (try? context.home.library.settings(of: identifier)) ?? []
     let client = try? Client(
       descriptor: descriptor, identifier: registration?.clientIdentifier ?? "", secret: nil, variables: values)
+    let redirects = descriptor.grants.contains(where: \.traits.redirects)
     let isSecret = !Set(secrets).isDisjoint(with: descriptor.redirect.template.names)
     let redirect: String? =
-      switch isSecret ? nil : try? client?.redirect() {
+      switch isSecret || !redirects ? nil : try? client?.redirect() {
       case .loopback(let uri)?: uri.text
       case .elsewhere(let text)?, .outOfBand(let text)?: text
       case nil: nil
@@ -70,7 +71,8 @@ extension Command {
         "unverified": .integer(Int64(loaded.unverifiedCount)),
         "added": .boolean(registration != nil), "client_id": .optional(registration?.clientIdentifier),
         "grants": .array(descriptor.grants.map { .string($0.rawValue) }), "redirect_uri": .optional(redirect),
-        "register": .optional(descriptor.client.register), "variables": .array(variables),
+        "register": .optional(descriptor.client.register), "key_page": .optional(descriptor.key?.page),
+        "aliases": .array(descriptor.aliases.map(JSONValue.string)), "variables": .array(variables),
         "endpoints": .object(endpoints.map { .init($0.key.rawValue, .string($0.value.url.text)) }),
         "hosts": .array(descriptor.hosts.map { .string($0.text) }),
         "scope": .array(descriptor.scope.requested.map(JSONValue.string)),
@@ -86,11 +88,12 @@ extension Command {
     }
     let anyPort = if case .loopback(let uri)? = try? client?.redirect(), uri.port == nil { ", any port" } else { "" }
     var lines: [(left: String, right: String)] = [
-      ("provider", identifier), ("title", descriptor.title), ("group", descriptor.group?.rawValue ?? ""),
+      ("provider", identifier), ("title", descriptor.title), ("aliases", descriptor.aliases.joined(separator: ", ")),
+      ("group", descriptor.group?.rawValue ?? ""),
       ("kind", descriptor.kinds.joined(separator: ", ")), ("needs", descriptor.needs.joined(separator: " or ")),
       ("added", registration.map { addition(by: $0.clientIdentifier) } ?? "no"),
-      ("register at", descriptor.client.register ?? ""),
-      ("redirect URI", redirect.map { $0 + anyPort } ?? "depends on the variables"),
+      ("register at", descriptor.client.register ?? ""), ("make a key at", descriptor.key?.page ?? ""),
+      ("redirect URI", redirects ? redirect.map { $0 + anyPort } ?? "depends on the variables" : ""),
       ("grants", descriptor.grants.map(\.rawValue).joined(separator: ", ")),
       ("scopes", descriptor.scope.requested.joined(separator: " ")),
       (

@@ -49,11 +49,10 @@ struct Setup {
     }
   }
 
-  /// Whether a word leads to a choice, because it is not a provider but is found in some.
+  /// Whether a word leads to a choice, because it is not a provider but is found in some, or is also an alias.
   private func isSearch(_ word: String) -> Bool {
-    guard !Command.isURL(word), !Context.isDescriptorFile(word), context.home.library.path(of: word) == nil else {
-      return false
-    }
+    guard !Command.isURL(word), !Context.isDescriptorFile(word) else { return false }
+    if context.home.library.path(of: word) != nil { return SetupChoice(context).isAlias(word) }
     return SetupChoice.isProtocol(word) || SetupChoice(context).finds(word)
   }
 

@@ -20,6 +20,11 @@ struct SetupChoice {
   /// Whether a word leads to providers in a search.
   func finds(_ word: String) -> Bool { word.utf8.count > 1 && !matches(word).isEmpty }
 
+  /// Whether a provider's identifier is also an alias of other providers.
+  func isAlias(_ identifier: String) -> Bool {
+    entries.contains { $0.descriptor?.aliases.contains(identifier) == true }
+  }
+
   /// Asks until the user names a provider, an issuer or a file. `given` is the first answer, if there is one.
   func source(given: String? = nil) throws(CommandError) -> String {
     if given == nil {
@@ -91,12 +96,14 @@ struct SetupChoice {
       && labels[labels.count - 1].allSatisfy(\.isLetter)
   }
 
-  /// Returns the provider with this name, or else those that contain the word, the best first.
+  /// Returns the provider with this identifier and those with this alias, which are easier to begin with; or else those
+  /// with this title or alias, or those that contain the word, the best first.
   private func matches(_ word: String) -> [ProviderEntry] {
     let word = word.lowercased()
-    if let exact = entries.first(where: { $0.identifier == word }) { return [exact] }
-    let named = entries.filter { $0.title.lowercased() == word }
-    if named.count == 1 { return named }
+    let aliased = entries.filter { $0.descriptor?.aliases.contains(word) == true }
+    if let exact = entries.first(where: { $0.identifier == word }) { return aliased + [exact] }
+    let named = entries.filter { $0.title.lowercased() == word || $0.descriptor?.aliases.contains(word) == true }
+    if !named.isEmpty { return named }
     let isGroup = ProviderGroup(rawValue: word) != nil
     let names = entries.filter { entry in
       !isGroup && [entry.identifier, entry.title.lowercased()].contains { $0.firstPlace(of: word) != nil }

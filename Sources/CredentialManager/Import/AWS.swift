@@ -1,7 +1,8 @@
+import CredmgrCryptography
 import CredmgrPlatform
 
 extension ImportSource {
-  /// `credentials` of the AWS tools. The keys sign requests and are never sent, so no provider can take them.
+  /// `credentials` of the AWS tools. A profile without keys gets them from another program.
   static let aws = ImportSource(
     name: "aws", title: "AWS CLI",
     files: { places in
@@ -9,7 +10,16 @@ extension ImportSource {
     },
     read: { text throws(ImportFault) in
       let settings = ImportSettings(text)
-      return settings.sections.filter { settings.setting("aws_secret_access_key", in: $0) != nil }
-        .map { ImportEntry($0, unsupported: .signsRequests) }
+      return settings.sections.compactMap { section in
+        let found = ["aws_access_key_id", "aws_secret_access_key", "aws_session_token"].compactMap { name in
+          settings.setting(name, in: section).flatMap { $0.value.isEmpty ? nil : $0 }
+        }
+        guard found.count > 1, found[1].key == "aws_secret_access_key" else { return nil }
+        var entry = ImportEntry(
+          section, host: "", user: section, kind: .token, use: .api, held: .value(Secret(found[1].value)),
+          removal: .cut(found.map(\.line)))
+        for setting in found { entry.variables[setting.key.uppercased()] = Secret(setting.value) }
+        return entry
+      }
     })
 }

@@ -18,7 +18,7 @@ extension ImportSource {
       case "authorized_user": return [ImportEntry("application-default", unsupported: .belongsToClient)]
       case "service_account":
         let user = value["client_email"]?.text
-        return [ImportEntry(user ?? "service-account", unsupported: .serviceAccount, user: user)]
+        return [ImportEntry(user ?? "service-account", unsupported: .serviceAccount(path: text.path), user: user)]
       default: return []
       }
     })

@@ -17,7 +17,8 @@ package struct ImportSource: Sendable {
   package var needsProvider = false
 
   package static let all: [ImportSource] = [
-    .gitHubCLI, .gitCredentialStore, .gitCredentialCache, .secretService, .netrc, .docker, .npm, .pypi, .cargo, .pass,
+    .gitHubCLI, .gitCredentialStore, .gitCredentialCache, .secretService, .gitCredentialManager, .netrc, .docker, .npm,
+    .pypi, .cargo, .pass,
     .environmentFile, .aws, .gcloud, .oidcAgent,
   ]
 }
@@ -58,6 +59,8 @@ package struct ImportEntry: Sendable, Equatable {
   package var advice: ImportAdvice?
   /// The name of a variable, whose beginning may name the provider.
   package var variable: String?
+  /// All values of a credential that has several, by the environment variable that programs read instead.
+  package var variables: [String: Secret] = [:]
   package var isUserToken = false  // Whether the user name is the token.
 
   init(
@@ -82,9 +85,8 @@ package struct ImportEntry: Sendable, Equatable {
 
 /// Why credmgr cannot store an entry, and what to do instead.
 package enum ImportAdvice: Sendable, Equatable {
-  case signsRequests  // AWS: the key signs each request.
   case belongsToClient  // The refresh token works only for the tool's own client.
-  case serviceAccount
+  case serviceAccount(path: String)
   case encrypted  // The tool encrypts its file with a password.
   case everyHost  // The entry is for every host.
   case identityToken  // docker: only the registry's own token server accepts it.

@@ -12,24 +12,31 @@ extension ImportSource {
         File.exists(folder + "/.gpg-id")
       else { return [] }
       do throws(POSIXError) { try PrivateFile.checkOurs(folder) } catch { throw .file(error) }
-      var names: [String] = []
-      collect(in: folder, "", depth: 0, &names)
-      return names.compactMap { entry($0, in: folder) }
+      return files(in: folder, endingWith: ".gpg").compactMap { entry($0, in: folder) }
     }
     return source
   }()
 
   private static let mostFiles = 10_000
 
-  private static func collect(in folder: String, _ prefix: String, depth: Int, _ names: inout [String]) {
+  /// Returns the paths of the files below a directory, without this ending.
+  static func files(in folder: String, endingWith ending: String) -> [String] {
+    var names: [String] = []
+    collect(endingWith: ending, in: folder, below: "", depth: 0, &names)
+    return names
+  }
+
+  private static func collect(
+    endingWith ending: String, in folder: String, below prefix: String, depth: Int, _ names: inout [String]
+  ) {
     for name in (try? File.names(in: folder)) ?? [] where !name.hasPrefix(".") && names.count < mostFiles {
       let path = folder + "/" + name
       // A link could form a cycle.
       if File.isLink(path) { continue }
-      if name.hasSuffix(".gpg") {
-        names.append(prefix + name.dropLast(".gpg".count))
+      if name.hasSuffix(ending) {
+        names.append(prefix + name.dropLast(ending.count))
       } else if depth < 8, File.isDirectory(path) {
-        collect(in: path, prefix + name + "/", depth: depth + 1, &names)
+        collect(endingWith: ending, in: path, below: prefix + name + "/", depth: depth + 1, &names)
       }
     }
   }

@@ -40,6 +40,7 @@ package final class ProvidersOfHosts {
   }
 
   package func provider(of entry: ImportEntry) -> Match? {
+    if !entry.variables.isEmpty { return provider(ofVariables: entry.variables.keys.sorted()) }
     if entry.host.isEmpty { return entry.variable.flatMap(provider(ofVariable:)) }
     if let known = found[entry.host] { return known }
     let result = provider(ofHost: entry.host)
@@ -63,6 +64,20 @@ package final class ProvidersOfHosts {
     guard let name = names.first, names.count == 1 else { return names.isEmpty ? nil : .several(names.sorted()) }
     guard let candidate = added.first(where: { $0.provider == name }) ?? candidate(name) else { return nil }
     return .one(name, isAdded: candidate.isAdded, servers: candidate.agreement.servers(otherThan: nil))
+  }
+
+  /// Returns the provider whose programs read all of these variables: an added one, or else a shipped one.
+  private func provider(ofVariables names: [String]) -> Match? {
+    let candidates = files.filter { $0.text.mentions(names[0]) }.compactMap { file -> Candidate? in
+      let variables = (try? source.home.library.load(file.identifier))?.descriptor.environment.values.flatMap(\.self)
+      guard let variables, names.allSatisfy(variables.contains) else { return nil }
+      return added.first { $0.provider == file.identifier } ?? candidate(file.identifier)
+    }
+    let known = candidates.filter(\.isAdded)
+    let rest = known.isEmpty ? candidates : known
+    guard let only = rest.first, rest.count == 1 else { return rest.isEmpty ? nil : .several(rest.map(\.provider)) }
+    let servers = only.isShipped ? [] : only.agreement.servers(otherThan: nil)
+    return .one(only.provider, isAdded: only.isAdded, servers: servers)
   }
 
   private static let endings: Set = [

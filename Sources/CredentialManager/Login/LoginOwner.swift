@@ -18,7 +18,8 @@ extension Login {
     let (verified, doubt) = try source.verifyingIDToken(of: credential, with: permit)
     credential = verified
     if let doubt { source.notice(.idTokenUnverified(provider: provider, doubt)) }
-    let (owner, fault) = try identity(credential, user)
+    let (owner, fault, isConfirmed) = try identity(credential, user)
+    credential.isUnverified = !isConfirmed
     let found = owner.name
     if credential.isTyped, found == nil { try requireName() }
     let unsure = found == nil && !credential.isGiven ? try likelyAccount() : nil
@@ -31,7 +32,7 @@ extension Login {
     let existing = try accounts.readableAccount(AccountID(provider, wanted))
     // The same name may use other code points.
     let name = existing?.name ?? wanted
-    if credential.isGiven, !options.replaces, let existing, existing.credential.accessToken != credential.accessToken {
+    if credential.isTyped, !options.replaces, let existing, existing.credential.accessToken != credential.accessToken {
       throw .alreadyThere([RecordIdentifier(.credential, of: existing.id)], files: [])
     }
     let expected = existing?.credential.ownIdentity
@@ -60,7 +61,7 @@ extension Login {
       source.notice(
         existing == nil
           ? .unidentified(account: name, beside: unsure?.id, error) : .unchecked(account: name, error))
-      if credential.isTyped || credential.isGiven, error.concernsRights, !error.confirmsToken {
+      if credential.isTyped, let error, error.concernsRights, !error.confirmsToken {
         source.notice(.unconfirmed(account: name, provider: provider))
       }
     case nil: break
@@ -165,44 +166,55 @@ extension Login {
 
   /// Why the user is unknown.
   private enum IdentityFault: Equatable {
-    case unidentified(CredentialError)
+    case unidentified(CredentialError?)  // `nil` if the user already knows the error.
     case unnameable  // The provider's user name is not valid as an account name.
   }
 
-  /// Asks the provider who logged in. If this fails, the token is not lost.
+  /// Asks the provider who logged in. If this fails, the token is not lost. `isConfirmed` is false for a credential
+  /// that the user brings, unless the provider knows it.
   private func identity(
     _ credential: Credential, _ user: (any User)?
-  ) throws(CredentialError) -> (owner: Owner, fault: IdentityFault?) {
+  ) throws(CredentialError) -> (owner: Owner, fault: IdentityFault?, isConfirmed: Bool) {
     var owner = Owner(name: client.accountName(in: credential))
     if client.descriptor.subject == Descriptor().subject { owner.subject = credential.idTokenSubject }
     // A key is verified even if the answer does not name the user.
     // No provider has seen a token that the client made.
     let isUnknown = credential.isTyped || client.makesTokens(of: credential.grant)
+    var isConfirmed = !isUnknown
     let canVerify = isUnknown && client.canVerify || options.verifies && client.canValidate
     if client.asksIdentity(after: credential.grant) || canVerify && credential.grant.traits.needsPerson {
       do throws(CredentialError) {
         let answer = try answer(about: credential, isUnknown: isUnknown, user)
         owner = Owner(name: answer.name ?? owner.name, subject: answer.subject ?? owner.subject, kept: answer.kept)
+        isConfirmed = true
       } catch {
-        if isUnknown, error.refusesToken { throw .tokenRefused(provider: provider, words: error.refusalWords) }
+        // Some providers refuse valid keys that cannot read the profile.
+        if isUnknown, error.refusesToken, options.verifies || !options.keepsUnverified {
+          throw .tokenRefused(provider: provider, words: error.refusalWords)
+        }
         // The token does not belong to the user that the provider names, so it may have been swapped.
         if case .oauth(.idToken, _) = error { throw error }
         if case .oauth(.valueOutOfBounds, _) = error { throw error }
         if case .oauth(.elementMissing, _) = error { throw error }
         if error == .interrupted { throw error }
         if options.verifies {
-          if credential.isGiven, !error.concernsRights { throw error }
-        } else if isUnknown, !error.confirmsToken, user?.confirmStoring(unverified: error) != true {
-          throw user?.isCancelled == true ? .interrupted : .unverified(provider: provider, error)
+          if isUnknown, !error.concernsRights { throw error }
+        } else if isUnknown, !error.confirmsToken, !options.keepsUnverified {
+          // The question shows the error.
+          switch user?.confirmStoring(unverified: error) {
+          case true?: return (owner, .unidentified(nil), false)
+          case false?: throw user?.isCancelled == true ? .interrupted : .notStored
+          case nil: throw user?.isCancelled == true ? .interrupted : .unverified(provider: provider, error)
+          }
         }
-        return (owner, .unidentified(error))
+        return (owner, .unidentified(error), isConfirmed || error.confirmsToken)
       }
     }
     if let subject = owner.subject, source.secrets.reveals(subject) || !Accounts.isName(subject) { owner.subject = nil }
     if let name = owner.name, source.secrets.reveals(name) { throw .oauth(.secretAccount, provider: provider) }
-    guard let name = owner.name, !Accounts.isName(name) else { return (owner, nil) }
+    guard let name = owner.name, !Accounts.isName(name) else { return (owner, nil, isConfirmed) }
     owner.name = nil
-    return (owner, .unnameable)
+    return (owner, .unnameable, isConfirmed)
   }
 
   /// Asks the provider who owns a credential, or else whether it is valid. If the credential `isUnknown`, the answer

@@ -36,8 +36,9 @@ package protocol User: AnyObject {
   func texts(for prompt: Step.Prompt) throws(CredentialError) -> [String]?
   /// Returns the index of the entry that the user chooses; `nil` if credmgr cannot prompt.
   func choice(among labels: [String], of provider: String) throws(CredentialError) -> Int?
-  /// Asks whether to store a credential that the provider neither accepted nor refused.
-  func confirmStoring(unverified error: CredentialError) -> Bool
+  /// Shows why the provider neither accepted nor refused a credential, and asks whether to store it; `nil` if credmgr
+  /// cannot prompt.
+  func confirmStoring(unverified error: CredentialError) -> Bool?
   /// Whether the program can ask the user a question now.
   var canAnswer: Bool { get }
   /// Whether an account that no longer works shall belong to the user who signed in instead; `found` is `nil` if the
@@ -68,6 +69,7 @@ package struct LoginOptions: Sendable {
   package var unlessAlive = false
   /// Whether an existing token is stored only after the provider accepted it.
   package var verifies = false
+  package var keepsUnverified = false  // Whether the user agreed to store a credential without verification.
   /// Whether an existing token may replace another token of the same account.
   package var replaces = true
   package var givesAway = false  // Whether the account may belong to another user from now on.

@@ -20,14 +20,15 @@ package struct ClientNeeds: Sendable, Equatable {
   package var needsSecret: Bool  // Whether that client certainly has a secret.
   package var register: String?
   package var takesDocument = false  // Whether a document at a URL of the user can be that client.
-  package var variables: [String] = []  // The required ones without a value, as "NAME=VALUE".
+  /// The required ones without a value, as "NAME=VALUE". A login prompts for its own.
+  package var variables: [String] = []
 }
 
 extension ClientNeeds {
   package init(_ descriptor: Descriptor) {
     let client = descriptor.client
     (register, takesDocument) = (client.register, client.takesDocument)
-    variables = descriptor.variables.filter { $0.defaultValue == nil && !$0.isOptional }.map {
+    variables = descriptor.variables.filter { $0.defaultValue == nil && !$0.isOptional && !$0.isAtLogin }.map {
       $0.name + ($0.isSecret ? "=@FILE" : "=VALUE")
     }
     needsIdentifier =

@@ -13,13 +13,19 @@ package struct HostClaim: Sendable, Equatable {
   package let helper: Helper
   package let host: String  // In lowercase, with its port unless that is the default.
   package let provider: String
-  package let username: String  // The user name sent with the token; `{account}` is the account's name.
+  /// The user name sent with the token: `{account}` is the account's name, and `{NAME}` a variable of its login.
+  package let username: String
   package let ignoresUsername: Bool  // Whether user names in URLs do not identify the account.
 
-  package func username(for account: String) -> String { username.exchanging("{account}", for: account) }
+  /// Returns the user name sent with the token of an account, whose owner may have another name.
+  package func username(of account: Account, owner: String? = nil) -> String {
+    account.credential.variables.reduce(username) { text, variable in
+      text.exchanging("{\(variable.key)}", for: variable.value)
+    }.exchanging("{account}", for: owner ?? account.name)
+  }
 
   /// Whether the user name sent with the token contains the account's name.
-  package var namesAccount: Bool { username(for: "") != username }
+  package var namesAccount: Bool { username.firstPlace(of: "{account}") != nil }
 
   /// Returns all names of a host's server. Docker Hub has three, and tools for containers ask for any of them.
   package static func names(of host: String, for helper: Helper) -> [String] {
@@ -67,7 +73,11 @@ extension Agreement {
   /// Returns the hosts for which helpers return tokens.
   static func claims(_ descriptor: Descriptor, with values: @escaping (String) -> String?) -> [HostClaim] {
     func claims(_ helper: HostClaim.Helper, _ hosts: [Template], username: Template, any: Bool = false) -> [HostClaim] {
-      let username = (try? username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2"
+      let ofLogin = descriptor.variables.filter { $0.isAtLogin && !$0.isSecret }.map(\.name)
+      let filled = try? username.filled { name in
+        name == "account" ? "{account}" : values(name) ?? (ofLogin.contains(name) ? "{\(name)}" : nil)
+      }
+      let username = filled ?? "oauth2"
       // git and docker omit the default port.
       let authorities = hosts.compactMap { try? HostPattern.authority(URI(parsing: "https://" + $0.host(values))) }
       return authorities.map {

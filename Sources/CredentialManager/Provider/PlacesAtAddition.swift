@@ -49,7 +49,7 @@ extension CredentialSource {
     }
     let grants = client.descriptor.grants
     // Without declared clusters, kubectl gets the token of any cluster that names no server, or is on this machine.
-    if agreement.places[.clusters] == nil, grants.contains(where: { $0.traits.typed == nil || $0 == .apiKey }) {
+    if agreement.places[.clusters] == nil, grants.contains(where: { $0.traits.typed == nil || $0.traits.isKey }) {
       add(.tokens, "a cluster whose user in your kubeconfig names this provider")
     }
     if grants.contains(where: \.traits.redirects), case .elsewhere(let text)? = try? client.redirect() {

@@ -123,7 +123,21 @@ extension CredentialSource {
       throw .notValidatable(provider: provider)
     }
     let validity = try core(provider, client.validity(response, kind))
+    if validity == .active, account.credential.isUnverified { try confirm(account, in: self.accounts(.readWrite)) }
     return (account, validity)
+  }
+
+  /// Notes that the provider knows a credential, unless another one has replaced it.
+  private func confirm(_ account: Account, in accounts: Accounts) throws(CredentialError) {
+    var credential = account.credential
+    credential.isUnverified = false
+    do throws(StoreError) {
+      let record = RecordIdentifier(.credential, of: account.id)
+      try accounts.store.apply([.store(credential.encoded, as: record, if: .revision(account.revision))])
+    } catch {
+      if case .conflict = error { return }
+      throw .vault(error)
+    }
   }
 
   package enum Revocation: Sendable, Equatable {

@@ -47,13 +47,14 @@ enum DescriptorTree {
     return Node(.mapping(entries), at: top.place)
   }
 
-  /// The part of a base that a descriptor inherits: without the issuer if the descriptor has another login page, and
-  /// without the verification unless the descriptor only gives the base another name.
+  /// The part of a base that a descriptor inherits: without its aliases, without the issuer if the descriptor has
+  /// another login page, and without the verification unless the descriptor only gives the base another name.
   static func inherited(_ base: Node, by top: Node) -> Node {
     let page = base["endpoints"]?["authorization"] == nil ? "token" : "authorization"
     let isElsewhere = top["endpoints"]?[page]?["url"] != nil
-    let isSame = top.entries?.allSatisfy { ["provider", "extends", "title", "group"].contains($0.key) } ?? false
-    return (["extends"] + (isElsewhere ? ["issuer"] : []) + (isSame ? [] : ["verified"]))
+    let names = ["provider", "extends", "title", "aliases", "group"]
+    let isSame = top.entries?.allSatisfy { names.contains($0.key) } ?? false
+    return (["extends", "aliases"] + (isElsewhere ? ["issuer"] : []) + (isSame ? [] : ["verified"]))
       .reduce(base) { without($1, $0) }
   }
 

@@ -3,6 +3,7 @@ import CredmgrText
 package struct Descriptor: Sendable, Equatable {
   package var identifier = ""
   package var title = ""
+  package var aliases: [String] = []  // Other names that users type, such as products of the provider.
   package var verified: Verification?  // `nil` if the file does not say, which counts as unverified.
   package var group: ProviderGroup?
   package var grants: [Grant] = []  // The preferred one first.

@@ -32,6 +32,7 @@ package enum Grant: String, Sendable, CaseIterable {
     package var brought: String?
     package var signsJWT = false  // Whether the user's private key signs a JWT for the token, or as the token.
     package var kind = "OAuth"  // The words for the credential in lists.
+    package var isInVariables = false  // Whether the first secret variable of a login is the credential.
     package var isKey = false  // One secret that the user makes at the provider, and that is used like a token.
     package var alwaysHasSecret = false  // Whether every client has a secret.
     package var hasOAuth2Defaults = true  // Whether the defaults of the descriptor language are those of the grant.
@@ -100,7 +101,10 @@ package enum Grant: String, Sendable, CaseIterable {
         requiredEndpoints: [], needsClient: false, renewal: .none, binding: .pair, typed: "password",
         kind: "user name and password",
         variables: [Variable(name: "username", pattern: "[^:]*", help: "user name", isAtLogin: true)])
-    case .secrets: Traits(requiredEndpoints: [], needsClient: false, renewal: .none, typed: "secrets", kind: "secrets")
+    case .secrets:
+      Traits(
+        requiredEndpoints: [], needsClient: false, renewal: .none, typed: "secrets", kind: "secrets",
+        isInVariables: true)
     case .session:
       Traits(requiredEndpoints: [.token], needsClient: false, renewal: .login, brought: "secrets", kind: "session")
     case .jwtBearer:

@@ -40,7 +40,8 @@ package enum KeyFile {
         if member.variable.isOptional { continue }
         throw .keyFile(.missing(path.text))
       }
-      let value = found.hasPrefix("-----BEGIN ") ? try privateKey(in: found, of: member) : found
+      let isPrivate = found.hasPrefix("-----BEGIN ") || member.signs?.isSymmetric == false
+      let value = isPrivate ? try privateKey(in: found, of: member) : found
       guard member.variable.accepts(value) else { throw .keyFile(.other(path.text)) }
       values[member.variable.name] = value
     }

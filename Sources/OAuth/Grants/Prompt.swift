@@ -63,7 +63,7 @@ extension Step.Prompt {
     package func value(of text: String) throws(PasteFault) -> String {
       guard text.utf8.count <= Self.longest else { throw .tooLong(label, bytes: Self.longest) }
       var scalars = Substring(text).unicodeScalars
-      // Some editors write U+FEFF at the beginning of a file.
+      // Some editors write U+FEFF at the beginning of a file, and browsers copy invisible blanks.
       if scalars.first == "\u{FEFF}" { scalars.removeFirst() }
       while let last = scalars.last, isRemovable(last) { scalars.removeLast() }
       if content != .password { scalars = scalars.drop { isRemovable($0) } }
@@ -75,11 +75,15 @@ extension Step.Prompt {
       for scalar in value.unicodeScalars {
         switch scalar.value {
         case 0x0A, 0x0D: throw .lines(label)
-        case 0x20 where content == .key: throw .blank(label)
+        case 0x20 where content == .key && pattern?.contains(" ") != true: throw .blank(label)
         case 0..<0x20, 0x7F: throw .character(label)
         case 0x80... where content == .key: throw .character(label)
         default: continue
         }
+      }
+      // Without a pattern, the address of a page is still no key.
+      if content == .key, pattern == nil, ["https://", "http://"].contains(where: value.hasPrefix) {
+        throw .pattern(label)
       }
       if let pattern, !Variable.value(value, matches: pattern) { throw .pattern(label) }
       if !choices.isEmpty, !choices.contains(value) { throw .pattern(label) }
@@ -87,7 +91,8 @@ extension Step.Prompt {
     }
 
     private func isRemovable(_ scalar: Unicode.Scalar) -> Bool {
-      scalar == "\n" || scalar == "\r" || content != .password && (scalar == " " || scalar == "\t")
+      scalar == "\n" || scalar == "\r"
+        || content != .password && (scalar.properties.isWhitespace || scalar == "\u{200B}" || scalar == "\u{FEFF}")
     }
 
     /// A JSON Web Token with many groups has tens of KiB.
@@ -123,10 +128,13 @@ extension Client {
           variable: variable, path: field.path, signs: isSigning ? descriptor.assertion?.algorithm ?? .rs256 : nil)
       }
     }
+    // A user name with a help of the descriptor is still a user name.
+    let own = descriptor.grants.flatMap(\.traits.variables)
     var fields = missing.filter { variable in !file.contains { $0.variable == variable } }.map { variable in
       Step.Prompt.Field(
         name: variable.name, label: variable.help ?? variable.name, content: .text, isSecret: variable.isSecret,
-        isOptional: variable.isOptional, pattern: variable.pattern, choices: variable.choices)
+        isOptional: variable.isOptional,
+        pattern: variable.pattern ?? own.first { $0.name == variable.name }?.pattern, choices: variable.choices)
     }
     if !file.isEmpty {
       var field = Step.Prompt.Field(name: KeyFile.name, label: "key file", content: .keyFile)

@@ -40,7 +40,7 @@ struct Answer: Sendable {
       if isSuccess, fault != .syntax { throw .unreadableXML(kind, fault) }
       if isSuccess { throw .unreadable(kind, expected: format, mediaType: response.mediaType) }
       if isUnavailable { throw .unavailable(kind, status: response.status, words: nil, retryAfter: retryAfter) }
-      throw Self.refusal(kind, status: response.status, rules)
+      throw Self.refusal(kind, in: response, rules)
     }
     self.root = root
     if !isUnavailable, !allowsRepeated { try requireSingle() }
@@ -53,7 +53,7 @@ struct Answer: Sendable {
       throw .refused(kind, error)
     }
     if isUnavailable { throw .unavailable(kind, status: response.status, words: nil, retryAfter: retryAfter) }
-    if !isSuccess { throw Self.refusal(kind, status: response.status, rules) }
+    if !isSuccess { throw Self.refusal(kind, in: response, rules) }
   }
 
   /// The error codes that invite another try (RFC 6749, 4.1.2.1).
@@ -84,11 +84,20 @@ struct Answer: Sendable {
     problem = .null
   }
 
-  /// Without an error code in the answer, the status is one, which the descriptor may translate (Trakt).
-  private static func refusal(_ kind: EndpointKind, status: Int, _ rules: ResponseRules) -> OAuthError {
-    let code = "http_\(status)"
-    return .refused(kind, ErrorResponse(code: rules.errors.canonical(code) ?? code, words: nil, status: status))
+  /// Without an error code in the body, the status is one, which the descriptor may translate (Trakt). A server that
+  /// takes tokens has its code in the header (RFC 6750, 3.1).
+  private static func refusal(_ kind: EndpointKind, in response: HTTPResponse, _ rules: ResponseRules) -> OAuthError {
+    let status = "http_\(response.status)"
+    let challenge = kind == .identity ? response.challenges.first { tokenCodes.contains($0["error"] ?? "") } : nil
+    let code = rules.errors.isTranslated(status) ? nil : challenge?["error"]
+    return .refused(
+      kind,
+      ErrorResponse(
+        code: code ?? rules.errors.canonical(status) ?? status, words: challenge?["error_description"],
+        status: response.status))
   }
+
+  private static let tokenCodes: Set<String> = ["invalid_token", "insufficient_scope"]
 
   /// Whether the body has no members and no elements.
   var isEmpty: Bool { root.members?.isEmpty ?? root.elements?.isEmpty ?? false }

@@ -37,6 +37,7 @@ package struct Credential: Sendable, Equatable {
   /// Whether a server refused this token, so credmgr must refresh before the next use.
   package var isRejected = false
   package var isGiven = false  // The user supplied the token; no login issued it.
+  package var isUnverified = false  // The provider has not confirmed what the user supplied.
   /// The shared vault that refreshes this copy; `nil` if the credential is not a copy.
   package var vault: String?
   /// Whether the credential is on its way to that vault, which may not have it yet.
@@ -140,6 +141,7 @@ extension Credential {
     add("issuer", issuer.map(JSONValue.string))
     add("rejected", isRejected ? true : nil)
     add("given", isGiven ? true : nil)
+    add("unverified", isUnverified ? true : nil)
     add("vault", vault.map(JSONValue.string))
     add("moving", isMoving ? true : nil)
     return Secret(JSONValue.object(members).encoded)
@@ -180,6 +182,7 @@ extension Credential {
     issuer = value["issuer"]?.text
     isRejected = value["rejected"] == .boolean(true)
     isGiven = value["given"] == .boolean(true)
+    isUnverified = value["unverified"] == .boolean(true)
     vault = value["vault"]?.text
     isMoving = value["moving"] == .boolean(true)
   }

@@ -8,7 +8,7 @@ extension Simulation {
     guard let grant = descriptor.grants.first(where: { $0.traits.asked != nil }) else { return }
     var key = IssuedKey(token: randomText("key-"), variables: [:], lines: [])
     let asked = descriptor.variables.filter(\.isAtLogin)
-    let secret = grant == .secrets ? asked.first(where: \.isSecret)?.name : nil
+    let secret = grant.traits.isInVariables ? asked.first(where: \.isSecret)?.name : nil
     let inFile = descriptor.key?.file.map(\.variable) ?? []
     for variable in asked {
       let text = variable.format == .integer ? "1" : variable.isSecret ? randomText("secret-") : "ada"
@@ -23,7 +23,7 @@ extension Simulation {
       }
     }
     if !inFile.isEmpty { key.lines.insert((grant.traits.asked ?? "", keyFile(key.variables)), at: 0) }
-    if let typed = grant.traits.typed, grant != .secrets { key.lines.append((typed, key.token)) }
+    if let typed = grant.traits.typed, !grant.traits.isInVariables { key.lines.append((typed, key.token)) }
     if grant.traits.typed != nil {
       state.tokens[key.token] = IssuedToken(consent: addConsent(account: "ada", scope: []), expiresAt: nil)
     }

@@ -207,8 +207,7 @@ package enum SimulateCommand {
       StandardError.show(provider.warnings)
       return provider.descriptor
     } catch .unknown where isIdentifier {
-      let near = nearMiss(source, among: context.source.knownProviders())
-      throw .failed(ProviderError.unknown(identifier: source, suggestion: near).message)
+      throw .failed(context.source.unknown(source).message)
     } catch {
       throw .failed(error.message)
     }
