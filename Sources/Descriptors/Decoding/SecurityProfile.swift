@@ -53,7 +53,7 @@ extension DescriptorDecoder {
     if let method = descriptor.client.authentication, !allowed.contains(method) {
       unmet(.authentication, at: node("client", "authentication"))
     }
-    for kind in EndpointKind.allCases where kind.authenticatesClient {
+    for kind in EndpointKind.allCases where kind.leg.authenticatesClient {
       guard let own = node("endpoints", kind.rawValue, "authentication"),
         let method = descriptor.endpoints[kind]?.authentication, !allowed.contains(method)
       else { continue }
