@@ -54,10 +54,17 @@ extension DescriptorDecoder {
       unmet(.authentication, at: node("client", "authentication"))
     }
     for kind in EndpointKind.allCases where kind.leg.authenticatesClient {
-      guard let own = node("endpoints", kind.rawValue, "authentication"),
-        let method = descriptor.endpoints[kind]?.authentication, !allowed.contains(method)
-      else { continue }
-      unmet(.authentication, at: own)
+      guard let endpoint = descriptor.endpoints[kind] else { continue }
+      if let own = node("endpoints", kind.rawValue, "authentication"), let method = endpoint.authentication,
+        !allowed.contains(method)
+      {
+        unmet(.authentication, at: own)
+      }
+      if let own = node("endpoints", kind.rawValue, "parameters"),
+        endpoint.parameters.contains(where: { ["client_assertion", "client_assertion_type"].contains($0.name) })
+      {
+        unmet(.authentication, at: own)
+      }
     }
     var assertion = descriptor.assertion ?? AssertionRules()
     assertion.algorithm = assertion.algorithm ?? .es256
