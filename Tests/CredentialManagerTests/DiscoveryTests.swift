@@ -108,7 +108,9 @@ struct DiscoveryTests {
     fixture.http.then(HTTPResponse(status: 404), Self.metadata())
     try fixture.add(fixture.source.discover(Self.issuer, as: "example").addition)
     let file = fixture.home.userProviders + "/example.yaml"
-    try fixture.store(Fixture.credential())
+    var credential = Fixture.credential()
+    credential.expiresAt = Fixture.now
+    try fixture.store(credential)
     func refresh() throws {
       fixture.clock.advance(.hours(2))
       fixture.http.then(.json("{\"access_token\": \"t\", \"refresh_token\": \"r\", \"expires_in\": 3600}"))

@@ -119,7 +119,7 @@ extension Client {
     var tokens = EndpointKind.allCases.filter(\.leg.issuesToken)
     if descriptor.grants.contains(.implicit) { tokens.append(.authorization) }
     var fields: [(ResponseField, [EndpointKind])] = [.accessToken, .refreshToken, .idToken].map { ($0, tokens) }
-    fields += [.code, .deviceCode, .authReqID].map { ($0, $0.readers) }
+    fields += [ResponseField.code, .deviceCode, .authReqID].map { ($0, $0.readers) }
     return fields + signatureSecrets.map { ($0, [.temporaryCredentials, .token, .refresh]) }
   }
 }

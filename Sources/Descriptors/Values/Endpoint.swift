@@ -21,7 +21,7 @@ package enum EndpointKind: String, Sendable, CaseIterable {
 
 /// One leg, with everything in which it differs from others. docs/architecture.md says what else a new leg needs.
 package struct Leg: Sendable {
-  /// What the response may contain: a token, which would be lost if it were not stored, or that of RFC 5849, 2.1.
+  /// The credentials in the response: a token, which would be lost if it were not stored, or those of RFC 5849, 2.1.
   package enum Issue: Sendable { case nothing, temporaryCredentials, token }
 
   /// The name in metadata (RFC 8414, 2; RFC 8628, 4; RFC 9126, 5; OpenID Connect Discovery 1.0, 3; CIBA Core 1.0, 4).
