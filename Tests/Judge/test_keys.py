@@ -64,7 +64,7 @@ class KeyTest(ProgramTest):
         with open(os.path.join(ROOT, "providers", name + ".yaml"), encoding="utf-8") as file:
             text = file.read()
         text = re.sub(rf"https://api\.{name}\.com", base, text)
-        text = text.replace(f"[api.{name}.com]", f'["{base.removeprefix("http://")}"]')
+        text = text.replace(f"[api.{name}.com", f'["{base.removeprefix("http://")}"')
         folder = os.path.join(os.path.dirname(os.path.dirname(self.binary)), "share/credmgr/providers")
         with open(os.path.join(folder, name + ".yaml"), "w", encoding="utf-8") as file:
             file.write(text)
