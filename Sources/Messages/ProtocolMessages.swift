@@ -40,7 +40,7 @@ extension OAuthError {
     case .redirected(let kind, let status):
       .refused(
         "\(at(kind)) redirects (status \(status)); "
-          + (kind.isPublic
+          + (kind.leg.isPublic
             ? "credmgr does not trust keys at another address" : "credmgr does not send secrets to another address")
       ).hint(comparing(provider))
     case .unreadable(let kind, let expected, let mediaType):

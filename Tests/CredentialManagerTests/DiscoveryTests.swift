@@ -101,6 +101,38 @@ struct DiscoveryTests {
     #expect(fixture.http.isDone && fixture.http.requests.allSatisfy { $0.uri.host == "login.example" })
   }
 
+  /// Old metadata is read once after a refresh. Only addresses inside the agreement are taken.
+  @Test(arguments: ["https://login.example/v2/token", "https://evil.example/token", nil])
+  func oldMetadata(_ token: String?) throws {
+    let fixture = try Fixture()
+    fixture.http.then(HTTPResponse(status: 404), Self.metadata())
+    try fixture.add(fixture.source.discover(Self.issuer, as: "example").addition)
+    let file = fixture.home.userProviders + "/example.yaml"
+    var credential = Fixture.credential()
+    credential.expiresAt = Fixture.now
+    try fixture.store(credential)
+    func refresh() throws {
+      fixture.clock.advance(.hours(2))
+      fixture.http.then(.json("{\"access_token\": \"t\", \"refresh_token\": \"r\", \"expires_in\": 3600}"))
+    }
+    try File.setModified(file, Fixture.now)
+    try refresh()
+    _ = try fixture.fresh()
+    #expect(fixture.http.isDone)
+    try File.setModified(file, fixture.clock.now() - .days(7))
+    try refresh()
+    // No answer counts as well, and the refresh has its token.
+    fixture.http.then(HTTPResponse(status: 404), token.map(Self.moved) ?? HTTPResponse(status: 500))
+    #expect(try fixture.fresh().credential.accessToken == Secret("t"))
+    #expect(fixture.http.requests.suffix(3).map(\.uri.path).first == "/token")
+    let text = String(decoding: try File.read(file, limit: 1 << 16), as: UTF8.self)
+    #expect(text.contains("  token: https://login.example/v2/token  #") == (token?.contains("v2") == true))
+    try refresh()
+    _ = try fixture.fresh()
+    #expect(fixture.http.requests.last?.uri.path == (token?.contains("v2") == true ? "/v2/token" : "/token"))
+    #expect(fixture.http.isDone)
+  }
+
   @Test func requiredPushedRequestsNeedTheirEndpoint() throws {
     let missing = MetadataError.missing("pushed_authorization_request_endpoint")
     #expect(throws: CredentialError.discovery(missing, issuer: Self.issuer)) {

@@ -106,5 +106,8 @@ struct ProfileTests {
 
       """
     #expect(Self.check(bare).rules == [.issuer, .noImplicit, .pushedRequest, .authentication])
+    let without = "token: { url: https://login.bank.example/token, parameters: { client_assertion: null } }"
+    let text = Self.whole.replacing("token: https://login.bank.example/token", with: without)
+    #expect(text != Self.whole && Self.check(text).rules == [.authentication])
   }
 }

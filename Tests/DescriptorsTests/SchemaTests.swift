@@ -96,7 +96,7 @@ struct DescriptorSchema {
   var written: String {
     var schema = DescriptorSchema()
     let properties = schema.properties(Descriptor.keys.description)
-    let legs = EndpointKind.allCases.filter { $0.base == nil }.map {
+    let legs = EndpointKind.allCases.filter { $0.leg.base == nil }.map {
       JSONValue.Member($0.rawValue, Self.reference("withURL"))
     }
     let top: JSONValue = [

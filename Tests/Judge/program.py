@@ -263,6 +263,14 @@ class ProgramTest(unittest.TestCase):
         self.addCleanup(lambda: process.poll() is None and process.kill())
         return Running(process, self.finished)
 
+    def simulated(self, source):
+        """Starts a simulator; returns its process and what it printed, by name."""
+        running = self.start("simulate", source)
+        said = dict(line.rstrip("\n").rsplit(" ", 1) for line in iter(running.process.stdout.readline, "ready\n"))
+        self.addCleanup(running.process.wait)
+        self.addCleanup(running.process.terminate)
+        return said
+
     def terminal(self, *arguments, environment=None, binary=None, **options):
         """Runs a program with a user at its terminal."""
         terminal = Terminal([binary or self.binary, *arguments], environment or self.environment, self.folder, **options)

@@ -31,6 +31,27 @@ def digest(text):
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
 
 
+class SimulatedProfile(ProgramTest):
+    """The simulator brings a key of the client, so a profile can be tried with its own files."""
+
+    def test_a_machine(self):
+        said = self.simulated(self.file("bank.yaml", """\
+            provider: bank
+            profile: fapi2
+            grant: client_credentials
+            issuer: https://bank.example
+            endpoints: { client_credentials: "https://bank.example/token" }
+            hosts: [bank.example]
+            """))
+        self.credmgr("add-provider", said["descriptor"], "--client-id", said["client-id"],
+                     "--client-secret-file", said["client-secret-file"])
+        self.credmgr("login", "bank")
+        url = said["listening on"] + "/simulator/resource"
+        self.credmgr("request", "bank", url)
+        lines = self.credmgr("header", "bank", "--url", url).out.splitlines()
+        verified(next(line.removeprefix("DPoP: ") for line in lines if line.startswith("DPoP: ")))
+
+
 @unittest.skipUnless(glewlwyd_server.PROGRAM and os.path.exists(glewlwyd_server.SCHEMA), "there is no glewlwyd")
 class BoundToKey(ProgramTest):
     """glewlwyd verifies pushed requests and proofs, with nonces, at its token endpoint and at its userinfo."""

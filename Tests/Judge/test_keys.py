@@ -296,23 +296,15 @@ hosts: ["{place}"]
         for date in ("tomorrow", "2020-01-01", "2027-02-30"):
             self.credmgr("login", "openai", "--with-token", "--expires", date, stdin=OPENAI, status=USAGE)
 
-    def simulated(self, provider):
+    def practising(self, provider):
         """Starts a simulator and adds its provider as `practice`; returns its address and its keys."""
-        running = self.start("simulate", provider)
-        said = {}
-        for line in running.process.stdout:
-            word, _, value = line.rstrip("\n").rpartition(" ")
-            said[word] = value
-            if value == "ready":
-                break
-        self.addCleanup(running.process.wait)
-        self.addCleanup(running.process.terminate)
+        said = self.simulated(provider)
         self.credmgr("add-provider", said["descriptor"], "--as", "practice")
         with open(said["key-file"], encoding="utf-8") as file:
             return said["listening on"], file.read()
 
     def test_the_simulator_plays_a_provider_of_keys(self):
-        address, key = self.simulated("openai")
+        address, key = self.practising("openai")
         self.credmgr("login", "practice", "--with-token", stdin="wrong-key-0123456789", status=REFUSED)
         self.credmgr("login", "practice", "--with-token", stdin=key)
         self.credmgr("request", "practice", address + "/simulator/resource")
@@ -320,7 +312,7 @@ hosts: ["{place}"]
     @unittest.skipUnless(shutil.which("curl"), "there is no curl here")
     def test_a_challenge(self):
         """curl answers the simulator's challenges as credmgr does, so the simulator verifies both right."""
-        address, key = self.simulated("mongodb-atlas-key")
+        address, key = self.practising("mongodb-atlas-key")
         name, password = key.split()
         url = address + "/simulator/resource/a%20b?c=%C3%A4&d"
         accept = "Accept: application/vnd.atlas.2025-03-12+json"

@@ -97,11 +97,7 @@ class Speed(ProgramTest):
         # A signature needs a random number. Another program would take a hundred calls and 20 ms.
         counts = []
         for name, binding in (("bearer", "none"), ("bound", "dpop")):
-            running = self.start("simulate", self.file(name + ".yaml", MACHINE.format(id=name, binding=binding)))
-            self.addCleanup(running.process.wait)
-            self.addCleanup(running.process.terminate)
-            lines = iter(running.process.stdout.readline, "ready\n")
-            said = dict(line.rstrip("\n").rsplit(" ", 1) for line in lines)
+            said = self.simulated(self.file(name + ".yaml", MACHINE.format(id=name, binding=binding)))
             self.credmgr("add-provider", said["descriptor"], "--client-id", said["client-id"],
                          "--client-secret-file", said["client-secret-file"])
             self.credmgr("login", name)

@@ -64,7 +64,8 @@ struct IDTokenTests {
       (["azp": 7], .authorizedParty), (["aud": ["client-1", "other"]], .authorizedParty), (["exp": 1], .expired),
       (["exp": 1_699_999_700], .expired), (["exp": .null], .missing(claim: "exp")),
       (["exp": "1700003600"], .missing(claim: "exp")), (["iat": .null], .missing(claim: "iat")),
-      (["iat": 1_700_000_300], .issuedLater), (["at_hash": "b3RoZXI"], .accessTokenHash),
+      (["iat": 1_700_000_300], .issuedLater), (["nbf": 1_700_000_300], .issuedLater),
+      (["at_hash": "b3RoZXI"], .accessTokenHash),
       (["at_hash": 7], .accessTokenHash),
     ] as [(JSONValue, JWTFault)])
   func invalidIDTokensAreRefused(_ changes: JSONValue, _ fault: JWTFault) {

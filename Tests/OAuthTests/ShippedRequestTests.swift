@@ -194,7 +194,7 @@ private struct Recorder {
       case .send(let exchange):
         let kind = exchange.kind.rawValue
         add(grant.rawValue == kind ? kind : "\(grant.rawValue): \(kind)", try exchange.request(Fixture.nonce))
-        if exchange.kind.issuesToken { return }
+        if exchange.kind.leg.issuesToken { return }
         step = try exchange.read(Self.answers[exchange.kind] ?? .json("{}"), Fixture.now)
       case .browse(let page):
         add("\(grant.rawValue): authorization", HTTPRequest(method: "GET", uri: page.uri))

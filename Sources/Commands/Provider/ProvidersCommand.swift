@@ -51,7 +51,7 @@ extension Command {
       }
     // Hide inherited endpoints that no grant uses.
     let used = descriptor.grants.flatMap(\.traits.endpoints)
-    let unused = Grant.allCases.flatMap(\.traits.endpoints).filter { $0.base != nil && !used.contains($0) }
+    let unused = Grant.allCases.flatMap(\.traits.endpoints).filter { $0.leg.base != nil && !used.contains($0) }
     let endpoints = descriptor.endpoints.filter { !unused.contains($0.key) }
       .sorted { $0.key.rawValue < $1.key.rawValue }
     if context.isJSON {

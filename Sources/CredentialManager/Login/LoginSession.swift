@@ -77,7 +77,7 @@ struct LoginSession {
     to exchange: Step.Exchange, _ pending: borrowing PendingExchange
   ) throws(CredentialError) -> Step {
     if let pause = exchange.pause { try wait(pause) }
-    guard exchange.pause == nil, exchange.kind.issuesToken else { return try answered(exchange, pending) }
+    guard exchange.pause == nil, exchange.kind.leg.issuesToken else { return try answered(exchange, pending) }
     return try Signals.deferring { () throws(CredentialError) in try answered(exchange, pending) }
   }
 
@@ -87,12 +87,13 @@ struct LoginSession {
     let response: HTTPResponse
     do {
       response = try source.send(
-        to: permit, for: exchange.kind.isPublic ? .keys : .exchange, bound: client.binding(of: grant), exchange.request)
+        to: permit, for: exchange.kind.leg.isPublic ? .keys : .exchange, bound: client.binding(of: grant),
+        exchange.request)
     } catch {
       guard case .http(.unreachable(_, .timedOut), _) = error, let step = exchange.onTimeout else { throw error }
       return step()
     }
-    if exchange.kind.issuesToken { FaultPoint.reach("login.answered") }
+    if exchange.kind.leg.issuesToken { FaultPoint.reach("login.answered") }
     return try save(source.core(provider, exchange.read(response, now)), pending)
   }
 

@@ -100,7 +100,7 @@ struct OtherProviders {
     }
   }
 
-  private static let serverKinds = EndpointKind.allCases.filter(\.takesPartInConsent)
+  private static let serverKinds = EndpointKind.allCases.filter(\.leg.takesPartInConsent)
 
   private var added: [Provider] = []
   private let shipped: ShippedDescriptors
@@ -234,7 +234,7 @@ struct OtherProviders {
   }
 
   /// The pages for consent.
-  private static let pages = EndpointKind.allCases.filter { !$0.receivers.isEmpty }
+  private static let pages = EndpointKind.allCases.filter { !$0.leg.receivers.isEmpty }
 
   func conflict(of client: Client) -> CredentialError? {
     let own = Agreement(client)
@@ -258,7 +258,7 @@ struct OtherProviders {
     for page in Self.pages {
       guard let server = client.server(page), other.owns(server), let known = other.agreement else { continue }
       // A host that gets the provider's tokens but is not an endpoint requires consent (see `borrowing`).
-      for receiver in page.receivers.compactMap(client.server)
+      for receiver in page.leg.receivers.compactMap(client.server)
       where !server.isRelated(to: receiver)
         && !known.includes(receiver.origin, of: own, as: Agreement.Kind.ofOrigins)
       { return .page(host: server.host ?? "", token: HostPattern.authority(receiver) ?? "") }

@@ -19,7 +19,7 @@ extension Client {
     ]
     let proofs: [PKCEMethod] = [.s256Hexadecimal, .s256, .plain, .none]
     settings["pkce"] = proofs.prefix(max(proofs.firstIndex(of: descriptor.pkce) ?? 0, 1) + 1).map(\.rawValue)
-    let legs = descriptor.endpoints.filter(\.key.authenticatesClient).mapValues {
+    let legs = descriptor.endpoints.filter(\.key.leg.authenticatesClient).mapValues {
       Self.strength(of: authentication(for: $0))
     }
     settings["client.authentication"] = Self.authentications(upTo: legs.values.max() ?? 0)
@@ -35,7 +35,7 @@ extension Client {
       case .path: ["header", "query", "path"]
       }
     settings["assertion"] = assertionRules
-    for kind in EndpointKind.allCases where kind.protects {
+    for kind in EndpointKind.allCases where kind.leg.protects {
       settings[kind.rawValue] = descriptor.endpoints[kind] == nil ? ["exchanged", "not exchanged"] : ["exchanged"]
     }
     settings.merge(signatureSettings) { own, _ in own }
@@ -67,7 +67,7 @@ extension Client {
       addressed.formUnion(named([endpoint.url.template]))
       guard [.query, .fragment].contains(endpoint.send) else { continue }
       addressed.formUnion(named(endpoint.parameters.compactMap(\.value)))
-      guard kind.authenticatesClient else { continue }
+      guard kind.leg.authenticatesClient else { continue }
       addressed.insert(kind.rawValue + ": parameters")
       if authentication(for: endpoint) == .clientSecretPost { addressed.insert(kind.rawValue + ": client_secret") }
     }
@@ -91,9 +91,9 @@ extension Client {
       (try? Template(parsing: text)).map { filled.texts(of: $0).joined(separator: " || ") } ?? text
     }
     written["assertion.claims.aud"] = nil  // A place.
-    for (kind, endpoint) in descriptor.endpoints where !kind.asksForConsent {
+    for (kind, endpoint) in descriptor.endpoints where !kind.leg.asksForConsent {
       let template = endpoint.url.template
-      if template == kind.base.flatMap({ descriptor.endpoints[$0]?.url.template }) { continue }
+      if template == kind.leg.base.flatMap({ descriptor.endpoints[$0]?.url.template }) { continue }
       let queries = filled.texts(of: template).compactMap { url in url.firstIndex(of: "?").map { String(url[$0...]) } }
       if !queries.isEmpty { written["endpoints.\(kind.rawValue).url"] = queries.joined(separator: " || ") }
     }
@@ -116,11 +116,10 @@ extension Client {
 
   /// The endpoints whose answers contain each secret.
   private var secretFields: [(ResponseField, [EndpointKind])] {
-    var tokens = EndpointKind.allCases.filter(\.issuesToken)
+    var tokens = EndpointKind.allCases.filter(\.leg.issuesToken)
     if descriptor.grants.contains(.implicit) { tokens.append(.authorization) }
     var fields: [(ResponseField, [EndpointKind])] = [.accessToken, .refreshToken, .idToken].map { ($0, tokens) }
-    fields += [(.code, [.authorization]), (.deviceCode, [.deviceAuthorization])]
-    fields.append((.authReqID, [.backchannelAuthentication]))
+    fields += [ResponseField.code, .deviceCode, .authReqID].map { ($0, $0.readers) }
     return fields + signatureSecrets.map { ($0, [.temporaryCredentials, .token, .refresh]) }
   }
 }
@@ -159,7 +158,7 @@ extension Agreement {
     func isDropped(_ key: String) -> Bool {
       guard let descriptor, now[key] == nil else { return false }
       return EndpointKind.allCases.contains { kind in
-        !kind.protects && key.hasPrefix("endpoints.\(kind.rawValue).") && descriptor.endpoints[kind] == nil
+        !kind.leg.protects && key.hasPrefix("endpoints.\(kind.rawValue).") && descriptor.endpoints[kind] == nil
       }
     }
     let other = Set(written.keys).union(now.keys).sorted().filter { written[$0] != now[$0] && !isDropped($0) }

@@ -67,11 +67,11 @@ package struct Agreement: Sendable, Equatable {
     secrets = Set(descriptor.variables.filter(\.isSecret).map(\.name))
     claims = Self.claims(descriptor, with: filled.values)
     places = [
-      .endpoints: origins(descriptor.endpoints.filter { !$0.key.isPublic }.values.map(\.url.template)),
+      .endpoints: origins(descriptor.endpoints.filter { !$0.key.leg.isPublic }.values.map(\.url.template)),
       .redirect: texts(descriptor.redirect.template) ?? [:],
     ]
     places[.pages] = origins(
-      descriptor.endpoints.filter { !$0.key.receivers.isEmpty }.values.map(\.url.template))
+      descriptor.endpoints.filter { !$0.key.leg.receivers.isEmpty }.values.map(\.url.template))
     for page in [client.keyPage, client.registerPage].compactMap(\.self) { places[.pages]?[page.text] = [page.origin] }
     places[.presented] = descriptor.hosts.isEmpty ? nil : origins(descriptor.hosts)
     places[.helpers] = origins((descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? []))

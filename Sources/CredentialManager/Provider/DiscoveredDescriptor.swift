@@ -146,15 +146,15 @@ struct DiscoveredDescriptor {
     var lines = ["endpoints:"]
     for kind in EndpointKind.allCases where !others.contains(kind) {
       let alias = authentication.usesCertificate ? metadata.aliases[kind] : nil
-      guard let uri = alias ?? metadata.endpoints[kind], let member = kind.metadataName else { continue }
+      guard let uri = alias ?? metadata.endpoints[kind], let member = kind.leg.metadataName else { continue }
       let name = (alias == nil ? "" : "mtls_endpoint_aliases.") + member
       // Without polling, the provider would call an address of the client, and a command has none.
       if kind == .backchannelAuthentication, !metadata.pollsBackchannel { continue }
       let value = Scalar.written(template(uri.text))
       let foreign = uri.host == metadata.issuer.uri.host ? "" : ", on a different host than the issuer"
       // Some servers refuse public clients here, so a line of the user's turns on what the server leaves optional.
-      if kind == .pushedAuthorizationRequest, !metadata.requiresPushedRequests {
-        lines.append("  # \(kind.rawValue): \(value)  # \(name)\(foreign); optional (RFC 9126)")
+      if let demand = kind.leg.demand, !metadata.demanded.contains(kind) {
+        lines.append("  # \(kind.rawValue): \(value)  # \(name)\(foreign); optional (\(demand.specification))")
         continue
       }
       var own: String?
@@ -175,7 +175,8 @@ struct DiscoveredDescriptor {
   /// The profile of a server that serves only clients that meet it; `nil` if it also serves others.
   private static func profile(_ metadata: AuthorizationServerMetadata) -> SecurityProfile? {
     let isFAPI2 =
-      metadata.requiresPushedRequests && metadata.namesIssuer && metadata.codeChallengeMethods == ["S256"]
+      metadata.demanded.contains(.pushedAuthorizationRequest) && metadata.namesIssuer
+      && metadata.codeChallengeMethods == ["S256"]
       && metadata.authenticationMethods.allSatisfy { method in
         ClientAuthentication(rawValue: method).map { $0 == .privateKeyJWT || $0.usesCertificate } ?? false
       } && (metadata.proofAlgorithms?.contains("ES256") == true || metadata.bindsToCertificates)

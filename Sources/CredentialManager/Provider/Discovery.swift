@@ -38,7 +38,7 @@ extension CredentialSource {
     let addition = try addition(Array(descriptor.text.utf8), named: identifier + ".yaml", as: nil)
     let foreign = EndpointKind.allCases.compactMap { kind in
       metadata.endpoints[kind]?.host.flatMap { host in
-        host == metadata.issuer.uri.host ? nil : (name: kind.metadataName ?? "", host: host)
+        host == metadata.issuer.uri.host ? nil : (name: kind.leg.metadataName ?? "", host: host)
       }
     }
     let locations = [found.resource?.metadata?.location, metadata.location.uri].compactMap(\.self).map(\.text)

@@ -1,18 +1,37 @@
 import CredmgrDescriptors
 import CredmgrOAuth
+import CredmgrPlatform
 import CredmgrText
 
 // Endpoints that a server moved. Its metadata says where they are now (RFC 8414, 1).
 extension CredentialSource {
   /// Runs an exchange. If its endpoint no longer exists, reads the metadata from which the descriptor was made,
-  /// and repeats the exchange once at the new address.
+  /// and repeats the exchange once at the new address. Reads old metadata again after the exchange, which must not wait
+  /// for it.
   func followingMetadata<Result>(
     of provider: String, _ exchange: () throws(CredentialError) -> Result
   ) throws(CredentialError) -> Result {
-    do throws(CredentialError) { return try exchange() } catch {
+    do throws(CredentialError) {
+      let result = try exchange()
+      renewMetadata(of: provider)
+      return result
+    } catch {
       guard error.saysEndpointIsGone, takesMovedEndpoints(of: provider) else { throw error }
       return try exchange()
     }
+  }
+
+  private static let metadataLifetime = Duration.days(7)
+
+  private func renewMetadata(of provider: String) {
+    let path = home.userProviders + "/" + provider + ".yaml"
+    let now = clock.now()
+    guard hasNetwork, let modified = File.modified(path), now - modified > Self.metadataLifetime,
+      knownMetadata(of: provider) != nil
+    else { return }
+    // A server that does not answer must not delay each refresh, so this try counts in any case.
+    try? File.setModified(path, now)
+    if takesMovedEndpoints(of: provider) { try? File.setModified(path, now) }
   }
 
   /// Writes new addresses of the endpoints into the installed file, and keeps the rest, which the user may have

@@ -40,7 +40,7 @@ extension Descriptor {
     templates += (headerStyle.parameters + extraHeaders).map(\.value) + extraQuery.compactMap(\.value)
     templates += hosts + (git?.hosts ?? []) + (docker?.hosts ?? []) + (kubectl?.hosts ?? [])
     templates += [git?.username, docker?.username].compactMap(\.self)
-    for (kind, endpoint) in endpoints where !kind.issuesCredentials && kind != .registration {
+    for (kind, endpoint) in endpoints where !kind.leg.issuesCredentials && kind != .registration {
       templates += [endpoint.url.template] + endpoint.headers.map(\.value) + endpoint.parameters.compactMap(\.value)
     }
     // A signature may use any value.

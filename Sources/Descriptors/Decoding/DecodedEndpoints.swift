@@ -39,7 +39,7 @@ extension DescriptorDecoder {
 
   private func description(of kind: EndpointKind, in node: Node) -> Node? {
     let own = node[kind.rawValue].flatMap { $0.isNull ? nil : $0 }
-    guard let base = kind.base, let inherited = node[base.rawValue], inherited.entries != nil else { return own }
+    guard let base = kind.leg.base, let inherited = node[base.rawValue], inherited.entries != nil else { return own }
     // If no grant uses the endpoint `token` itself, `token` describes the exchange of the endpoint that inherits it,
     // including its parameters.
     let grants = Self.elements(of: root["grant"]).compactMap(\.text)
@@ -58,7 +58,7 @@ extension DescriptorDecoder {
       // Parameters of a redirect do not nest, and its errors are those of RFC 6749, 4.1.2.1, unlike those of a body.
       if kind == .authorization { return entry.key != "within" && entry.key != "errors" }
       // All endpoints of a provider report errors alike, but `fields` and `keep` belong to a credential.
-      return entry.key == "errors" || kind.issuesToken
+      return entry.key == "errors" || kind.leg.issuesToken
     }
     let key = Node.Entry(key: "response", keyPlace: general.place, value: Node(.mapping(applying), at: general.place))
     // `null` means that the endpoint has no `response` of its own, but it still inherits.
@@ -151,7 +151,6 @@ extension EndpointKind {
     let isRedirect = general == .fragment || general == .query
     if self == .authorization { return isRedirect ? general : nil }
     if self == .temporaryCredentials { return .form }
-    return !isRedirect && (issuesToken || self == .deviceAuthorization || self == .backchannelAuthentication)
-      ? general ?? .json : .json
+    return !isRedirect && (leg.issuesToken || !leg.receivers.isEmpty) ? general ?? .json : .json
   }
 }

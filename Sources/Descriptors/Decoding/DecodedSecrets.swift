@@ -83,7 +83,7 @@ extension DescriptorDecoder {
       let page = descriptor.device.verificationURIComplete, let uri = try? filled(page)
     else { return }
     // Values that are still open are checked when they are filled in.
-    let urls = descriptor.endpoints.filter { !$0.key.isPublic }.values.map(\.url)
+    let urls = descriptor.endpoints.filter { !$0.key.leg.isPublic }.values.map(\.url)
     guard page.hostPlaces.isEmpty,
       urls.allSatisfy({ url in url.hostPlaces.allSatisfy { $0.names.allSatisfy(isFixed) } })
     else { return }

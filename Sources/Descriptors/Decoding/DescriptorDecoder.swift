@@ -71,8 +71,8 @@ struct DescriptorDecoder {
     func isThere(_ kind: EndpointKind) -> Bool { endpoints[kind.rawValue].map { !$0.isNull } ?? false }
     for node in Self.elements(of: root["grant"]) {
       for kind in node.text.flatMap(Grant.init(rawValue:))?.traits.requiredEndpoints ?? [] where !isThere(kind) {
-        if let base = kind.base, endpoints[kind.rawValue] == nil, isThere(base) { continue }
-        add(.grantWithoutEndpoint(grant: node.text ?? "", endpoint: (kind.base ?? kind).rawValue), at: node.place)
+        if let base = kind.leg.base, endpoints[kind.rawValue] == nil, isThere(base) { continue }
+        add(.grantWithoutEndpoint(grant: node.text ?? "", endpoint: (kind.leg.base ?? kind).rawValue), at: node.place)
       }
     }
   }

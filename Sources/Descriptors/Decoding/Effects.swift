@@ -13,7 +13,7 @@ extension DescriptorDecoder {
     }
     if let rules = root["response"] {
       checkRules(
-        rules, [.authorization] + EndpointKind.allCases.filter(\.issuesToken), for: descriptor.grants)
+        rules, [.authorization] + EndpointKind.allCases.filter(\.leg.issuesToken), for: descriptor.grants)
     }
     if descriptor.issuer == nil, let entry = root.entries?.first(where: { $0.key == "iss" }), !entry.value.isNull {
       warn(.withoutKey("iss", needed: "issuer"), at: entry.keyPlace)
@@ -75,7 +75,7 @@ extension DescriptorDecoder {
         ("request_object", asking),
       ]
     for (name, owners) in keys { check(name, in: root, of: owners, grants) }
-    let bases = EndpointKind.allCases.compactMap(\.base)
+    let bases = EndpointKind.allCases.compactMap(\.leg.base)
     let required = Grant.allCases.flatMap(\.traits.endpoints)
     for kind in EndpointKind.allCases where required.contains(kind) && !bases.contains(kind) {
       check(kind.rawValue, in: root["endpoints"], of: having { $0.endpoints.contains(kind) }, grants)

@@ -25,7 +25,7 @@ package enum OwnedParameters {
   /// parameters elsewhere; `oauth_consumer_key` is ordinary in the page's address, which is not signed.
   static func names(at kind: EndpointKind) -> Set<String> {
     switch kind {
-    case _ where kind.asksForConsent: all.subtracting(["oauth_consumer_key", "redirect_uris"])
+    case _ where kind.leg.asksForConsent: all.subtracting(["oauth_consumer_key", "redirect_uris"])
     case .registration: all.subtracting(ofThePage)
     default: all.subtracting(ofThePage).subtracting(["redirect_uris"])
     }
@@ -88,7 +88,7 @@ extension DescriptorDecoder {
     }
     for entry in node["rename"]?.entries ?? [] {
       guard let text = entry.value.text, text != entry.key else { continue }
-      if kind.asksForConsent, OwnedParameters.fixed.contains(entry.key) {
+      if kind.leg.asksForConsent, OwnedParameters.fixed.contains(entry.key) {
         add(.fixedParameter(entry.key), at: entry.value.place)
       } else if let owned = OwnedParameters.owned(text, at: kind, rename: rename), owned != entry.key {
         add(.ownedParameter(text), at: entry.value.place)

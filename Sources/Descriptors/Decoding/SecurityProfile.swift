@@ -53,11 +53,18 @@ extension DescriptorDecoder {
     if let method = descriptor.client.authentication, !allowed.contains(method) {
       unmet(.authentication, at: node("client", "authentication"))
     }
-    for kind in EndpointKind.allCases where kind.authenticatesClient {
-      guard let own = node("endpoints", kind.rawValue, "authentication"),
-        let method = descriptor.endpoints[kind]?.authentication, !allowed.contains(method)
-      else { continue }
-      unmet(.authentication, at: own)
+    for kind in EndpointKind.allCases where kind.leg.authenticatesClient {
+      guard let endpoint = descriptor.endpoints[kind] else { continue }
+      if let own = node("endpoints", kind.rawValue, "authentication"), let method = endpoint.authentication,
+        !allowed.contains(method)
+      {
+        unmet(.authentication, at: own)
+      }
+      if let own = node("endpoints", kind.rawValue, "parameters"),
+        endpoint.parameters.contains(where: { ["client_assertion", "client_assertion_type"].contains($0.name) })
+      {
+        unmet(.authentication, at: own)
+      }
     }
     var assertion = descriptor.assertion ?? AssertionRules()
     assertion.algorithm = assertion.algorithm ?? .es256

@@ -7,7 +7,7 @@ extension Endpoint {
   private static func keys(of kind: EndpointKind) -> Table<Endpoint> {
     let owned = OwnedParameters.names(at: kind)
     // The browser opens the address, or the request must carry no secret.
-    let isShown = kind == .authorization || kind == .endSession || kind.isPublic
+    let isShown = kind == .authorization || kind == .endSession || kind.leg.isPublic
     return Table(kind == .authorization ? "page" : "endpoint", Endpoint(kind), short: "url") {
       Key(
         "url", at: \.url, as: .url(except: owned, isShown: isShown), type: "[URL template](#templates)",
@@ -87,14 +87,14 @@ extension Endpoint {
   }
 
   private init(_ kind: EndpointKind) {
-    method = [.authorization, .identity, .keySet, .endSession].contains(kind) ? "GET" : "POST"
+    method = kind.leg.method
     send = Self.placement(kind, method)
     if kind == .revocation { tokens = [.refreshToken, .accessToken] }
     response.format = kind.format(among: nil)
   }
 
   private static func placement(_ kind: EndpointKind, _ method: String) -> ParameterPlacement {
-    ["GET", "DELETE"].contains(method) ? .query : kind == .registration ? .json : .form
+    ["GET", "DELETE"].contains(method) ? .query : kind.leg.send
   }
 }
 
@@ -107,7 +107,7 @@ extension Notation<[EndpointKind: Endpoint]> {
       write: { endpoints in
         .mapping(
           kinds.compactMap { kind, table in
-            let inherited = kind.base.flatMap { endpoints[$0] }
+            let inherited = kind.leg.base.flatMap { endpoints[$0] }
             // Without an entry the endpoint would equal its base.
             guard let endpoint = endpoints[kind] else { return inherited.map { _ in (kind.rawValue, .null) } }
             let value = table.write(endpoint)

@@ -17,76 +17,103 @@ package enum EndpointKind: String, Sendable, CaseIterable {
   case registration  // RFC 7591, 3, or the provider's own
   case endSession = "end_session"  // The page that ends the browser's session (OpenID Connect RP-Initiated Logout, 2).
   case keySet = "jwks"  // The keys that sign ID tokens (RFC 7517, 5; OpenID Connect Discovery 1.0, 3, `jwks_uri`).
+}
 
-  /// The name in metadata (RFC 8414, 2; RFC 8628, 4; RFC 9126, 5; OpenID Connect Discovery 1.0, 3;
-  /// CIBA Core 1.0, 4), or `nil`.
-  package var metadataName: String? {
-    switch self {
-    case .authorization, .pushedAuthorizationRequest, .token, .deviceAuthorization, .backchannelAuthentication,
-      .introspection, .revocation, .registration:
-      rawValue + "_endpoint"
-    case .identity: "userinfo_endpoint"
-    case .endSession: "end_session_endpoint"
-    case .keySet: "jwks_uri"
-    case .refresh, .clientCredentials, .deviceToken, .backchannelToken, .temporaryCredentials, .tokenExchange: nil
-    }
-  }
+/// One leg, with everything in which it differs from others. docs/architecture.md says what else a new leg needs.
+package struct Leg: Sendable {
+  /// The credentials in the response: a token, which would be lost if it were not stored, or those of RFC 5849, 2.1.
+  package enum Issue: Sendable { case nothing, temporaryCredentials, token }
 
-  /// Whether its parameters direct the response of a consent, so that no descriptor may set them.
-  package var asksForConsent: Bool { self == .authorization || self == .pushedAuthorizationRequest }
-
-  /// Whether the response may contain a token, which would be lost if it were not stored.
-  package var issuesToken: Bool {
-    switch self {
-    case .token, .refresh, .clientCredentials, .deviceToken, .backchannelToken, .tokenExchange: true
-    default: false
-    }
-  }
-
-  /// Whether the response may contain credentials: a token, or temporary ones (RFC 5849, 2.1).
-  package var issuesCredentials: Bool { issuesToken || self == .temporaryCredentials }
-
-  /// The endpoints that receive the result of the user's consent on this page; none if it is not such a page.
-  package var receivers: [EndpointKind] {
-    switch self {
-    case .authorization: [.token, .refresh]
-    case .deviceAuthorization: [.deviceToken, .refresh]
-    case .backchannelAuthentication: [.backchannelToken, .refresh]
-    default: []
-    }
-  }
-
-  /// Whether a login with consent uses it, so that its server must not be another provider's (RFC 9700, 4.4).
-  package var takesPartInConsent: Bool {
-    switch self {
-    case .authorization, .pushedAuthorizationRequest, .token, .refresh, .deviceAuthorization, .deviceToken,
-      .backchannelAuthentication, .backchannelToken, .temporaryCredentials:
-      true
-    default: false
-    }
-  }
-
-  /// Whether the client authenticates with its secret.
-  package var authenticatesClient: Bool {
-    switch self {
-    case .authorization, .identity, .registration, .temporaryCredentials, .keySet, .endSession: false
-    default: true
-    }
-  }
-
-  /// Whether its requests carry no secret, so that its server needs less trust.
-  package var isPublic: Bool { self == .keySet }
-
-  /// Whether leaving it out makes a login or its token less secure. Without an exchange, the token has more rights.
-  /// Without a pushed request, the browser can read and change the request.
-  package var protects: Bool { self == .tokenExchange || self == .pushedAuthorizationRequest }
-
+  /// The name in metadata (RFC 8414, 2; RFC 8628, 4; RFC 9126, 5; OpenID Connect Discovery 1.0, 3; CIBA Core 1.0, 4).
+  package var metadataName: String?
+  package var demand: (name: String, specification: String)?  // The member of metadata that makes a leg obligatory.
+  var method = "POST"
+  var send = ParameterPlacement.form
+  package var issues = Issue.nothing
+  var fields: [ResponseField] = []  // Those that are not read at every leg with tokens.
   /// The endpoint whose description this one inherits, except `parameters`, because an addition to one exchange rarely
   /// belongs to another.
-  package var base: EndpointKind? {
+  package var base: EndpointKind?
+  /// Whether its parameters direct the response of a consent, so that no descriptor may set them.
+  package var asksForConsent = false
+  /// Whether a login with consent uses it, so that its server must not be another provider's (RFC 9700, 4.4).
+  package var takesPartInConsent = false
+  /// The endpoints that receive the result of the user's consent on this page; none if it is not such a page.
+  package var receivers: [EndpointKind] = []
+  package var authenticatesClient = true  // With its secret.
+  package var isPublic = false  // Its requests carry no secret, so its server needs less trust.
+  /// Whether leaving it out makes a login or its token less secure. Without an exchange, the token has more rights.
+  /// Without a pushed request, the browser can read and change the request.
+  package var protects = false
+  package var grantType: String?
+  package var parameter: String?  // Distinguishes it from other legs with the same URL.
+  package var oauth1Parameter: String?
+
+  package var issuesToken: Bool { issues == .token }
+  package var issuesCredentials: Bool { issues != .nothing }
+}
+
+extension EndpointKind {
+  package var leg: Leg {
     switch self {
-    case .refresh, .clientCredentials, .deviceToken, .backchannelToken: .token
-    default: nil
+    case .authorization:
+      Leg(
+        metadataName: "authorization_endpoint", method: "GET",
+        fields: [.code, .state, .issuer, .oauthVerifier, .oauthToken, .oauthTokenSecret], asksForConsent: true,
+        takesPartInConsent: true, receivers: [.token, .refresh], authenticatesClient: false,
+        parameter: "response_type", oauth1Parameter: "oauth_token")
+    case .pushedAuthorizationRequest:
+      Leg(
+        metadataName: "pushed_authorization_request_endpoint",
+        demand: ("require_pushed_authorization_requests", "RFC 9126"), fields: [.requestURI], asksForConsent: true,
+        takesPartInConsent: true, protects: true, parameter: "response_type")
+    case .token:
+      Leg(
+        metadataName: "token_endpoint", issues: .token, fields: [.oauthToken, .oauthTokenSecret, .oauthSessionHandle],
+        takesPartInConsent: true, grantType: "authorization_code", parameter: "code", oauth1Parameter: "oauth_verifier")
+    case .refresh:
+      Leg(
+        issues: .token, fields: [.oauthToken, .oauthTokenSecret, .oauthSessionHandle], base: .token,
+        takesPartInConsent: true, grantType: "refresh_token", parameter: "refresh_token",
+        oauth1Parameter: "oauth_session_handle")
+    case .clientCredentials: Leg(issues: .token, base: .token, grantType: "client_credentials")
+    case .deviceAuthorization:
+      Leg(
+        metadataName: "device_authorization_endpoint",
+        fields: [.deviceCode, .userCode, .verificationURI, .verificationURIComplete, .interval],
+        takesPartInConsent: true, receivers: [.deviceToken, .refresh])
+    case .deviceToken:
+      Leg(
+        issues: .token, base: .token, takesPartInConsent: true,
+        grantType: "urn:ietf:params:oauth:grant-type:device_code", parameter: "device_code")
+    case .backchannelAuthentication:
+      Leg(
+        metadataName: "backchannel_authentication_endpoint", fields: [.interval, .authReqID], takesPartInConsent: true,
+        receivers: [.backchannelToken, .refresh], parameter: "login_hint")
+    case .backchannelToken:
+      Leg(
+        issues: .token, base: .token, takesPartInConsent: true, grantType: "urn:openid:params:grant-type:ciba",
+        parameter: "auth_req_id")
+    case .temporaryCredentials:
+      Leg(
+        issues: .temporaryCredentials, fields: [.oauthCallbackConfirmed, .oauthToken, .oauthTokenSecret],
+        takesPartInConsent: true, authenticatesClient: false, oauth1Parameter: "oauth_callback")
+    case .introspection: Leg(metadataName: "introspection_endpoint", parameter: "token")
+    case .tokenExchange:
+      Leg(
+        issues: .token, protects: true, grantType: "urn:ietf:params:oauth:grant-type:token-exchange",
+        parameter: "subject_token")
+    case .revocation: Leg(metadataName: "revocation_endpoint", parameter: "token")
+    case .identity: Leg(metadataName: "userinfo_endpoint", method: "GET", authenticatesClient: false)
+    case .registration:
+      Leg(
+        metadataName: "registration_endpoint", send: .json,
+        fields: [
+          .clientID, .clientSecret, .clientSecretExpiresAt, .tokenEndpointAuthMethod, .registrationAccessToken,
+          .registrationClientURI,
+        ], authenticatesClient: false, parameter: "redirect_uris")
+    case .endSession: Leg(metadataName: "end_session_endpoint", method: "GET", authenticatesClient: false)
+    case .keySet: Leg(metadataName: "jwks_uri", method: "GET", authenticatesClient: false, isPublic: true)
     }
   }
 }

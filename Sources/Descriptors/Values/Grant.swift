@@ -132,7 +132,7 @@ extension Descriptor {
     if let aws4 { return .aws4(aws4) }
     if headerStyle.isDigest { return .digest }
     let binding = grant.traits.binding
-    let hasEndpoint = grant.traits.endpoints.contains { $0.issuesToken && endpoints[$0] != nil }
+    let hasEndpoint = grant.traits.endpoints.contains { $0.leg.issuesToken && endpoints[$0] != nil }
     if tokenBinding != .none, grant.traits.hasOAuth2Defaults, hasEndpoint {
       return tokenBinding == .dpop ? .dpop : .mutualTLS
     }

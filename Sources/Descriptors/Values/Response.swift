@@ -64,21 +64,9 @@ package enum ResponseField: String, Sendable, CaseIterable {
   ]
 
   /// The endpoints whose responses may contain this field.
-  var readers: [EndpointKind] {
-    switch self {
-    case .code, .state, .issuer, .oauthVerifier: [.authorization]
-    case .deviceCode, .userCode, .verificationURI, .verificationURIComplete: [.deviceAuthorization]
-    case .interval: [.deviceAuthorization, .backchannelAuthentication]
-    case .authReqID: [.backchannelAuthentication]
-    case .requestURI: [.pushedAuthorizationRequest]
-    case .oauthCallbackConfirmed: [.temporaryCredentials]
-    case .oauthToken, .oauthTokenSecret: [.temporaryCredentials, .authorization, .token, .refresh]
-    case .oauthSessionHandle: [.token, .refresh]
-    case .clientID, .clientSecret, .clientSecretExpiresAt, .tokenEndpointAuthMethod, .registrationAccessToken,
-      .registrationClientURI:
-      [.registration]
-    default: [.authorization] + EndpointKind.allCases.filter(\.issuesToken)
-    }
+  package var readers: [EndpointKind] {
+    let own = EndpointKind.allCases.filter { $0.leg.fields.contains(self) }
+    return own.isEmpty ? [.authorization] + EndpointKind.allCases.filter(\.leg.issuesToken) : own
   }
 }
 

@@ -173,7 +173,7 @@ extension Client {
       throw .url(.deviceAuthorization, error)
     }
     let own =
-      descriptor.endpoints.filter { !$0.key.isPublic }.values.compactMap { try? $0.url.filled(values()) } + [
+      descriptor.endpoints.filter { !$0.key.leg.isPublic }.values.compactMap { try? $0.url.filled(values()) } + [
         verificationURI
       ]
     guard own.contains(where: { $0.origin == page.origin }) else { throw .foreignPage(origin: page.origin) }

@@ -135,7 +135,7 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
   package let aliases: [EndpointKind: URI]  // `mtls_endpoint_aliases` (RFC 8705, 5).
   package let bindsToCertificates: Bool  // `tls_client_certificate_bound_access_tokens` (RFC 8705, 3.3).
   package let proofAlgorithms: [String]?  // `dpop_signing_alg_values_supported` (RFC 9449, 5.1).
-  package let requiresPushedRequests: Bool  // `require_pushed_authorization_requests` (RFC 9126, 5).
+  package let demanded: Set<EndpointKind>  // The legs that clients may not leave out, such as pushed requests.
   package let requiresSignedRequests: Bool  // `require_signed_request_object` (RFC 9101, 10.5).
   package let responseModes: [String]?  // `response_modes_supported` (RFC 8414, 2).
   package let detailsTypes: [String]?  // `authorization_details_types_supported` (RFC 9396, 10).
@@ -156,10 +156,16 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
     self.issuer = issuer
     self.location = location
     var endpoints: [EndpointKind: URI] = [:]
+    var demanded: Set<EndpointKind> = []
     for kind in EndpointKind.allCases {
-      if let name = kind.metadataName { endpoints[kind] = try reader.endpoint(name, of: issuer) }
+      guard let name = kind.leg.metadataName else { continue }
+      endpoints[kind] = try reader.endpoint(name, of: issuer)
+      if let demand = kind.leg.demand, try reader.boolean(demand.name) == true {
+        if endpoints[kind] == nil { throw .missing(name) }
+        demanded.insert(kind)
+      }
     }
-    self.endpoints = endpoints
+    (self.endpoints, self.demanded) = (endpoints, demanded)
     aliases = try reader.aliases(of: issuer)
     // RFC 8414, 2 defines these defaults.
     grantTypes = try reader.texts("grant_types_supported") ?? ["authorization_code", "implicit"]
@@ -172,10 +178,6 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
     namesIssuer = try reader.boolean("authorization_response_iss_parameter_supported") ?? false
     bindsToCertificates = try reader.boolean("tls_client_certificate_bound_access_tokens") ?? false
     proofAlgorithms = try reader.texts("dpop_signing_alg_values_supported")
-    requiresPushedRequests = try reader.boolean("require_pushed_authorization_requests") ?? false
-    if requiresPushedRequests, endpoints[.pushedAuthorizationRequest] == nil {
-      throw .missing("pushed_authorization_request_endpoint")
-    }
     requiresSignedRequests = try reader.boolean("require_signed_request_object") ?? false
     responseModes = try reader.texts("response_modes_supported")
     detailsTypes = try reader.texts("authorization_details_types_supported")
@@ -227,7 +229,7 @@ struct MetadataReader {
     let reader = MetadataReader(value: member)
     var aliases: [EndpointKind: URI] = [:]
     for kind in EndpointKind.allCases where kind != .authorization {
-      if let name = kind.metadataName { aliases[kind] = try reader.endpoint(name, of: issuer) }
+      if let name = kind.leg.metadataName { aliases[kind] = try reader.endpoint(name, of: issuer) }
     }
     return aliases
   }

@@ -136,7 +136,7 @@ extension Client {
   }
 
   /// Returns the parameters of an authorization request as a signed request object (RFC 9101, 4). Its audience is the
-  /// issuer (FAPI 2.0 Message Signing, 5.3.1), or else the page.
+  /// issuer (FAPI 2.0 Message Signing, 5.3.2), or else the page.
   func requestObject(
     _ parameters: FormParameters, for page: URI, nonce: RequestNonce
   ) throws(OAuthError) -> String {

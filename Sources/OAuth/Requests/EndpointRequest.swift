@@ -34,7 +34,7 @@ extension Client {
     let presentsToken = proof == .token || (proof == .asDescribed && takesToken)
     let authenticates =
       proof == .asDescribed && !takesToken && kind != .authorization && kind != .registration
-      && kind != .endSession && !kind.isPublic
+      && kind != .endSession && !kind.leg.isPublic
     // The grant itself may send the assertion (RFC 7523, 2.1), which another issuer may have made.
     let isGrant = parameters.contains("assertion") && !endpoint.sets("assertion")
     let assertion = try assertion(
@@ -46,7 +46,7 @@ extension Client {
       ? try authentication(at: endpoint, parameters, exchange["assertion"]) : (parameters: [], header: nil)
 
     var all = parameters
-    if let resource, kind.issuesToken { all.append("resource", resource) }
+    if let resource, kind.leg.issuesToken { all.append("resource", resource) }
     if isGrant { all.replace("assertion", with: assertion) }
     all.append(contentsOf: authentication.parameters)
     var bytes = 0
@@ -76,7 +76,7 @@ extension Client {
       request.fields.set("Accept", format == .json ? "application/json" : "application/xml")
     }
     if authenticates, self.authentication(for: endpoint).usesCertificate { request = try certified(request) }
-    guard kind.issuesToken, proof == .asDescribed else { return request }
+    guard kind.leg.issuesToken, proof == .asDescribed else { return request }
     return try binding(of: credential, gettingTokenAt: kind).prove(request, nonce: nonce)
   }
 
@@ -120,7 +120,7 @@ extension Client {
       throw .url(kind, error)
     }
     // The descriptor itself was checked, but a variable's value may add a query.
-    if kind.asksForConsent, let name = OwnedParameters.owned(in: uri, at: kind, rename: endpoint.rename) {
+    if kind.leg.asksForConsent, let name = OwnedParameters.owned(in: uri, at: kind, rename: endpoint.rename) {
       throw .ownedParameter(kind, name: name)
     }
     return uri

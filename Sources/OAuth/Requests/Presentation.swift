@@ -14,7 +14,7 @@ extension Client {
     guard descriptor.hosts.isEmpty else {
       return descriptor.hosts.compactMap { try? $0.host(values) }
     }
-    return descriptor.endpoints.filter { !$0.key.isPublic }.values.compactMap { endpoint in
+    return descriptor.endpoints.filter { !$0.key.leg.isPublic }.values.compactMap { endpoint in
       (try? endpoint.url.filled(values)).flatMap(HostPattern.authority)
     }
   }

@@ -40,7 +40,9 @@ struct IDToken {
     guard let end = Self.moment(claims["exp"]) else { throw .missing(claim: "exp") }
     guard let beginning = Self.moment(claims["iat"]) else { throw .missing(claim: "iat") }
     guard moments.contains(where: { end > $0 - Self.leeway }) else { throw .expired }
-    guard moments.contains(where: { beginning < $0 + Self.leeway }) else { throw .issuedLater }
+    for start in [beginning, Self.moment(claims["nbf"])].compactMap(\.self) {
+      guard moments.contains(where: { start < $0 + Self.leeway }) else { throw .issuedLater }
+    }
     if hasAccessTokenHash, let hash = jwt.algorithmName.flatMap(Self.hash) {
       let digest = hash.digest(accessToken.revealBytes())
       let expected = Base64.encodeURL(Array(digest.prefix(digest.count / 2)))

@@ -1,3 +1,4 @@
+import CredmgrText
 import Glibc
 
 package enum File {
@@ -70,6 +71,15 @@ package enum File {
 
   /// Whether this process's user owns the file, following links; `nil` if it does not exist.
   package static func isOwn(_ path: String) -> Bool? { status(path).map { $0.owner == geteuid() } }
+
+  /// The moment of a file's last change, following links; `nil` if it does not exist.
+  package static func modified(_ path: String) -> Moment? { status(path)?.modified }
+
+  /// Sets the moment of a file's last change.
+  package static func setModified(_ path: String, _ moment: Moment) throws(POSIXError) {
+    let time = timespec(tv_sec: Int(moment.secondsSince1970), tv_nsec: 0)
+    if unsafe utimensat(AT_FDCWD, path, [time, time], 0) != 0 { throw Descriptor.failure("utimensat", path) }
+  }
 
   static func status(_ path: String) -> FileStatus? { try? FileStatus(path: path, following: true) }
 

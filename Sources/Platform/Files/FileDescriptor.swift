@@ -163,6 +163,7 @@ struct FileStatus {
   /// The number of names; 0 after the file was removed.
   let links: UInt64
   let identity: [UInt64]
+  let modified: Moment
 
   init(_ status: stat) {
     kind = status.st_mode & S_IFMT
@@ -172,6 +173,7 @@ struct FileStatus {
     size = Int(status.st_size)
     links = UInt64(status.st_nlink)
     identity = [UInt64(status.st_dev), UInt64(status.st_ino)]
+    modified = Moment(secondsSince1970: Int64(status.st_mtim.tv_sec))
   }
 
   /// The status of a path, or `nil` if it does not exist.

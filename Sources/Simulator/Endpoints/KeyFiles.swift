@@ -45,7 +45,8 @@ extension Simulation {
     func value(_ name: String) throws(Refusal) -> String? {
       parameters.isSet(name) || parameters.isDropped(name) ? nil : try parameters.needed(name)
     }
-    if let type = try value("grant_type"), type != Self.grantType(.tokenExchange) { throw .unsupportedGrantType }
+    let type = try value("grant_type")
+    if type != nil, type != EndpointKind.tokenExchange.leg.grantType { throw .unsupportedGrantType }
     _ = try value("subject_token_type")
     if let token = try value("subject_token"), token != state.key?.variables["subject_token"] {
       throw .tokenUnknown.with(code: "invalid_request")

@@ -12,7 +12,7 @@ extension Simulation {
   private static let proofLifetime = Duration.minutes(1)
 
   /// Whether an endpoint issues bound tokens, so that its requests need a proof (RFC 9449, 5).
-  func needsProof(at kind: EndpointKind) -> Bool { bindsTokens && kind.issuesToken }
+  func needsProof(at kind: EndpointKind) -> Bool { bindsTokens && kind.leg.issuesToken }
 
   /// Checks the proof of a request (RFC 9449, 4.3), and returns the thumbprint of its key (RFC 7638). `token` is the
   /// token of a request to the API.

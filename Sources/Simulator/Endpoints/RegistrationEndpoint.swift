@@ -116,8 +116,10 @@ extension Simulation {
     }
     var members: [JSONValue.Member] = [.init("issuer", .string(origin))]
     for kind in EndpointKind.allCases {
-      guard let name = kind.metadataName, let url = try? descriptor.endpoints[kind]?.url.filled(value) else { continue }
+      let leg = kind.leg
+      guard let name = leg.metadataName, let url = try? descriptor.endpoints[kind]?.url.filled(value) else { continue }
       members.append(.init(name, .string(url.text)))
+      if let demand = leg.demand { members.append(.init(demand.name, .boolean(true))) }
     }
     let traits = descriptor.grants.map(\.traits)
     let method = descriptor.pkce == .s256Hexadecimal ? nil : descriptor.pkce.wireName
@@ -137,9 +139,6 @@ extension Simulation {
       members.append(.init(name, .array(texts.map(JSONValue.string))))
     }
     members.append(.init("authorization_response_iss_parameter_supported", .boolean(issuer != nil)))
-    if descriptor.endpoints[.pushedAuthorizationRequest] != nil {
-      members.append(.init("require_pushed_authorization_requests", .boolean(true)))
-    }
     if bindsTokens { members.append(.init("dpop_signing_alg_values_supported", ["ES256"])) }
     return .json(200, .object(members))
   }

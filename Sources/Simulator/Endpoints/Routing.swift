@@ -58,12 +58,8 @@ extension Simulation {
   /// Whether the offered grants, or later requests with a credential, use an endpoint.
   private func isOffered(_ kind: EndpointKind) -> Bool {
     if kind == .refresh, broughtGrant != nil { return false }
-    let ofGrants: [EndpointKind] = [
-      .pushedAuthorizationRequest, .token, .clientCredentials, .deviceAuthorization, .deviceToken,
-      .backchannelAuthentication, .backchannelToken,
-    ]
-    return !ofGrants.contains(kind)
-      || descriptor.grants.contains { $0.traits.endpoints.contains(kind) }
+    let users = Grant.allCases.filter { $0.traits.endpoints.contains(kind) }
+    return users.isEmpty || descriptor.grants.contains(where: users.contains)
   }
 
   /// Returns the percent-encoded values of the open places in an endpoint's URL; `nil` if the URL does not match.
@@ -94,37 +90,22 @@ extension Simulation {
   private func score(_ kind: EndpointKind, _ parameters: FormParameters) -> Int {
     guard let endpoint = descriptor.endpoints[kind] else { return -10 }
     func wire(_ name: String) -> String { endpoint.rename[name] ?? name }
-    let mark = isOAuth1 ? Self.marks[kind]?.oauth1 : Self.marks[kind]?.parameter
+    let mark = isOAuth1 ? kind.leg.oauth1Parameter : kind.leg.parameter
     let score = mark.map { parameters.contains(wire($0)) } == true ? 2 : 0
     let rule = endpoint.parameters.first { $0.name == "grant_type" }
     guard let given = parameters[first: wire("grant_type")], rule == nil || rule?.value != nil else { return score }
     if let template = rule?.value {
       return score + (TemplatePattern(template, knowledge()).captures(in: given) == nil ? -4 : 4)
     }
-    return Self.grantType(kind).map { score + ($0 == given ? 4 : -4) } ?? score - 1
+    return kind.leg.grantType.map { score + ($0 == given ? 4 : -4) } ?? score - 1
   }
-
-  /// Each endpoint's `grant_type` and its unique parameter, in OAuth 2 and in OAuth 1.0a.
-  private static let marks: [EndpointKind: (grantType: String?, parameter: String?, oauth1: String?)] = [
-    .authorization: (nil, "response_type", "oauth_token"), .token: ("authorization_code", "code", "oauth_verifier"),
-    .refresh: ("refresh_token", "refresh_token", "oauth_session_handle"),
-    .clientCredentials: ("client_credentials", nil, nil),
-    .deviceToken: ("urn:ietf:params:oauth:grant-type:device_code", "device_code", nil),
-    .backchannelAuthentication: (nil, "login_hint", nil),
-    .backchannelToken: ("urn:openid:params:grant-type:ciba", "auth_req_id", nil),
-    .tokenExchange: ("urn:ietf:params:oauth:grant-type:token-exchange", "subject_token", nil),
-    .introspection: (nil, "token", nil), .revocation: (nil, "token", nil), .registration: (nil, "redirect_uris", nil),
-    .temporaryCredentials: (nil, nil, "oauth_callback"), .pushedAuthorizationRequest: (nil, "response_type", nil),
-  ]
-
-  static func grantType(_ kind: EndpointKind) -> String? { marks[kind]?.grantType }
 
   // MARK: One endpoint
 
   private mutating func answer(
     _ request: HTTPRequest, at kind: EndpointKind, _ endpoint: Endpoint
   ) -> LoopbackServer.Answer {
-    let isToken = kind.issuesCredentials
+    let isToken = kind.leg.issuesCredentials
     let broken = isToken ? brokenAnswer(endpoint.response) : nil
     var answer = LoopbackServer.Answer(broken ?? response(to: request, at: kind, endpoint))
     if needsProof(at: kind) { addServerNonce(to: &answer.response) }
@@ -137,7 +118,7 @@ extension Simulation {
 
   private mutating func response(to request: HTTPRequest, at kind: EndpointKind, _ endpoint: Endpoint) -> HTTPResponse {
     do throws(Refusal) {
-      let signed = isOAuth1 && kind.issuesCredentials ? try OAuth1Parameters(request, signature.transport) : nil
+      let signed = isOAuth1 && kind.leg.issuesCredentials ? try OAuth1Parameters(request, signature.transport) : nil
       let parameters = try EndpointParameters(signed?.request ?? request, kind, of: endpoint)
       if kind == .authorization {
         return isOAuth1 ? try resourceOwnerPage(parameters) : try authorizationPage(parameters)
@@ -168,7 +149,7 @@ extension Simulation {
   private func rules(_ kind: EndpointKind, _ endpoint: Endpoint) -> ResponseRules {
     var rules = endpoint.response
     // RFC 5849, 2.3: a form, unless the descriptor sets another format for temporary credentials as well.
-    if isOAuth1, kind.issuesCredentials, rules.format == .json,
+    if isOAuth1, kind.leg.issuesCredentials, rules.format == .json,
       descriptor.endpoints[.temporaryCredentials]?.response.format == .form
     {
       rules.format = .form
@@ -180,7 +161,7 @@ extension Simulation {
     if kind == .authorization { return .page(refusal) }
     if kind == .identity || authentication(endpoint) == .accessToken { return unauthorized(refusal) }
     let rules = rules(kind, endpoint)
-    let isSigned = isOAuth1 && kind.issuesCredentials
+    let isSigned = isOAuth1 && kind.leg.issuesCredentials
     var answer = AnswerContent(rules)
     answer.setError(refusal)
     if isSigned { answer.set(FieldPath("oauth_problem"), .string(refusal.problem)) }

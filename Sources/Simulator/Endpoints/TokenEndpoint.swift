@@ -16,7 +16,7 @@ extension Simulation {
     let consent = code.flatMap { state.codes[$0]?.consent } ?? refreshToken.flatMap { state.refreshTokens[$0]?.consent }
     try checkClient(parameters, kept: consent.map { state.consents[$0].kept } ?? [:])
     if !parameters.isSet("grant_type"), !parameters.isDropped("grant_type") {
-      guard try parameters.needed("grant_type") == Self.grantType(parameters.kind) else { throw .unsupportedGrantType }
+      guard try parameters.needed("grant_type") == parameters.kind.leg.grantType else { throw .unsupportedGrantType }
     }
     switch parameters.kind {
     case .tokenExchange: try exchangeToken(parameters, &answer)

@@ -18,7 +18,11 @@ package enum SimulateCommand {
     let random = SystemRandomSource()
     let given = invocation.value("--client-secret-file")
     let secret =
-      if let given { try context.secret(given, called: "client secret") } else {
+      if let given {
+        try context.secret(given, called: "client secret")
+      } else if descriptor.assertion?.algorithm == .es256 {
+        ECPrivateKey.pem(random: random)
+      } else {
         Secret(Base64.encodeURL(random.bytes(32)))
       }
     var server: LoopbackServer
