@@ -26,6 +26,7 @@ package final class CredentialSource {
   /// The shared vault that this source uses; `nil` for the user's own vault.
   var shared: JoinedVault?
   var joinedSources: [String: CredentialSource] = [:]  // By the names of the vaults.
+  var exchangeCount = 0  // How many refreshes this source has begun for copies of its accounts.
 
   /// Without `http`, a step that requires a network throws `.networkNeeded` before it changes anything.
   package init(

@@ -18,7 +18,9 @@ extension ServerFault {
     case .passwordNeeded:
       .vault("the server of the vault \(name) asks for a password")
         .hint("set PGPASSWORD, or write the password to ~/.pgpass")
-    case .wrongPassword: .vault("the server of the vault \(name) refused the password")
+    case .wrongPassword:
+      .vault("the server of the vault \(name) refused the password")
+        .hint("check the user in the address, and PGPASSWORD, ~/.pgpass or --password-file")
     case .unreachable(let detail): .unreachable("cannot reach the vault \(name): \(detail)")
     case .silent: .unreachable("cannot reach the vault \(name): the server does not answer")
     case .certificate(let detail): .unreachable("cannot trust the server of the vault \(name): \(detail)")
@@ -26,6 +28,8 @@ extension ServerFault {
     case .readOnly: .vault("the server of the vault \(name) accepts no changes; nothing was changed")
     case .full: .vault("the disk of the server of the vault \(name) is full; nothing was changed")
     case .noVault: .vault("the database of \(name) does not contain this vault")
+    case .noDatabase(let detail):
+      .unreachable("cannot reach the vault \(name): \(detail)").hint("create the database, or correct the address")
     case .newerVersion(let found, let supported):
       .vault(
         "cannot open the vault \(name): it has version \(found), and this credmgr supports versions up to \(supported)"
@@ -59,7 +63,7 @@ extension InvitationFault {
     case .malformed: .usage("this is not a complete invitation").hint("copy the invitation again")
     case .used: .refused("the invitation was already used").hint(another)
     case .late: .refused("the invitation has expired").hint(another)
-    case .void: .refused("a change of the vault's key has made the invitation void").hint(another)
+    case .void: .refused("the invitation was withdrawn or replaced, or the vault's key has changed").hint(another)
     case .otherVault: .refused("the invitation belongs to another vault").hint(another)
     }
   }

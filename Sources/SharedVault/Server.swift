@@ -135,7 +135,8 @@ final class Server {
         case "28P01": .wrongPassword
         case "25006": .readOnly
         case "42501": .noRights(detail: detail)
-        case "3D000", "3F000", "42P01": .noVault
+        case "3D000": .noDatabase(detail: detail)
+        case "3F000", "42P01": .noVault
         case "42703", "42883", "42804", "42P10", "23502", "42P07", "42P06", "22P02": .schemaEdited(detail: detail)
         // Class 28: a user or a host that the server does not let in. Class 53: it has no more of something.
         case _ where code.hasPrefix("28"): .noRights(detail: detail)

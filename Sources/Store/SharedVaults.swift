@@ -144,6 +144,8 @@ package enum ServerFault: Error, Equatable, Sendable {
   case full
   /// The database does not have the vault that this machine joined.
   case noVault
+  /// The server does not have the database.
+  case noDatabase(detail: String)
   case newerVersion(found: Int64, supported: Int64)
   /// The tables are not those that credmgr made.
   case schemaEdited(detail: String)
@@ -176,7 +178,7 @@ package enum InvitationFault: Sendable, Equatable {
   case malformed
   case used
   case late
-  /// The key was changed, or the invitation was withdrawn.
+  /// The key was changed, or the invitation was withdrawn or replaced.
   case void
   case otherVault
 }

@@ -152,7 +152,30 @@ struct SharedProviderTests {
     #expect(try other.source.freshAccount("ana", of: "example").credential.accessToken == Secret("token-2"))
     try fixture.store(moving)
     let account = try fixture.source.accounts().existing(AccountID("example", "ana"))
-    let renewed = try fixture.source.refreshed(account, RefreshPolicy(always: true))
+    let renewed = try fixture.source.refreshed(account, RefreshPolicy(always: true, acceptsNewer: true))
     #expect(renewed.credential.accessToken == Secret("token-2") && !renewed.credential.isMoving)
+  }
+
+  /// The provider has ended all tokens, also the newer one of another machine.
+  @Test func tokensThatTheProviderEnded() throws {
+    let (fixture, other, _) = try Self.shared()
+    try other.source.synchronize(with: "team")
+    fixture.clock.advance(.seconds(3600))
+    fixture.http.then(.token("token-2", refresh: "refresh-2"))
+    _ = try other.source.freshAccount("ana", of: "example")
+    // A refresh on demand does not just take the token that is there.
+    let account = try fixture.source.accounts().existing(AccountID("example", "ana"))
+    fixture.http.then(.token("token-3", refresh: "refresh-3"))
+    let renewed = try fixture.source.refreshed(account, RefreshPolicy(always: true))
+    #expect(renewed.credential.accessToken == Secret("token-3"))
+    // A request tries it, and asks for a new one if the server refuses it as well.
+    fixture.http.then(
+      .json("{}", status: 401), .json("{}", status: 401), .token("token-4", refresh: "refresh-4"), .json("{}"))
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://api.provider.example/x"))
+    let head = try other.source.send(request, account: "ana", of: "example", limits: .unlimited) { _ in true }
+    #expect(head.status == 200)
+    let sent = fixture.http.requests.suffix(4).map { $0.fields["Authorization"] ?? "" }
+    #expect(sent.map { $0.hasPrefix("Bearer") } == [true, true, false, true])
+    #expect(sent[0] == "Bearer token-2" && sent[1] == "Bearer token-3" && sent[3] == "Bearer token-4")
   }
 }

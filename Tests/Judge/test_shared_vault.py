@@ -273,7 +273,7 @@ class SharedVault(TeamTest):
                                     (good, REFUSED, "already used")):
             self.assertIn(words, self.join(text, status).err)
         first.vault("rotate", "--yes")
-        self.assertIn("has made the invitation void", self.join(void, REFUSED).err)
+        self.assertIn("key has changed", self.join(void, REFUSED).err)
         late = self.invitation(first, "erin", "--for", "1s")
         self.sql("update credmgr.invitation set expires = 1")
         self.assertIn("expired", self.join(late, REFUSED).err)
@@ -323,7 +323,8 @@ class SharedVault(TeamTest):
         self.server.create("without" + self.database, rights=False)
         for address, variables, status, words in (
             (url.replace("@", f":{secret}@"), {}, USAGE, "password"),
-            ("mysql://localhost/x", {}, USAGE, "address"),
+            ("mysql://localhost/x", {}, USAGE, "mysql://localhost/x"),
+            (self.server.socket_url(self.database).replace(f"/{self.database}?", "/nowhere?"), {}, UNREACHABLE, "nowhere"),
             (url, {"PGPASSWORD": secret, "PGSSLROOTCERT": self.authority.certificate}, LOCKED, "password"),
             (url.replace(f":{self.server.port}", ":1"), {}, UNREACHABLE, "cannot reach"),
             (self.server.socket_url("without" + self.database), {}, LOCKED, "permission denied"),

@@ -142,11 +142,28 @@ class Team(ProgramTest):
         self.credmgr("vault", "sync", "--yes")
         self.assertEqual(client(), "another")
 
+    def test_leaving_asks_and_says_what_is_lost(self):
+        self.shared()
+        self.join("grace")
+        self.at(0)
+        self.assertIn("no terminal", self.credmgr("vault", "leave", status=USAGE).err)
+        self.assertIn("no other administrator", self.credmgr("vault", "leave", "--yes").err)
+        self.at(1)
+        self.assertNotIn("lost", self.credmgr("vault", "leave", status=USAGE).err)
+
+    def test_the_last_member_leaves(self):
+        self.shared()
+        self.assertIn("will be lost", self.credmgr("vault", "leave", "--yes").err)
+
     def test_invitations(self):
         self.create()
-        invitation = self.credmgr("vault", "invite", "grace").line
+        replaced = self.credmgr("vault", "invite", "grace").line
+        again = self.credmgr("vault", "invite", "grace")
+        self.assertIn("earlier invitation", again.err)
+        invitation = again.line
         self.new_home()
         self.credmgr("vault", "join", invitation[:-3], status=USAGE)
+        self.assertIn("replaced", self.credmgr("vault", "join", replaced, status=REFUSED).err)
         self.credmgr("vault", "join", invitation)
         self.new_home()
         self.assertIn("already used", self.credmgr("vault", "join", invitation, status=REFUSED).err)

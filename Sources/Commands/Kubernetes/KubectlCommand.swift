@@ -76,7 +76,7 @@ struct KubectlHelper: HelperProtocol {
     var account = try context.source.handOut(name, of: provider, by: .kubectl, to: .server(server))
     if isOver(account) {
       account = try context.source.handOut(
-        account.name, of: provider, by: .kubectl, to: .server(server), RefreshPolicy(always: true))
+        account.name, of: provider, by: .kubectl, to: .server(server), RefreshPolicy(always: true, acceptsNewer: true))
     }
     if isOver(account) { throw .loginNeeded(provider: provider, account: account.name, .expired) }
     // A token that was verified when it was issued needs no network here.

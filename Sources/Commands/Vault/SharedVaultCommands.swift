@@ -77,6 +77,8 @@ enum SharedVaultOperations {
     if let path = invocation.value("--password-file") { password = try context.secret(path, called: "password") }
     do throws(CredentialError) {
       try context.source.createVault(name, at: server, password: password, member: member)
+    } catch .vault(.server(.badAddress, _)) {
+      throw CommandError(.vault(.server(.badAddress, vault: server)))
     } catch .vault(.server(.passwordNeeded, _)) where password == nil && Terminal.isTerminal(0) {
       let password = try context.secret("-", called: "password of the database")
       try manager(context.source.createVault(name, at: server, password: password, member: member))
@@ -92,6 +94,7 @@ enum SharedVaultOperations {
     guard time > .zero, time <= .days(30) else { throw .usage("the time of \"--for\" must be at most 30 days") }
     let (source, store) = try opened(invocation, context)
     let isAdministrator = invocation.has("--administrator")
+    let replaces = try vault(store.members()).contains { $0.isInvited && $0.name == member }
     let invitation = try vault(store.invite(member, asAdministrator: isAdministrator, for: time)).reveal()
     source.noteShared(.invite, member)
     try context.output(
@@ -103,6 +106,7 @@ enum SharedVaultOperations {
     context.tell(
       "the invitation of \(quoted(member)) works once within \(exactDuration(time)); any person who has it can join, "
         + "so send it over a private channel")
+    if replaces { context.tell(note: "the earlier invitation of \(quoted(member)) no longer works") }
   }
 
   private static func join(_ invocation: Invocation, _ context: Context) throws(CommandError) {
@@ -143,15 +147,37 @@ enum SharedVaultOperations {
 
   private static func leave(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let name = try manager(context.source.vaultName(invocation.value("--vault")))
-    if Question.canAsk, !invocation.has("--yes"),
-      !(try Question.confirm("Only a new invitation lets this machine join \(quoted(name)) again. Leave it?"))
-    {
-      throw .usage("nothing was changed")
+    try requireNetwork(context)
+    let loss = loss(of: name, context)
+    if invocation.has("--yes") {
+      if let loss { context.tell("warning: \(loss)") }
+    } else {
+      guard Question.canAsk else {
+        throw .usage("cannot ask whether to leave \(quoted(name)): no terminal", hint: "\(add: "--yes") to leave it")
+      }
+      let words = loss ?? "only a new invitation lets this machine join \(quoted(name)) again"
+      guard try Question.confirm("\(words.prefix(1).uppercased() + words.dropFirst()). Leave it?") else {
+        throw .usage("nothing was changed")
+      }
     }
     try manager(context.source.leaveVault(name))
     if context.isJSON { try context.output(["vault": .string(name)]) }
     context.tell("left the vault \(quoted(name)), and removed the copies of its accounts")
     context.tell(note: "the other members still list this machine until an administrator removes it")
+  }
+
+  /// What the others lose when this machine leaves, as far as the server answers.
+  private static func loss(of name: String, _ context: Context) -> String? {
+    guard let members = try? context.source.joined(name).sharedStore().members().filter({ !$0.isInvited }) else {
+      return nil
+    }
+    if members.allSatisfy(\.isSelf) {
+      return "no other machine can open \(quoted(name)), so its accounts and their refresh tokens will be lost"
+    }
+    if members.filter(\.isAdministrator).allSatisfy(\.isSelf), members.contains(where: \.isSelf) {
+      return "\(quoted(name)) has no other administrator, so nobody will be able to invite or remove members"
+    }
+    return nil
   }
 
   // MARK: Members

@@ -9,17 +9,20 @@ package struct RefreshPolicy: Sendable {
   /// The preferred remaining lifetime, limited to half the lifetime of this provider's tokens.
   package var preferredLifetime: Duration
   package var always: Bool
+  /// With `always`, whether a newer token that another machine of a shared vault got is enough.
+  package var acceptsNewer: Bool
   /// Whether to retry a refresh token that the provider has permanently refused.
   package var asksAgain: Bool
   package var lockTimeout: Duration  // How long to wait for another process's refresh of the same account.
 
   package init(
-    validity: Duration? = nil, preferredLifetime: Duration = .zero, always: Bool = false, asksAgain: Bool = false,
-    lockTimeout: Duration = .seconds(60)
+    validity: Duration? = nil, preferredLifetime: Duration = .zero, always: Bool = false,
+    acceptsNewer: Bool = false, asksAgain: Bool = false, lockTimeout: Duration = .seconds(60)
   ) {
     self.validity = validity
     self.preferredLifetime = preferredLifetime
     self.always = always
+    self.acceptsNewer = acceptsNewer
     self.asksAgain = asksAgain
     self.lockTimeout = lockTimeout
   }

@@ -31,7 +31,7 @@ extension CredentialSource {
     return credential
   }
 
-  /// Sends a request with an account's credential and returns the head. On 401, refreshes and repeats once; follows a
+  /// Sends a request with an account's credential and returns the head. On 401, refreshes and repeats, once with a new token; follows a
   /// GET or HEAD within its origin. `receive` gets neither answer. `body` replaces the request's own. It is read from
   /// its start each time, and into memory only for a signature.
   package func send(
@@ -42,7 +42,8 @@ extension CredentialSource {
     var account = try freshAccount(name, of: provider)
     var (request, body) = (request, body)
     var redirectsLeft = 5
-    var isRepetition = false
+    // A token that another machine got may be refused as well.
+    var (canTakeOver, isRepetition) = (true, false)
     var isNoted = false
     while true {
       let permit = try permit(route, provider, variables: account.credential.variables)
@@ -86,8 +87,12 @@ extension CredentialSource {
         }
         return head
       }
-      isRepetition = true
-      do throws(CredentialError) { account = try refreshed(account, RefreshPolicy(always: true)) } catch {
+      do throws(CredentialError) {
+        let before = exchanges(for: account)
+        account = try refreshed(account, RefreshPolicy(always: true, acceptsNewer: canTakeOver))
+        isRepetition = !canTakeOver || account.credential.vault == nil || exchanges(for: account) != before
+        canTakeOver = false
+      } catch {
         // The server refused the token, and credmgr cannot get another one.
         if case .loginNeeded = error, field == nil {
           try? reject(account.credential.accessToken, account: account.name, of: provider)

@@ -4,8 +4,8 @@ import CredmgrText
 
 extension CredentialSource {
   /// Returns the copy of a credential that this machine keeps, without the secrets that only a refresh needs. It is
-  /// refreshed up to 10 % of its life earlier, but at most 5 minutes, by chance. Its moments are those of this machine's
-  /// clock.
+  /// refreshed up to 10 % of its life earlier, but at most 5 minutes, by chance. Its moments are those of this
+  /// machine's clock.
   func copy(
     of credential: Credential, from vault: String, for descriptor: Descriptor?
   ) throws(CredentialError) -> Credential {

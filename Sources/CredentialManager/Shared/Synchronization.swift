@@ -146,7 +146,8 @@ extension CredentialSource {
         let known = current.credential.accessToken
         current = try finishMove(of: current, to: source)
         // Another machine may have refreshed the account since it is in the vault.
-        if !wish.always || current.credential.accessToken != known, isNewEnough(current, wish) { return current }
+        let isNew = wish.acceptsNewer && current.credential.accessToken != known
+        if !wish.always || isNew, isNewEnough(current, wish) { return current }
       }
       guard let theirs = try source.newest(than: current, wish) else {
         try forget(current, in: accounts)
@@ -156,6 +157,12 @@ extension CredentialSource {
       FaultPoint.reach("copy.renewed")
       return try store(theirs, insteadOf: current, in: accounts)
     }
+  }
+
+  /// How many exchanges this process has begun for a copy in its vault; without an exchange, a renewed copy has a token
+  /// that another machine got.
+  func exchanges(for account: Account) -> Int {
+    account.credential.vault.flatMap { joinedSources[$0]?.exchangeCount } ?? 0
   }
 
   /// Returns the account of this shared vault with a newer token than the copy of a machine, or the same token if it
@@ -168,7 +175,7 @@ extension CredentialSource {
     func look() throws(CredentialError) -> (account: Account, plan: RefreshPlan?)? {
       guard let account = try accounts.account(copy.id) else { return nil }
       let isKnown = account.credential.accessToken == copy.credential.accessToken
-      if !isKnown, isNewEnough(account, policy) { return (account, nil) }
+      if !isKnown, !policy.always || policy.acceptsNewer, isNewEnough(account, policy) { return (account, nil) }
       // Copies are refreshed earlier than the vault's own credential.
       policy.always = policy.always || isKnown
       do throws(CredentialError) { return (account, try refreshPlan(account, policy)) } catch {
@@ -179,6 +186,7 @@ extension CredentialSource {
     }
     guard let (account, plan) = try inStore(accounts.store.snapshot(look)).get() else { return nil }
     guard let plan else { return account }
+    exchangeCount += 1
     return try refreshed(account, policy, with: plan)
   }
 
