@@ -13,7 +13,9 @@ import math
 import random
 import statistics
 
-# Options with their defaults. The costs of statements and connections are assumptions, and not measured.
+# Options with their defaults. The numbers of statements and their costs were measured (docs/shared-vault.md): the costs
+# are the processor time of the server for programs that each make a new connection. The network, the provider, the
+# failover and the use are assumptions.
 ASSUMPTIONS = {
     "machines": (100_000, "machines that share the vault"),
     "accounts": (1_000, "accounts, used by equally many machines each"),
@@ -23,11 +25,11 @@ ASSUMPTIONS = {
     "spread-limit": (300.0, "seconds that the spread has at most"),
     "use": (30.0, "mean seconds between two uses of a token on one machine"),
     "hours": (2.0, "simulated hours"),
-    "statements-refresh": (5, "statements of a refresh"),
-    "statements-read": (2, "statements to take over a token that another machine stored"),
-    "statement": (0.4, "milliseconds that the server spends on a statement that reads"),
-    "commit": (1.5, "further milliseconds of a statement that writes, with the standby"),
-    "connect": (4.0, "milliseconds that the pooler spends on a new client"),
+    "statements-refresh": (4, "statements of a refresh"),
+    "statements-read": (1, "statements to take over a token that another machine stored"),
+    "statement": (0.35, "milliseconds that the server spends on a statement that reads"),
+    "commit": (1.6, "further milliseconds of a statement that writes"),
+    "connect": (5.5, "milliseconds that a new connection takes"),
     "network": (1.0, "milliseconds to the server and back"),
     "provider": (300.0, "milliseconds until the provider answers"),
     "pool": (50, "connections from the pooler to the server"),

@@ -296,9 +296,10 @@ def main():
             count = options.accounts or (20 if options.quick else 10_000)
             before = fleet.provider.refreshes
             synchronized, spent = many(fleet, count)
-            lines.append(f"{count} accounts that expired in the same second had new tokens after {spent:.0f} s, with 16 programs "
-                         f"at the same time: {count / spent:.0f} a second, {fleet.provider.refreshes - before} exchanges. A new "
-                         f"machine got all of them with `vault sync` in {synchronized:.1f} s.")
+            lines.append(f"{count} accounts that expired in the same second had new tokens after {spent:.0f} s, with 16 "
+                         f"programs at the same time: {count / spent:.0f} a second, "
+                         f"{fleet.provider.refreshes - before} exchanges. A new machine got all of them with `vault sync` "
+                         f"in {synchronized:.1f} s.")
             records, events = size(server)
             logged = max(1, int(server.sql("select count(*) from credmgr.event", DATABASE)))
             lines.append(f"An account takes {records / (max(clients) + count):.0f} bytes in the database, and an event of the "

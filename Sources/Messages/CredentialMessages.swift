@@ -97,6 +97,9 @@ extension CredentialError {
         "timed out waiting for another process that uses "
           + (account.map { "\(quoted($0)) at " } ?? "") + titled(provider)
       ).hint("\(run: "ps", "-C", "credmgr-online") to find the process")
+    case .uncommitted(let provider, _, true, let error) where error.isUnreachable:
+      .unreachable("saved the new \(titled(provider)) token only in a file next to the vault: \(error.cause)")
+        .hint("repeat the command when the server answers")
     case .uncommitted(let provider, let account, let isKept, let error):
       .vault(
         (isKept

@@ -20,7 +20,9 @@ extension ServerFault {
         .hint("set PGPASSWORD, or write the password to ~/.pgpass")
     case .wrongPassword:
       .vault("the server of the vault \(name) refused the password")
-        .hint("check the user in the address, and PGPASSWORD, ~/.pgpass or --password-file")
+        .hint(
+          "check PGPASSWORD, ~/.pgpass or --password-file; after a change, \(credmgr: "vault", "sync", "--password-file", "FILE")"
+        )
     case .unreachable(let detail): .unreachable("cannot reach the vault \(name): \(detail)")
     case .silent: .unreachable("cannot reach the vault \(name): the server does not answer")
     case .certificate(let detail): .unreachable("cannot trust the server of the vault \(name): \(detail)")
@@ -33,7 +35,7 @@ extension ServerFault {
     case .newerVersion(let found, let supported):
       .vault(
         "cannot open the vault \(name): it has version \(found), and this credmgr supports versions up to \(supported)"
-      ).hint("install a newer credmgr")
+      ).with(hints: found > supported ? ["install a newer credmgr"] : [])
     case .schemaEdited(let detail): .vault("the tables of the vault \(name) were changed: \(detail)")
     case .failed(let detail): .unexpected("the server of the vault \(name) failed: \(detail)")
     case .notJoined: .usage("this machine has not joined a vault \(name)")
@@ -42,17 +44,41 @@ extension ServerFault {
     case .noMember(let member): .usage("the vault \(name) has no member \(quoted(member))")
     case .notAdministrator: .refused("only an administrator of the vault \(name) may do this")
     case .lastAdministrator: .usage("cannot remove the only administrator of the vault \(name)")
-    case .removed: .vault("this machine was removed from the vault \(name)")
+    case .ownMembership:
+      .usage("this machine cannot remove itself from the vault \(name)")
+        .hint("let another administrator remove it, or \(credmgr: "vault", "leave", "--vault", vault)")
+    case .removed:
+      .vault("this machine was removed from the vault \(name), or the server hides its copy of the key")
+        .hint("ask an administrator to run \(credmgr: "vault", "verify", "--vault", vault)")
     case .invitation(let fault): fault.message
     case .setBack(let record):
       .vault("the server of the vault \(name) shows an older state of \(changed(record)) than before")
+        .hint(.joiningAgain(vault))
     case .forked(let record):
       .vault("the server of the vault \(name) shows another history of \(changed(record)) than before")
+        .hint(.joiningAgain(vault))
     case .altered: .vault("the vault \(name) was altered")
     case .overtaken(let account):
       .unexpected("another machine took over the request for \(quoted(account.name ?? account.provider))")
         .hint("run the command again")
     }
+  }
+}
+
+extension StoreError {
+  /// Whether the server of a shared vault does not answer.
+  var isUnreachable: Bool {
+    switch self {
+    case .server(.unreachable, _), .server(.silent, _): true
+    default: false
+    }
+  }
+}
+
+extension Remedy {
+  /// For a machine that has seen what its team gave up, such as a fork or what was lost with a disk.
+  fileprivate static func joiningAgain(_ vault: String) -> Remedy {
+    "if the server is right now, \(credmgr: "vault", "leave", "--vault", vault) and join again"
   }
 }
 

@@ -20,6 +20,10 @@ package struct DatabaseAddress: Sendable {
         certificates = system
       }
     }
+    // These replace the place that the address names.
+    let hasService = values["service"] != nil || Environment.text("PGSERVICE") != nil
+    let address = Environment.text("PGHOSTADDR") ?? "localhost"
+    let isElsewhere = hasService || !Self.isLoopback(address)
     func list(_ keyword: String) -> [String] {
       values[keyword]?.split(separator: ",", omittingEmptySubsequences: false).map { String($0) } ?? []
     }
@@ -38,7 +42,8 @@ package struct DatabaseAddress: Sendable {
         index < names.count ? names[index] : nil, index < addresses.count ? addresses[index] : nil,
       ].compactMap { $0 }
       // libpq ignores this for a UNIX socket.
-      if places.isEmpty || !places.allSatisfy(Self.isLoopback) {
+      let hasAddress = index < addresses.count && !addresses[index].isEmpty
+      if places.isEmpty || isElsewhere && !hasAddress || !places.allSatisfy(Self.isLoopback) {
         host["sslmode"] = "verify-full"
         host["sslrootcert"] = certificates
       } else {

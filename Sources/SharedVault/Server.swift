@@ -58,7 +58,16 @@ final class Server {
 
   private func connected() throws(PostgreSQLError) -> PostgreSQL {
     if let connection { return connection }
-    let new = try PostgreSQL.connect(to: address, password: password, within: Self.patience)
+    let new: PostgreSQL
+    do throws(PostgreSQLError) {
+      new = try PostgreSQL.connect(to: address, password: password, within: Self.patience)
+    } catch {
+      guard case .refused("28P01", _) = error, password != nil else { throw error }
+      // The password was changed: the user may have set the new one elsewhere, such as in ~/.pgpass.
+      do throws(PostgreSQLError) {
+        new = try PostgreSQL.connect(to: address, password: nil, within: Self.patience)
+      } catch .passwordNeeded { throw error } catch let failure { throw failure }
+    }
     connection = new
     return new
   }

@@ -55,6 +55,8 @@ package protocol SharedStore: AccountStore {
   func remove(_ member: String) throws(StoreError) -> [AccountID]
   /// Changes the key and seals everything again.
   func rotate() throws(StoreError)
+  /// Replaces the database's password that this machine and its invitations use.
+  func setPassword(_ password: Secret) throws(StoreError)
   func sharedStatus() throws(StoreError) -> SharedVaultStatus
   /// Whether the lock of an account surely still belongs to this process for as long as one exchange may take. Ask
   /// immediately before a request that uses up a refresh token.
@@ -69,6 +71,7 @@ package protocol SharedStore: AccountStore {
 extension SharedStore {
   package var clockOffset: Duration { .zero }
   package var memberName: String? { nil }
+  package func setPassword(_ password: Secret) throws(StoreError) {}
 }
 
 package struct SharedMember: Sendable, Equatable {
@@ -160,6 +163,8 @@ package enum ServerFault: Error, Equatable, Sendable {
   /// Only administrators may do this.
   case notAdministrator
   case lastAdministrator
+  /// Nobody removes his own machine.
+  case ownMembership
   /// This machine was removed from the vault.
   case removed
   case invitation(InvitationFault)

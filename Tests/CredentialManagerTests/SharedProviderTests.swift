@@ -105,7 +105,7 @@ struct SharedProviderTests {
     #expect(try providers("elsewhere.example") == [] && vaults.calls == calls)
   }
 
-  /// What a login sends for a token stays in the vault; what requests send is copied.
+  /// Secrets that only a login sends stay in the vault, and those that requests send are copied.
   @Test func secretsOfTheLogin() throws {
     let text = """
       grant: session

@@ -5,6 +5,7 @@ dead holders, removed members, a missing server, a pooler, TLS, and bad input. d
 processes each.
 """
 
+import contextlib
 import os
 import re
 import resource
@@ -14,11 +15,11 @@ import sys
 import time
 
 import postgres
-from postgres import Pooler, PostgreSQL, Proxy
+from postgres import PASSWORD, Pooler, PostgreSQL, Proxy
 from program import (
     ADA, DONE, LOCKED, LOGIN_NEEDED, REFUSED, ROOT, TIMEOUT, UNEXPECTED, UNREACHABLE, USAGE, disguises, is_test_build, text_of,
 )
-from team import ADMIN, BOT, MACHINE, PROVIDER, TEAM, TOKEN, TeamTest, end
+from team import ADMIN, BOT, MACHINE, PROVIDER, TEAM, TOKEN, Machine, TeamTest, end
 from test_races import state
 
 ROUNDS = int(os.environ.get("CREDMGR_ROUNDS", 1))
@@ -274,9 +275,12 @@ class SharedVault(TeamTest):
             self.assertIn(words, self.join(text, status).err)
         first.vault("rotate", "--yes")
         self.assertIn("key has changed", self.join(void, REFUSED).err)
+        elsewhere = self.invitation(first, "frank")
         late = self.invitation(first, "erin", "--for", "1s")
         self.sql("update credmgr.invitation set expires = 1")
         self.assertIn("expired", self.join(late, REFUSED).err)
+        self.sql("delete from credmgr.vault")
+        self.assertIn("another vault", self.join(elsewhere, REFUSED).err)
 
     def join(self, invitation, status):
         return self.machine().run("vault", "join", "-", "--yes", stdin=invitation + "\n", status=status)
@@ -316,11 +320,37 @@ class SharedVault(TeamTest):
         first.run(*create, url)
         self.assertIn("encrypted", first.vault("status").out)
 
+    def test_places_from_the_environment_do_not_switch_off_tls(self):
+        """The address names loopback, but libpq would go elsewhere."""
+        create = "vault", "create", TEAM, "--member", ADMIN, "--at", self.server.url(self.database)
+        services = self.file("services", "[svc]\nhostaddr=192.0.2.2\n")
+        for variables in {"PGHOSTADDR": "192.0.2.2"}, {"PGSERVICEFILE": services, "PGSERVICE": "svc"}:
+            outcome = self.machine(**variables, PGCONNECT_TIMEOUT="2").run(*create, status=UNREACHABLE)
+            self.assertNotIn("does not contain", outcome.err)
+        # With a place on loopback, TLS with a name is demanded.
+        near = self.machine(PGSERVICEFILE=self.file("near", "[svc]\nhostaddr=127.0.0.1\n"), PGSERVICE="svc")
+        self.assertIn("certificate", near.run(*create, status=UNREACHABLE).err)
+
+    def test_a_changed_password_of_the_database(self):
+        self.environment.pop("PGPASSWORD")
+        first = self.machine()
+        address = self.server.url(self.database)
+        first.run("vault", "create", TEAM, "--at", address, "--member", ADMIN, "--password-file",
+                  self.file("old", PASSWORD + "\n"))
+        self.sql(f"alter role {self.database} password 'n3w'")
+        self.assertIn("--password-file", first.vault("members", status=LOCKED).err)
+        Machine(self, first.home, {"PGPASSWORD": "n3w"}).vault("members")
+        first.vault("sync", "--password-file", self.file("wrong", "other\n"), status=LOCKED)
+        first.vault("sync", "--password-file", self.file("new", "n3w\n"))
+        first.vault("members")
+
     # Bad input.
     def test_servers_that_cannot_hold_a_vault(self):
         create = "vault", "create", TEAM, "--member", ADMIN, "--at"
         url, secret = self.server.url(self.database), "hunter2-of-the-database"
         self.server.create("without" + self.database, rights=False)
+        self.server.create("other" + self.database)
+        self.server.sql("create schema credmgr; create table credmgr.vault(name text)", "other" + self.database)
         for address, variables, status, words in (
             (url.replace("@", f":{secret}@"), {}, USAGE, "password"),
             ("mysql://localhost/x", {}, USAGE, "mysql://localhost/x"),
@@ -328,12 +358,56 @@ class SharedVault(TeamTest):
             (url, {"PGPASSWORD": secret, "PGSSLROOTCERT": self.authority.certificate}, LOCKED, "password"),
             (url.replace(f":{self.server.port}", ":1"), {}, UNREACHABLE, "cannot reach"),
             (self.server.socket_url("without" + self.database), {}, LOCKED, "permission denied"),
+            (self.server.socket_url("other" + self.database), {}, LOCKED, ""),
             (self.url() + "&options=-c%20default_transaction_read_only%3Don", {}, LOCKED, "accepts no changes"),
         ):
             with self.subTest(address):
                 outcome = self.machine(**variables).run(*create, address, status=status)
                 self.assertIn(words, outcome.err)
                 self.assertNotIn(secret, outcome.err)
+
+    def test_a_full_disk(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can mount a small file system")
+        with PostgreSQL() as self.server:
+            small = os.path.join(self.server.folder, "small")
+            os.mkdir(small)
+            options = f"size=24m,mode=700,uid={postgres.OWNER.pw_uid},gid={postgres.OWNER.pw_gid}"
+            mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", small]
+            if subprocess.run(mount, capture_output=True, check=False).returncode:
+                self.skipTest("this machine mounts no small file system")
+            try:
+                self.refresh_on_a_full_disk(small)
+            finally:
+                self.server.kill()
+                subprocess.run(["umount", small], check=True)
+        self.server = type(self).server
+
+    def refresh_on_a_full_disk(self, small):
+        self.server.sql(f"create tablespace small location '{small}'")
+        self.new_database()
+        self.server.sql(f"alter database {self.database} set tablespace small")
+        service, first = self.founded()
+        second = self.invited(first)
+        self.sql("create table filler(x text)")
+        for count in (5000, 500, 50, 5, 1):
+            # psql ends with an error as soon as the disk is full.
+            with contextlib.suppress(AssertionError):
+                while True:
+                    self.sql(f"insert into filler select repeat(md5(random()::text), 30) from generate_series(1, {count})")
+        # The first changes still find room in old pages.
+        outcome = first.token("--refresh", status=None)
+        for _ in range(100):
+            if outcome.status != DONE:
+                break
+            outcome = first.token("--refresh", status=None)
+        self.assertEqual(outcome.status, LOCKED, outcome.err)
+        self.assertIn("full", outcome.err)
+        self.sql("drop table filler")
+        token = first.token("--refresh").line
+        self.assertTrue(service.accepts(token))
+        self.assertEqual(service.counts["reuse"], 0)
+        second.vault("verify")
 
     def test_databases_that_changed_after_the_start(self):
         _, first = self.founded()

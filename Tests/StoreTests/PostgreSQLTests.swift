@@ -56,6 +56,9 @@ import Testing
       ("postgresql://127.0.0.1/x", ["prefer"]), ("postgresql://localhost:5433/x", ["prefer"]),
       ("postgresql://[::1]/x", ["prefer"]), ("postgresql://[::1]/x?sslmode=verify-full", [verified]),
       ("postgresql://localhost/x?sslmode=disable", ["disable"]),
+      // A service may name another server.
+      ("postgresql://localhost/x?service=team", [verified]),
+      ("postgresql://localhost/x?service=team&hostaddr=127.0.0.1", ["prefer"]),
     ]
     for (address, expected) in cases {
       #expect(try DatabaseAddress(address).hosts.map { $0["sslmode"] } == expected, "\(address)")

@@ -27,7 +27,7 @@ enum SharedVaultOperations {
       options: ["--vault", "--yes", "--json"], run: removeMember),
     Command.Operation(
       name: "sync", help: "get new accounts and providers of a shared vault now",
-      options: ["--vault", "--yes", "--json"],
+      options: ["--vault", "--password-file", "--yes", "--json"],
       run: synchronize),
     Command.Operation(
       name: "leave", help: "forget a shared vault on this machine", options: ["--vault", "--yes", "--json"],
@@ -38,7 +38,7 @@ enum SharedVaultOperations {
     .vault,
     Command.Option("--at", value: "URL", "create: address of the database, such as postgresql://HOST/NAME"),
     Command.Option("--member", value: "MEMBER", "create: your name in the vault (default: your user name)"),
-    Command.Option("--password-file", value: "FILE", "create: file with the password of the database"),
+    Command.Option("--password-file", value: "FILE", "create, sync: file with the password of the database"),
     Command.Option("--administrator", "invite: let the member invite and remove others"),
     Command.Option("--as", value: "NAME", "join: name of the vault on this machine (default: its own name)"),
     Command.Option("--machine", value: "MEMBER", "join: name of this machine in the vault (default: the invited name)"),
@@ -125,7 +125,13 @@ enum SharedVaultOperations {
   }
 
   private static func synchronize(_ invocation: Invocation, _ context: Context) throws(CommandError) {
-    try synchronize(with: manager(context.source.vaultName(invocation.value("--vault"))), invocation, context)
+    let name = try manager(context.source.vaultName(invocation.value("--vault")))
+    try requireNetwork(context)
+    if let path = invocation.value("--password-file") {
+      let password = try context.secret(path, called: "password")
+      try manager(context.source.setPassword(password, ofVault: name))
+    }
+    try synchronize(with: name, invocation, context)
   }
 
   private static func synchronize(
@@ -166,7 +172,7 @@ enum SharedVaultOperations {
     context.tell(note: "the other members still list this machine until an administrator removes it")
   }
 
-  /// What the others lose when this machine leaves, as far as the server answers.
+  /// Returns what is lost when this machine leaves; `nil` if it is nothing, or if the server does not answer.
   private static func loss(of name: String, _ context: Context) -> String? {
     guard let members = try? context.source.joined(name).sharedStore().members().filter({ !$0.isInvited }) else {
       return nil
@@ -175,7 +181,7 @@ enum SharedVaultOperations {
       return "no other machine can open \(quoted(name)), so its accounts and their refresh tokens will be lost"
     }
     if members.filter(\.isAdministrator).allSatisfy(\.isSelf), members.contains(where: \.isSelf) {
-      return "\(quoted(name)) has no other administrator, so nobody will be able to invite or remove members"
+      return "\(quoted(name)) has no other administrator, so its members can never change again"
     }
     return nil
   }

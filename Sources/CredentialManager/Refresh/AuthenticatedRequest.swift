@@ -31,9 +31,9 @@ extension CredentialSource {
     return credential
   }
 
-  /// Sends a request with an account's credential and returns the head. On 401, refreshes and repeats, once with a new token; follows a
-  /// GET or HEAD within its origin. `receive` gets neither answer. `body` replaces the request's own. It is read from
-  /// its start each time, and into memory only for a signature.
+  /// Sends a request with an account's credential and returns the head. On 401, refreshes and repeats, once with a new
+  /// token; follows a GET or HEAD within its origin. `receive` gets only the last answer. `body` replaces the request's
+  /// own. It is read from its start each time, and into memory only for a signature.
   package func send(
     _ request: HTTPRequest, body: (any HTTPBodySource)? = nil, account name: String?, of provider: String,
     token field: String? = nil, by route: Route = .request, limits: HTTPLimits, receive: @escaping (HTTPPart) -> Bool

@@ -100,6 +100,13 @@ extension CredentialSource {
     note(.leave, name)
   }
 
+  /// Stores another password of a joined vault's database.
+  package func setPassword(_ password: Secret, ofVault name: String) throws(CredentialError) {
+    let store = try joined(name).sharedStore()
+    try inStore { () throws(StoreError) in try store.setPassword(password) }
+    joinedSources[name] = nil
+  }
+
   /// Returns the store of a shared vault, for the operations that no other store has.
   package func sharedStore() throws(CredentialError) -> any SharedStore {
     guard let shared else { throw .vaultNeeded(known: []) }

@@ -30,7 +30,7 @@ extension CredentialSource {
     // Exporting must not create a vault.
     let added = try accounts().addedProviders()
     let store = try accounts(.readWrite).store
-    let descriptors = ownDescriptors(and: added)
+    let descriptors = shared == nil ? ownDescriptors(and: added) : try sharedDescriptors()
     let rules =
       shared == nil ? try AccountRules.bytes(home.accountRules).map { String(decoding: $0, as: UTF8.self) } : nil
     do throws(StoreError) {
@@ -54,8 +54,13 @@ extension CredentialSource {
   private func ownDescriptors(and added: [String]) -> [String: String] {
     let own = ((try? File.names(in: home.userProviders)) ?? []).filter { $0.hasSuffix(".yaml") }
       .map { String($0.dropLast(".yaml".count)) }
-    // A shared vault's accounts need only the descriptors of its providers.
-    return ownDescriptors(of: shared == nil ? own + added : added)
+    return ownDescriptors(of: own + added)
+  }
+
+  /// Returns the descriptors in this shared vault, which may differ from those of this machine.
+  private func sharedDescriptors() throws(CredentialError) -> [String: String] {
+    let records = try accounts().records(.descriptor, of: nil)
+    return Dictionary(records.map { ($0.identifier.provider, $0.payload.reveal()) }) { first, _ in first }
   }
 
   /// Returns the descriptors of these providers, and those that they extend, that did not come with the program.

@@ -4,7 +4,7 @@ import CredmgrStore
 /// A machine's knowledge of a vault that it joined: the payload of its record in the local store.
 struct Membership: Sendable {
   let server: String
-  let password: Secret?
+  var password: Secret?
   /// The secret 32 bytes of each of the member's keys.
   let signingSeed: Secret
   let boxSecret: Secret

@@ -68,6 +68,13 @@ extension TeamVault: SharedStore {
     return try records(.credential, provider: nil).map(\.identifier.accountID)
   }
 
+  package func setPassword(_ password: Secret) throws(StoreError) {
+    var changed = membership
+    changed.password = password
+    try Server(changed.server, password: password, name: name).query("SELECT 1")
+    try Self.store(changed, as: name, in: place.local)
+  }
+
   package func rotate() throws(StoreError) { try rekey(removing: "") }
 
   private func rekey(removing member: String) throws(StoreError) {
@@ -87,7 +94,7 @@ extension TeamVault: SharedStore {
         guard roster.isTaken(member) else { throw server.fault(.noMember(member)) }
         let others = roster.members.filter { $0.name != member }
         guard others.contains(where: \.isAdministrator) else { throw server.fault(.lastAdministrator) }
-        if membership.member?.name == member { throw server.fault(.lastAdministrator) }
+        if membership.member?.name == member { throw server.fault(.ownMembership) }
       }
       try takeAllLeases(holder)
       let new = try cryptography(EpochKeys(roster.epoch + 1, secret))
