@@ -21,7 +21,7 @@ extension ServerFault {
     case .wrongPassword:
       .vault("the server of the vault \(name) refused the password")
         .hint(
-          "check PGPASSWORD, ~/.pgpass or --password-file; after a change, \(credmgr: "vault", "sync", "--password-file", "FILE")"
+          "check PGPASSWORD and ~/.pgpass; after a change, \(credmgr: "vault", "sync", "--password-file", "FILE")"
         )
     case .unreachable(let detail): .unreachable("cannot reach the vault \(name): \(detail)")
     case .silent: .unreachable("cannot reach the vault \(name): the server does not answer")

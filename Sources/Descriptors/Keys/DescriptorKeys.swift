@@ -10,10 +10,8 @@ extension Descriptor {
       change: .harmless, means: "the provider's display name", for: "all")
     Key(
       "aliases", at: \.aliases, as: .texts, change: .harmless,
-      means: """
-        other names that users type, in lower case: a product, or a provider to which `setup` offers this one as an \
-        alternative
-        """, for: "`anthropic`: `claude`; `stripe-api`: `stripe`")
+      means: "other names that users type, in lower case: a product, or a provider for which `setup` offers this one",
+      for: "`anthropic`: `claude`; `stripe-api`: `stripe`")
     Key(
       "profile", at: \.profile, as: .choice(), change: .compared,
       means: "a profile whose requirements credmgr meets and `check` verifies: [Profiles](#profiles)",

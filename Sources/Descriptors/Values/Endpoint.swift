@@ -47,7 +47,7 @@ package struct Leg: Sendable {
   package var protects = false
   package var grantType: String?
   package var parameter: String?  // Distinguishes it from other legs with the same URL.
-  package var oauth1Parameter: String?
+  package var signedParameter: String?
 
   package var issuesToken: Bool { issues == .token }
   package var issuesCredentials: Bool { issues != .nothing }
@@ -61,7 +61,7 @@ extension EndpointKind {
         metadataName: "authorization_endpoint", method: "GET",
         fields: [.code, .state, .issuer, .oauthVerifier, .oauthToken, .oauthTokenSecret], asksForConsent: true,
         takesPartInConsent: true, receivers: [.token, .refresh], authenticatesClient: false,
-        parameter: "response_type", oauth1Parameter: "oauth_token")
+        parameter: "response_type", signedParameter: "oauth_token")
     case .pushedAuthorizationRequest:
       Leg(
         metadataName: "pushed_authorization_request_endpoint",
@@ -70,12 +70,12 @@ extension EndpointKind {
     case .token:
       Leg(
         metadataName: "token_endpoint", issues: .token, fields: [.oauthToken, .oauthTokenSecret, .oauthSessionHandle],
-        takesPartInConsent: true, grantType: "authorization_code", parameter: "code", oauth1Parameter: "oauth_verifier")
+        takesPartInConsent: true, grantType: "authorization_code", parameter: "code", signedParameter: "oauth_verifier")
     case .refresh:
       Leg(
         issues: .token, fields: [.oauthToken, .oauthTokenSecret, .oauthSessionHandle], base: .token,
         takesPartInConsent: true, grantType: "refresh_token", parameter: "refresh_token",
-        oauth1Parameter: "oauth_session_handle")
+        signedParameter: "oauth_session_handle")
     case .clientCredentials: Leg(issues: .token, base: .token, grantType: "client_credentials")
     case .deviceAuthorization:
       Leg(
@@ -97,7 +97,7 @@ extension EndpointKind {
     case .temporaryCredentials:
       Leg(
         issues: .temporaryCredentials, fields: [.oauthCallbackConfirmed, .oauthToken, .oauthTokenSecret],
-        takesPartInConsent: true, authenticatesClient: false, oauth1Parameter: "oauth_callback")
+        takesPartInConsent: true, authenticatesClient: false, signedParameter: "oauth_callback")
     case .introspection: Leg(metadataName: "introspection_endpoint", parameter: "token")
     case .tokenExchange:
       Leg(

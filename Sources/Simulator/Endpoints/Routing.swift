@@ -90,7 +90,7 @@ extension Simulation {
   private func score(_ kind: EndpointKind, _ parameters: FormParameters) -> Int {
     guard let endpoint = descriptor.endpoints[kind] else { return -10 }
     func wire(_ name: String) -> String { endpoint.rename[name] ?? name }
-    let mark = isOAuth1 ? kind.leg.oauth1Parameter : kind.leg.parameter
+    let mark = isOAuth1 ? kind.leg.signedParameter : kind.leg.parameter
     let score = mark.map { parameters.contains(wire($0)) } == true ? 2 : 0
     let rule = endpoint.parameters.first { $0.name == "grant_type" }
     guard let given = parameters[first: wire("grant_type")], rule == nil || rule?.value != nil else { return score }
