@@ -293,7 +293,7 @@ extension XMLError {
     case .syntax: "it is not XML"
     case .documentType: "it has a document type, which credmgr never reads"
     case .tooLong(let bytes): "it is longer than \(bytes >> 20) MiB"
-    case .tooManyAttributes(let limit): "an element has more than \(limit) attributes"
+    case .tooManyAttributes(let limit): "an element and those around it have more than \(limit) attributes"
     case .tooDeep(let levels): "its elements have more than \(levels) levels"
     }
   }

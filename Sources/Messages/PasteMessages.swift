@@ -36,6 +36,9 @@ extension PasteFault {
     case .pattern(let label):
       .usage("this is not the \(label) of \(title): it has another form; it was not stored")
         .hint("copy the \(label) again")
+    case .address(let label):
+      .usage("this is not the \(label) of \(title): it is a web address; it was not stored")
+        .hint("paste only the \(label)")
     case .count(let fields):
       .usage("standard input must have \(fields.count) lines for \(title): \(fields.joined(separator: ", "))")
         .hint("put each value on its own line, in this order")

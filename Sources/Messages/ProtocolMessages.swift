@@ -151,6 +151,9 @@ extension OAuthError {
     case .presentedInQuery:
       .usage("cannot print a header: \(name) expects the credential in the URL or the body of a request")
         .hint("\(credmgr: "request", provider, "URL")")
+    case .ambiguousQuery:
+      .usage("cannot print a header: the signature covers the query, in which servers decode \"+\" in different ways")
+        .hint("write %20 for a space and %2B for a plus in the URL")
     case .challengeNeeded:
       .usage("cannot print a header: \(name) sends a challenge first, and the header answers it")
         .hint("\(credmgr: "request", provider, "URL")")

@@ -61,6 +61,7 @@ package enum OAuthError: Error, Sendable, Equatable {
   case unknownSignature(String)
   case notRefreshable
   case foreignHost(String)
+  case ambiguousQuery  // A signature covers the query, and servers decode a plus in different ways.
   case presentedInQuery  // The token or signature goes into the URL or the body.
   case challengeNeeded  // Requests present the credential only after a challenge of the server.
   case bodyNeeded  // The token goes into a JSON or form body, and the request has none.

@@ -13,8 +13,9 @@ package enum XMLError: Error, Sendable, Equatable {
 
 /// Reads XML 1.0 with libxml2, which is loaded at its first use.
 ///
-/// A document has at most 1 MiB of UTF-8, 64 levels, and 256 attributes of one element. A document type is refused
-/// before libxml2 sees it, so the document declares no entities. libxml2 opens no file and no connection.
+/// A document has at most 1 MiB of UTF-8 and 64 levels, and an element and those around it have at most 256
+/// attributes. A document type is refused before libxml2 sees it, so the document declares no entities. libxml2 opens
+/// no file and no connection.
 package enum XMLDocument {
   package static let library = "libxml2.so.2"
   private static let longest = 1 << 20
@@ -48,10 +49,12 @@ package enum XMLDocument {
     return try root.get()
   }
 
-  /// Whether an element has too many quoted values. libxml2 compares each attribute with all others, so it could take
-  /// minutes. It stops at the first fault, so this need not look for faults.
+  /// Whether an element and the elements around it have too many quoted values. libxml2 compares each attribute with
+  /// the others of its element, and each name with the namespaces in scope, so it could take minutes. It stops at the
+  /// first fault, so this need not look for faults.
   private static func hasManyAttributes(_ bytes: [UInt8]) -> Bool {
     var rest = bytes[...]
+    var counts = [0]  // For each open element, with those around it.
     func skip(past end: String) { rest = rest.firstPlace(of: end.utf8).map { rest[$0.upperBound...] } ?? [] }
     while let open = rest.firstIndex(of: UInt8(ascii: "<")) {
       rest = rest[(open + 1)...]
@@ -61,9 +64,15 @@ package enum XMLDocument {
         skip(past: "]]>")
       } else if rest.first == UInt8(ascii: "?") {
         skip(past: "?>")
+      } else if rest.first == UInt8(ascii: "/") {
+        if counts.count > 1 { counts.removeLast() }
       } else {
-        var count = 0
-        while let mark = rest.firstIndex(where: { "'\">".utf8.contains($0) }), rest[mark] != UInt8(ascii: ">") {
+        var count = counts[counts.count - 1]
+        while let mark = rest.firstIndex(where: { "'\">".utf8.contains($0) }) {
+          if rest[mark] == UInt8(ascii: ">") {
+            if rest[..<mark].last != UInt8(ascii: "/") { counts.append(count) }
+            break
+          }
           count += 1
           if count > mostAttributes { return true }
           let value = rest[(mark + 1)...]

@@ -71,8 +71,8 @@ import CredmgrYAML
     .stateMissing, .unknownAuthentication("x"), .notARedirect, .foreignRedirect(expected: "http://127.0.0.1/"),
     .tokenMismatch, .callbackNotConfirmed, .deviceCodeExpired, .clientSecretMissing, .clientKeyMalformed,
     .privateKeyIsNotSent, .clientCertificateMissing, .tokenNotBound(.token, "Bearer"),
-    .notRefreshable, .foreignHost("other.example"), .presentedInQuery, .credentialHeader("Authorization"),
-    .signatureNeedsURL, .malformedCredential,
+    .notRefreshable, .foreignHost("other.example"), .presentedInQuery, .ambiguousQuery,
+    .credentialHeader("Authorization"), .signatureNeedsURL, .malformedCredential,
   ]
 
   private static let vaultErrors: [StoreError] = [

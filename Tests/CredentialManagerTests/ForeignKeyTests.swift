@@ -48,6 +48,8 @@ struct ForeignKeyTests {
     ("figd_{40}", ["figma-token"]), ("hvs.{90}", ["vault"]), ("glsa_{41}", ["grafana"]), ("nfp_{36}", ["netlify"]),
     ("dapi0123456789abcdef0123456789abcdef", ["databricks"]), ("xkeysib-{70}", ["brevo"]),
     ("CCIPAT_{22}_{40}", ["circleci"]), ("ATATT3{70}", ["atlassian-token", "bitbucket-token"]),
+    ("re_{8}_{24}", ["resend"]), ("pat-na1-01234567-89ab-cdef-0123-456789abcdef", ["hubspot-key"]),
+    ("EAAA{60}", ["square"]), ("cfut_{40}", ["cloudflare"]),
     ("sntryu_{64}", ["sentry"]), ("glc_{60}", ["grafana-cloud"]),
     ("pypi-{70}", ["pypi"]), ("xoxb-1-2-{24}", ["slack"]), ("sk_live_{24}", ["clerk", "stripe-api", "workos"]),
   ]

@@ -38,6 +38,11 @@ import Testing
       "an account's name that nothing supplies", tail: "account: [‸login, id]\nresponse: {keep: [id]}\n",
       .accountWithoutSource("login")),
     FaultyDescriptor(
+      "an account's name that is secret",
+      "provider: sample\ngrant: session\naccount: ‸password\nvariables: {password: {at_login: true, secret: true}}\n"
+        + "endpoints: {token: {url: https://a.example/t, parameters: {p: \"{password}\"}}}\n",
+      .shownSecret("password")),
+    FaultyDescriptor(
       "lists without an entry",
       "provider: sample\ngrant: client_credentials\ngit: {‸hosts: [], username: x}\nendpoints: {token: "
         + "https://a.example/t, revocation: {url: https://a.example/r, ‸tokens: []}, introspection: {url: "

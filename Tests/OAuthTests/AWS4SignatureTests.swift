@@ -98,5 +98,9 @@ struct AWS4SignatureTests {
     let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://iam.amazonaws.com/"))
     let fields = try client.headerFields(presenting: Fixture.credential(), on: request, nonce: Self.nonce)
     #expect(fields.map(\.name).sorted() == ["Authorization", "X-Amz-Content-Sha256", "X-Amz-Date"])
+    let ambiguous = HTTPRequest(method: "GET", uri: try URI(parsing: "https://iam.amazonaws.com/?a=b+c"))
+    #expect(throws: OAuthError.ambiguousQuery) {
+      try client.headerFields(presenting: Fixture.credential(), on: ambiguous, nonce: Self.nonce)
+    }
   }
 }

@@ -64,6 +64,8 @@ struct PresentationTests {
 
   @Test(arguments: [
     ("/getMe", "/bot1:a-b/getMe"), ("/", "/bot1:a-b/"), ("", "/bot1:a-b"), ("/x?y=1#f", "/bot1:a-b/x?y=1#f"),
+    ("/bot1:a-b/getMe", "/bot1:a-b/getMe"), ("/bot1%3Aa-b/getMe", "/bot1%3Aa-b/getMe"),
+    ("/bot1:a-bc/x", "/bot1:a-b/bot1:a-bc/x"),
   ]) func path(_ target: String, _ presented: String) throws {
     let style = "header_style: { path: \"/bot{access_token}\" }"
     let base = "https://api.provider.example"

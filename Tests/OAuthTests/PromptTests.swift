@@ -39,23 +39,30 @@ struct PromptTests {
 
   // MARK: Pasted texts
 
+  private static func field(
+    _ label: String, _ content: Field.Content, _ more: String = "key: { pattern: sk-.* }\n"
+  ) throws -> Field {
+    Field(typed: label, as: content, of: try client(more + key).descriptor)
+  }
+
   @Test(arguments: [
     "sk-1", " sk-1 ", "sk-1\n", "\r\n\tsk-1\r\n", "\u{FEFF}sk-1\n", "\u{A0}sk-1\u{200B}",
   ]) func blanksAroundAKeyAreRemoved(_ text: String) throws {
-    #expect(try Field(typed: "API key", as: .key, pattern: "sk-.*").value(of: text) == "sk-1")
+    #expect(try Self.field("API key", .key).value(of: text) == "sk-1")
   }
 
   @Test(arguments: [
     ("", PasteFault.empty("API key")), (" \n", .empty("API key")), ("sk-1\nsk-2", .lines("API key")),
-    ("sk-1\r\nsk-2\r\n", .lines("API key")), ("Bearer sk-1", .blank("API key")), ("sk-\u{1B}[A", .character("API key")),
+    ("sk-1\r\nsk-2\r\n", .lines("API key")), ("Bearer pk-1", .pattern("API key")),
+    ("sk-\u{1B}[A", .character("API key")),
     ("sk-ä", .character("API key")), ("sk-\u{A0}1", .character("API key")), ("pk-1", .pattern("API key")),
     (String(repeating: "s", count: 1 << 20), .tooLong("API key", bytes: 65536)),
   ]) func aWrongPaste(_ text: String, _ fault: PasteFault) {
-    #expect(throws: fault) { try Field(typed: "API key", as: .key, pattern: "sk-.*").value(of: text) }
+    #expect(throws: fault) { try Self.field("API key", .key).value(of: text) }
   }
 
   @Test func aPasswordKeepsItsBlanks() throws {
-    let field = Field(typed: "password", as: .password, pattern: nil)
+    let field = try Self.field("password", .password, "")
     #expect(try field.value(of: " pässword \n") == " pässword ")
     #expect(throws: PasteFault.character("password")) { try field.value(of: "a\u{7}b") }
     #expect(throws: PasteFault.empty("password")) { try field.value(of: "\n") }
@@ -88,15 +95,27 @@ struct PromptTests {
     }
   }
 
-  /// Some providers issue keys with a space, which their pattern says.
-  @Test func aKeyWithASpace() throws {
-    #expect(throws: PasteFault.blank("API key")) { try Self.credential(Self.client(Self.key), ["ex 1"]) }
-    #expect(throws: PasteFault.pattern("API key")) {
-      try Self.credential(Self.client(Self.key), ["https://api.test.example/keys"])
+  /// Some providers show a key with the scheme before it.
+  @Test(arguments: [
+    ("Bearer ex-1", "ex-1"), ("token  ex-1\n", "ex-1"), ("V1 ex-1", "ex-1"), ("Own ex-1", nil), ("own ex-1", nil),
+    ("Bearer token ex-1", nil), ("ex 1", nil),
+  ]) func aKeyAfterAScheme(_ text: String, _ key: String?) throws {
+    let client = try Self.client("header_style: { token_types: [V1] }\n" + Self.key)
+    if let key {
+      #expect(try Self.credential(client, [text])?.accessToken == Secret(key))
+    } else {
+      #expect(throws: PasteFault.blank("API key")) { try Self.credential(client, [text]) }
     }
-    let client = try Self.client("key: { pattern: \"V1 .*|[^ ]*\" }\n" + Self.key)
-    #expect(try Self.credential(client, [" V1 ex-1 "])?.accessToken == Secret("V1 ex-1"))
-    #expect(throws: PasteFault.pattern("API key")) { try Self.credential(client, ["ex 1"]) }
+    let own = try Self.client("header_style: Own\n" + Self.key)
+    let isOwn = text.lowercased().hasPrefix("own ")
+    if isOwn { #expect(try Self.credential(own, [text])?.accessToken == Secret("ex-1")) }
+  }
+
+  @Test(arguments: ["", "key: { pattern: .* }\n"]) func theAddressOfAPageIsNoKey(_ pattern: String) throws {
+    let client = try Self.client(pattern + Self.key)
+    for text in ["https://api.test.example/keys", "Bearer http://api.test.example"] {
+      #expect(throws: PasteFault.address("API key")) { try Self.credential(client, [text]) }
+    }
   }
 
   @Test func aUserNameAndAPassword() throws {

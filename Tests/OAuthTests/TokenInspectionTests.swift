@@ -83,6 +83,7 @@ struct TokenInspectionTests {
     ("resend", EndpointKind.identity, #"{"name":"restricted_api_key","message":"only sends"}"#),
     ("cloudflare", .introspection, #"{"success":false,"errors":[{"code":1000,"message":"Invalid API Token"}]}"#),
     ("mailgun", .identity, "Forbidden"),
+    ("elevenlabs", .identity, #"{"detail":{"status":"missing_permissions","message":"misses user_read"}}"#),
   ]) func aKeyOfAnotherKind(_ provider: String, _ leg: EndpointKind, _ text: String) throws {
     let client = Client(unregistered: try ShippedDescriptors.load(provider))
     let response = HTTPResponse(status: 401, body: Array(text.utf8))
@@ -90,6 +91,10 @@ struct TokenInspectionTests {
     // The control: the answer to an unknown key.
     if provider == "resend" {
       let unknown = HTTPResponse.json(#"{"name":"invalid_api_key","message":"API key is invalid"}"#, status: 401)
+      #expect(try client.validity(unknown, leg) == .inactive)
+    }
+    if provider == "elevenlabs" {
+      let unknown = HTTPResponse.json(#"{"detail":{"status":"invalid_api_key"}}"#, status: 401)
       #expect(try client.validity(unknown, leg) == .inactive)
     }
   }

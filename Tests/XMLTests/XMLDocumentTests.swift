@@ -65,6 +65,11 @@ import Testing
     let decoys = "<!-- don't --><?b c='?><d><![CDATA[<e f='>]]></d>"
     #expect(throws: XMLError.tooManyAttributes(256)) { try parse("<r>\(decoys)<a\(attributes(257))/></r>") }
     #expect(try parse("<r>\(decoys)<a\(attributes(256))/></r>")["r"]?["a"]?["a255"] == ">")
+    // Each element looks for its namespace among those of all elements around it.
+    let around = { (levels: Int) in String(repeating: "<n\(attributes(64))>", count: levels) }
+    #expect(throws: XMLError.tooManyAttributes(256)) { try parse(around(5)) }
+    let beside = String(repeating: "<b\(attributes(128))/><b\(attributes(128))></b>", count: 9)
+    #expect(try parse("<r>\(around(2))</n></n>\(beside)</r>")["r"]?["b"]?.elements?.count == 18)
     let long = "<a>" + String(repeating: "b", count: 1 << 20) + "</a>"
     #expect(throws: XMLError.tooLong(bytes: 1 << 20)) { try parse(long) }
     let many = "<a>" + String(repeating: "<b/>", count: 200_000) + "</a>"

@@ -8,9 +8,13 @@ extension CredentialSource {
   /// keys of another provider.
   func requireOwnKey(_ text: String, of loaded: DescriptorLibrary.Loaded) throws(CredentialError) {
     guard ownFiles(of: loaded).isEmpty else { return }
-    let key = text.filter { !$0.isWhitespace }
-    let owners = loaded.descriptor.owners(of: key, among: knownProviders().lazy.compactMap(describedKey))
-    if !owners.isEmpty { throw .foreignKey(provider: loaded.descriptor.identifier, owners: owners) }
+    let others = knownProviders().compactMap(describedKey)
+    let words = text.split(whereSeparator: \.isWhitespace)
+    // A key in several pieces, or after the scheme of a header.
+    for key in [words.joined()] + words.dropFirst().suffix(1).map(String.init) {
+      let owners = loaded.descriptor.owners(of: key, among: others)
+      if !owners.isEmpty { throw .foreignKey(provider: loaded.descriptor.identifier, owners: owners) }
+    }
   }
 
   /// Returns the descriptor of a shipped provider that has a pattern for keys.
@@ -64,7 +68,7 @@ extension Descriptor {
 extension Descriptor {
   /// The parts of a token that the user brings: with OAuth 1.0a, the token and the secret that signs with it.
   package var fieldsOfToken: [Step.Prompt.Field] {
-    let token = Step.Prompt.Field(typed: key == nil ? "token" : "access token", as: .key, pattern: key?.pattern)
+    let token = Step.Prompt.Field(typed: key == nil ? "token" : "access token", as: .key, of: self)
     guard key == nil, tokenGrant.traits.tokenSecretField != nil else { return [token] }
     return [token, Step.Prompt.Field(name: "token_secret", label: "token secret", content: .key)]
   }

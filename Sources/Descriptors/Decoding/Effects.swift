@@ -41,7 +41,9 @@ extension DescriptorDecoder {
     if descriptor.endpoints[.identity] == nil {
       let fields = kept.map(\.name) + variables.filter { $0.isAtLogin && !$0.isSecret }.map(\.name)
       for node in Self.elements(of: root["account"]) {
-        if let name = node.text, !fields.contains(name) { warn(.accountWithoutSource(name), at: node.place) }
+        guard let name = node.text, !fields.contains(name) else { continue }
+        let isSecret = (descriptor.keptSecrets.map(\.name) + variables.filter(\.isSecret).map(\.name)).contains(name)
+        warn(isSecret ? .shownSecret(name) : .accountWithoutSource(name), at: node.place)
       }
     }
     if let entry = root.entries?.first(where: { $0.key == "assertion" }), !entry.value.isNull,

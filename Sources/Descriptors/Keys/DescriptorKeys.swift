@@ -273,8 +273,8 @@ extension HeaderStyle {
       "token_types", at: \.tokenTypes, as: .texts,
       means: """
         the values of `token_type`, besides `bearer`, for tokens sent this way; credmgr refuses any other type \
-        (RFC 6749, 7.1)
-        """, for: "`slack`: `user`, `bot`")
+        (RFC 6749, 7.1). A login removes such a word before a pasted key, also `Bearer`, `token` and the scheme
+        """, for: "`slack`: `user`, `bot`; `fly`: `FlyV1`")
   }
 }
 

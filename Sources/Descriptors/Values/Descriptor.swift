@@ -108,7 +108,7 @@ package struct HeaderStyle: Sendable, Equatable {
   package var password: Template?  // The password of a pair, whose user name is the token.
   /// Further parts of the header as `name="value"`, separated by commas (OCLC), or of the query (WeChat).
   package var parameters: [HeaderTemplate] = []
-  var tokenTypes: [String] = []
+  package var tokenTypes: [String] = []
 
   /// Whether a token of this `token_type`, regardless of case, is presented this way (RFC 6749, 7.1).
   package func presents(tokenType: String) -> Bool {

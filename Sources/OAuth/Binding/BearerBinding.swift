@@ -104,7 +104,7 @@ extension Client {
 }
 
 extension URI {
-  /// Returns the URI with a filled template before its path.
+  /// Returns the URI with a filled template before its path, unless the path begins with it.
   fileprivate func beginning(
     with template: Template, _ values: (String) -> String?, _ calculate: Template.Calculator
   ) throws(OAuthError) -> URI {
@@ -114,6 +114,7 @@ extension URI {
         values, calculate: calculate)
       // Servers need not decode a colon, which is valid in a path (RFC 3986, 3.3).
       let path = start.path.exchanging("%3A", for: ":")
+      if [path, start.path].contains(where: { self.path.hasPrefix($0 + "/") }) { return self }
       let rest = text.dropFirst(withoutQueryAndFragment.text.count)
       return try URI(parsing: origin + path + self.path + rest)
     } catch {

@@ -43,6 +43,7 @@ extension Step.Prompt {
     package var isOptional = false
     var pattern: String?
     var choices: [String] = []
+    var schemes: [String] = []  // The words before a credential in a header, in lower case.
     package var file: [KeyFile.Member] = []  // The content of a key file.
 
     package init(
@@ -54,12 +55,14 @@ extension Step.Prompt {
     }
 
     /// Creates the field for the credential itself: a key, an access token or a password.
-    package init(typed label: String, as content: Content, pattern: String?) {
-      self.init(name: "access_token", label: label, content: content, pattern: pattern)
+    package init(typed label: String, as content: Content, of descriptor: Descriptor) {
+      self.init(name: "access_token", label: label, content: content, pattern: descriptor.key?.pattern)
+      schemes = ["bearer", "token"] + descriptor.headerStyle.tokenTypes.map { $0.lowercased() }
+      if case .header(_, let scheme) = descriptor.headerStyle.location { schemes.append(scheme.lowercased()) }
     }
 
     /// Returns the value of a typed or pasted text. Blanks and line ends around it are no part of a value, except those
-    /// of a password.
+    /// of a password. A key may be copied from a header, with the scheme before it.
     package func value(of text: String) throws(PasteFault) -> String {
       guard text.utf8.count <= Self.longest else { throw .tooLong(label, bytes: Self.longest) }
       var scalars = Substring(text).unicodeScalars
@@ -72,19 +75,21 @@ extension Step.Prompt {
         if isOptional { return "" }
         throw .empty(label)
       }
+      if content == .key, let blank = value.firstIndex(of: " "), schemes.contains(value[..<blank].lowercased()) {
+        var bare = self
+        bare.schemes = []
+        return try bare.value(of: String(value[blank...]))
+      }
       for scalar in value.unicodeScalars {
         switch scalar.value {
         case 0x0A, 0x0D: throw .lines(label)
-        case 0x20 where content == .key && pattern?.contains(" ") != true: throw .blank(label)
+        case 0x20 where content == .key: throw .blank(label)
         case 0..<0x20, 0x7F: throw .character(label)
         case 0x80... where content == .key: throw .character(label)
         default: continue
         }
       }
-      // Without a pattern, the address of a page is still no key.
-      if content == .key, pattern == nil, ["https://", "http://"].contains(where: value.hasPrefix) {
-        throw .pattern(label)
-      }
+      if content == .key, ["https://", "http://"].contains(where: value.hasPrefix) { throw .address(label) }
       if let pattern, !Variable.value(value, matches: pattern) { throw .pattern(label) }
       if !choices.isEmpty, !choices.contains(value) { throw .pattern(label) }
       return value
@@ -108,6 +113,7 @@ package enum PasteFault: Error, Sendable, Equatable {
   case character(String)
   case tooLong(String, bytes: Int)
   case pattern(String)
+  case address(String)  // The address of a page.
   case count(expected: [String])  // The number of lines differs from the number of fields.
   case keyFile(KeyFile.Fault)
 }
@@ -115,7 +121,7 @@ package enum PasteFault: Error, Sendable, Equatable {
 extension Client {
   /// The field for the credential itself: a key, an access token or a password.
   func field(typed label: String, as content: Step.Prompt.Field.Content) -> Step.Prompt.Field {
-    Step.Prompt.Field(typed: label, as: content, pattern: descriptor.key?.pattern)
+    Step.Prompt.Field(typed: label, as: content, of: descriptor)
   }
 
   /// The fields for the variables that each login needs and that have no value yet.

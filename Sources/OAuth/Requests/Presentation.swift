@@ -50,7 +50,9 @@ extension Client {
       let request = try withExtraQuery(request, of: credential, nonce)
       let presented = try presenting(credential, on: request, nonce: nonce)
       // Headers cannot carry a signature that belongs in the query or body.
-      guard presented.uri == request.uri, presented.body == request.body else { throw .presentedInQuery }
+      guard presented.uri == request.uri, presented.body == request.body else {
+        throw descriptor.aws4 == nil ? .presentedInQuery : .ambiguousQuery
+      }
       return presented.fields
     }
     let needsRequest = descriptor.extraHeaders.contains { $0.value.names.contains { $0.hasPrefix("request_") } }
