@@ -50,7 +50,7 @@ extension Program {
     try command.run(invocation, context)
   }
 
-  /// Replaces this program with the one that has everything, and passes on the standard input already read.
+  /// Replaces this program with `credmgr-online`, and passes on the standard input already read.
   private static func continueOnline(_ words: [String], input: [UInt8]?) throws(CommandError) -> Never {
     guard let online = Home.sibling("credmgr-online", of: try system(Path.executable())) else {
       throw .handOver(input: nil)

@@ -17,6 +17,8 @@ package enum Program {
   /// The features that require libraries. `credmgr` lacks them and starts `credmgr-online` instead.
   package struct Online {
     let network: Network
+    /// Loads the libraries of the network while the vault is read.
+    let preload: () -> Void
     /// Returns the rows of a text's QR code, with true for dark modules; `nil` if the text is too long.
     let qrCode: (String) -> [[Bool]]?
     let simulate: (Invocation, Context) throws(CommandError) -> Void
@@ -24,10 +26,11 @@ package enum Program {
     let vaults: (any SharedVaults)?
 
     package init(
-      network: @escaping Network, qrCode: @escaping (String) -> [[Bool]]?,
+      network: @escaping Network, preload: @escaping () -> Void, qrCode: @escaping (String) -> [[Bool]]?,
       simulate: @escaping (Invocation, Context) throws(CommandError) -> Void, vaults: (any SharedVaults)? = nil
     ) {
       self.network = network
+      self.preload = preload
       self.qrCode = qrCode
       self.simulate = simulate
       self.vaults = vaults
@@ -86,6 +89,7 @@ package enum Program {
     try requireText(words, command)
     let invocation = try Invocation(command, arguments.dropFirst())
     if invocation.asksForHelp { return try system(Terminal.writeOutput(command.help(on: invocation.operands.first))) }
+    if !localCommands.contains(name) { online.preload() }
     let executable = try system(Path.executable())
     let context = try context(
       for: invocation, in: CommandLine(words, invocation, named: Command.named), online, executable: executable,
@@ -94,6 +98,11 @@ package enum Program {
       throw context.message(error).map(CommandError.failed) ?? error
     }
   }
+
+  /// Commands that send no request.
+  private static let localCommands = [
+    "list", "status", "providers", "check", "log", "use", "completion", "git-setup", "remove-provider",
+  ]
 
   /// Refuses arguments that are not UTF-8, because two of them could become the same text. `exec` accepts any.
   static func requireText(_ arguments: [String], _ command: Command) throws(CommandError) {

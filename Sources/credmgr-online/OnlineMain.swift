@@ -13,12 +13,12 @@ package func main(count: Int32, arguments: UnsafeMutablePointer<UnsafeMutablePoi
   unsafe Environment.keep(arguments)
   // libcurl or OpenSSL would write the keys of all connections into that file, which reveal every token.
   Environment.withhold("SSLKEYLOGFILE")
-  CurlClient.preload()
   let online = Program.Online(
     network: { userAgent, isCancelled throws(HTTPError) in
       let trust = CurlTrust(file: Environment.value("SSL_CERT_FILE"), folder: Environment.value("SSL_CERT_DIR"))
       return CurlClient(userAgent: userAgent, trust: trust, isCancelled: isCancelled)
-    }, qrCode: { QRCode($0)?.modules }, simulate: SimulateCommand.run, vaults: TeamVaults())
+    }, preload: CurlClient.preload, qrCode: { QRCode($0)?.modules }, simulate: SimulateCommand.run, vaults: TeamVaults()
+  )
   // Skips `exit`: nothing is buffered, and the exit handlers of forty libraries take time.
   _exit(Program.run(online))
 }

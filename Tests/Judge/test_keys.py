@@ -123,7 +123,7 @@ class Keys(KeyTest):
 
     def test_a_wrong_paste(self):
         for text, words in {
-            "": "it is empty", " \n": "it is empty", "sk-uno\nsk-due\n": "several lines", "Bearer sk-uno": "a space",
+            "": "it is empty", " \n": "it is empty", "sk-uno\nsk-due\n": "several lines", "sk-uno due": "a space",
             "sk-\x1b[31m": "a character", "sk-" + "x" * (1 << 20): "longer than 64 KiB", "pk_live_uno": "another form",
             "sk-ant-uno": "a key of Anthropic",
         }.items():

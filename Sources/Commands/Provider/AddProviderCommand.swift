@@ -67,9 +67,6 @@ extension Command {
     let vault = try invocation.value("--vault").map { name throws(CommandError) in
       try manager(context.source.vaultName(name))
     }
-    if vault != nil, context.source.vaults == nil, source == "-" || secretFile == "-" || tokenFile == "-" {
-      throw .usage("with \"--vault\", name files instead of standard input")
-    }
     let updates = invocation.has("--update")
     let isPublished = isPublished(source, updates: updates)
     let addition: ProviderAddition

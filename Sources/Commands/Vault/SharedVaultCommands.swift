@@ -60,17 +60,11 @@ enum SharedVaultOperations {
     throw .usage("invalid \(what) \(quoted(text)): use 1 to 255 bytes without control characters")
   }
 
-  /// Throws unless this program can reach a server.
-  private static func requireNetwork(_ context: Context) throws(CommandError) {
-    if context.source.vaults == nil { throw CommandError(.networkNeeded) }
-  }
-
   private static func create(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let name = try name(operand(invocation, "the vault"), "name of a vault")
     guard let server = invocation.value("--at") else {
       throw .usage("name the database of the vault", hint: "\(add: "--at", "postgresql://HOST/NAME")")
     }
-    try requireNetwork(context)
     let own = Environment.text("USER", context.environment) ?? UserEntry.current(elsewhere: true)?.name
     let member = try self.name(invocation.value("--member") ?? own ?? "admin", "name of a member")
     var password: Secret?
@@ -111,7 +105,6 @@ enum SharedVaultOperations {
 
   private static func join(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let text = try operand(invocation, "the invitation")
-    try requireNetwork(context)
     let invitation = text == "-" ? try context.secret("-", called: "invitation") : Secret(text)
     let wanted = try invocation.value("--as").map { text throws(CommandError) in
       try self.name(text, "name of a vault")
@@ -126,7 +119,6 @@ enum SharedVaultOperations {
 
   private static func synchronize(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let name = try manager(context.source.vaultName(invocation.value("--vault")))
-    try requireNetwork(context)
     if let path = invocation.value("--password-file") {
       let password = try context.secret(path, called: "password")
       try manager(context.source.setPassword(password, ofVault: name))
@@ -153,7 +145,6 @@ enum SharedVaultOperations {
 
   private static func leave(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let name = try manager(context.source.vaultName(invocation.value("--vault")))
-    try requireNetwork(context)
     let loss = loss(of: name, context)
     if invocation.has("--yes") {
       if let loss { context.tell("warning: \(loss)") }
@@ -220,7 +211,6 @@ enum SharedVaultOperations {
   private static func removeMember(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let member = try operand(invocation, "the member")
     let name = try manager(context.source.vaultName(invocation.value("--vault")))
-    try requireNetwork(context)
     if Question.canAsk, !invocation.has("--yes"),
       !(try Question.confirm("Remove \(quoted(member)) from the vault \(quoted(name)), and change its key?"))
     {
@@ -278,7 +268,6 @@ enum SharedVaultOperations {
 
   static func rotate(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let name = try manager(context.source.vaultName(invocation.value("--vault")))
-    try requireNetwork(context)
     if Question.canAsk, !invocation.has("--yes"),
       !(try Question.confirm("Open invitations to \(quoted(name)) become invalid. Create a new key?"))
     {
