@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SCRIPT = os.path.join(HERE, "../../script/test")
+SCRIPTS = os.path.join(HERE, "../../script")
 SWIFT = """#!/bin/sh
 case $1 in
   test)
@@ -29,7 +29,8 @@ class Scripts(unittest.TestCase):
         """With a `swift` that reports its signals and a long line instead of running tests."""
         with tempfile.TemporaryDirectory() as folder:
             os.makedirs(folder + "/script")
-            shutil.copy(SCRIPT, folder + "/script/test")
+            for name in ("test", "build-debug"):
+                shutil.copy(os.path.join(SCRIPTS, name), folder + "/script")
             for path, text in (("script/dependencies", "#!/bin/sh\n"), ("swift", SWIFT)):
                 with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
                     file.write(text)
