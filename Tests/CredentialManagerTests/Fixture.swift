@@ -336,7 +336,7 @@ final class Fixture {
   }
 
   deinit {
-    if !http.isDone { Issue.record("an answer that nobody asked for") }
+    if !http.isDone { Issue.record("a prepared answer was not requested") }
     Self.remove(root)
   }
 

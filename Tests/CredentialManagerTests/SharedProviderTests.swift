@@ -163,7 +163,7 @@ struct SharedProviderTests {
     fixture.clock.advance(.seconds(3600))
     fixture.http.then(.token("token-2", refresh: "refresh-2"))
     _ = try other.source.freshAccount("ana", of: "example")
-    // A refresh on demand does not just take the token that is there.
+    // A refresh on demand does not just take the token that the vault has.
     let account = try fixture.source.accounts().existing(AccountID("example", "ana"))
     fixture.http.then(.token("token-3", refresh: "refresh-3"))
     let renewed = try fixture.source.refreshed(account, RefreshPolicy(always: true))
