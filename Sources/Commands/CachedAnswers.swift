@@ -39,7 +39,7 @@ extension Program {
     let clock = SystemClock()
     // Other ways to open the vault may ask the user.
     let source = CredentialSource(
-      home: home, http: nil, clock: clock, random: SystemRandomSource(),
+      home: home, clock: clock, random: SystemRandomSource(),
       keys: KeySources(environment: Environment.value, isQuick: true))
     var hasNotice = false
     source.notice = { _ in hasNotice = true }

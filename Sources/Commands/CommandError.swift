@@ -15,7 +15,7 @@ package enum CommandError: Error {
   case unsafeOperand(String, Command)
   /// `exec` without `--`.
   case missingSeparator([String])
-  /// The program with networking must continue, with the standard input already read.
+  /// `credmgr-online` must continue, with the standard input already read.
   case handOver(input: [UInt8]?)
   /// The output is complete, or its reader has gone.
   case ended(ExitStatus)

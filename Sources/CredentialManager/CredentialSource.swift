@@ -9,7 +9,10 @@ import CredmgrText
 /// Gets a valid token for a provider and an account. Not thread-safe.
 package final class CredentialSource {
   package let home: Home
-  let http: (any HTTPExchange)?
+  var http: (any HTTPExchange)?
+  /// Refreshes an account at its provider. The program that only answers from the vault has no network and never sets
+  /// this, so the linker leaves the code for refreshes out of it (decision 77).
+  var renewal: ((CredentialSource, Account, RefreshPolicy) throws(CredentialError) -> Account)?
   let ownClock: any WallClock
   /// This machine's clock, or that of a shared vault's server.
   var clock: any WallClock {
@@ -22,23 +25,34 @@ package final class CredentialSource {
   package var notice: (Notice) -> Void = { _ in }
   var openVault = OpenVault()
   var serverNonces: [String: String] = [:]  // By origin, for the next proof (RFC 9449, 8.2).
-  package var vaults: (any SharedVaults)?  // `nil` in the program without a network.
+  package var vaults: (any SharedVaults)?  // `nil` without a network.
   /// The shared vault that this source uses; `nil` for the user's own vault.
   var shared: JoinedVault?
   var joinedSources: [String: CredentialSource] = [:]  // By the names of the vaults.
   var exchangeCount = 0  // How many refreshes this source has begun for copies of its accounts.
 
-  /// Without `http`, a step that requires a network throws `.networkNeeded` before it changes anything.
+  /// Creates a source without a network. A step that requires one throws `.networkNeeded` before it changes anything.
   package init(
-    home: Home, http: (any HTTPExchange)?, clock: any WallClock, random: any RandomSource,
-    secrets: KnownSecrets = KnownSecrets(), keys: KeySources = KeySources(environment: { _ in nil })
+    home: Home, clock: any WallClock, random: any RandomSource, secrets: KnownSecrets = KnownSecrets(),
+    keys: KeySources = KeySources(environment: { _ in nil })
   ) {
     self.home = home
-    self.http = http
     ownClock = clock
     self.random = random
     self.keys = keys
     self.secrets = secrets
+  }
+
+  /// Creates a source that talks to providers; without `http`, one that does not.
+  package convenience init(
+    home: Home, http: (any HTTPExchange)?, clock: any WallClock, random: any RandomSource,
+    secrets: KnownSecrets = KnownSecrets(), keys: KeySources = KeySources(environment: { _ in nil })
+  ) {
+    self.init(home: home, clock: clock, random: random, secrets: secrets, keys: keys)
+    self.http = http
+    if http != nil {
+      renewal = { source, account, policy throws(CredentialError) in try source.renew(account, policy) }
+    }
   }
 
   package func accountsIfAny() throws(CredentialError) -> Accounts? {
@@ -128,7 +142,7 @@ package final class CredentialSource {
     return http
   }
 
-  /// Runs a step of the OAuth core and masks secrets in its errors. Signatures require the program with networking.
+  /// Runs a step of the OAuth core and masks secrets in its errors. Most signatures need `credmgr-online`.
   func core<Result>(
     _ provider: String, _ step: @autoclosure () throws(OAuthError) -> Result
   ) throws(CredentialError) -> Result {

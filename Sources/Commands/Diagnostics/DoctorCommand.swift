@@ -21,7 +21,6 @@ extension Command {
     ], asksNobody: true, needsHome: false
   ) { invocation, context throws(CommandError) in
     var doctor = Doctor(context)
-    // Network checks come first, because the program with networking replaces this one and starts over.
     for text in invocation.operands + invocation.all("--reach") { try doctor.reach(context.provider(text)) }
     doctor.examine()
     let found = doctor.diagnostics

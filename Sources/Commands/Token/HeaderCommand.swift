@@ -26,7 +26,7 @@ extension Command {
     } else if ["--method", "--data-file", "--nonce"].contains(where: invocation.has) {
       throw .usage("\"--method\", \"--data-file\" and \"--nonce\" require \"--url\"")
     }
-    // Do this before reading the body, so that the program with networking can still read standard input.
+    // Do this before reading the body, so that `credmgr-online` can still read it if it must refresh the token.
     let account = try manager(context.source.handOut(name, of: provider, by: .header, to: .caller))
     if let file = invocation.value("--data-file") {
       request?.fields.set("Content-Type", "application/x-www-form-urlencoded")

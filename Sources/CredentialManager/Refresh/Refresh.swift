@@ -57,8 +57,15 @@ extension CredentialSource {
     return accounts.state(of: current, try? accounts.note(current.id), at: clock.now()).isAlive
   }
 
-  /// Refreshes an account. One process does so at a time; the others wait and use its result.
+  /// Refreshes an account, unless its current token is the best available.
   func refreshed(_ account: Account, _ policy: RefreshPolicy) throws(CredentialError) -> Account {
+    if let renewal { return try renewal(self, account, policy) }
+    guard account.credential.vault == nil, try refreshPlan(account, policy) == nil else { throw .networkNeeded }
+    return account
+  }
+
+  /// Refreshes an account. One process does so at a time; the others wait and use its result.
+  func renew(_ account: Account, _ policy: RefreshPolicy) throws(CredentialError) -> Account {
     if let vault = account.credential.vault { return try renewedCopy(account, from: vault, policy) }
     return try followingMetadata(of: account.provider) { () throws(CredentialError) in
       guard let plan = try refreshPlan(account, policy) else { return account }

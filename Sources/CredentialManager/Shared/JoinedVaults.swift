@@ -52,7 +52,8 @@ extension CredentialSource {
     let name = try vaultName(given)
     if let source = joinedSources[name] { return source }
     let (vaults, place) = try sharedVaults()
-    let source = CredentialSource(home: home, http: http, clock: ownClock, random: random, secrets: secrets, keys: keys)
+    let source = CredentialSource(home: home, clock: ownClock, random: random, secrets: secrets, keys: keys)
+    (source.http, source.renewal) = (http, renewal)
     source.shared = JoinedVault(name: name, store: try inStore(vaults.open(name, in: place)), local: place.local)
     source.notice = { [unowned self] in notice($0) }
     joinedSources[name] = source
