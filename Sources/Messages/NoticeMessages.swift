@@ -64,6 +64,8 @@ extension Notice {
       "warning: ignored an unreadable \(listed(fields.map(\.rawValue))) in the answer of \(titled(provider))"
     case .idTokenUnverified(let provider, _):
       "cannot verify the ID token of \(titled(provider)), so kubectl does not get it"
+    case .authenticationUnconfirmed(let provider):
+      "warning: \(titled(provider)) did not say how or when you authenticated, so its API may still refuse the token"
     case .handOutNotNoted(let error):
       "warning: cannot log which program received the credential: \(error.message.text)"
     case .notRefreshed(let provider, let account, let left, _):

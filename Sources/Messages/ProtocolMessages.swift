@@ -137,6 +137,8 @@ extension OAuthError {
     case .clientKeyMalformed:
       .usage("the private key of \(name) is not one for the signature method of its descriptor")
         .hint(newSecret)
+    case .clientKeyTooShort:
+      .usage("the RSA key of \(name) has fewer than 2048 bits").hint(newSecret)
     case .noSignatures: .unexpected("cannot sign with a private key: this program is statically linked")
     case .libraryMissing(let library):
       .unexpected("cannot read the answers of \(name): the library \(library) is not installed")

@@ -56,6 +56,7 @@ package enum OAuthError: Error, Sendable, Equatable {
   case privateKeyIsNotSent  // The descriptor would send a private key as the client secret.
   case unknownAuthentication(String)
   case clientKeyMalformed
+  case clientKeyTooShort  // An RSA key of fewer than 2048 bits (RFC 7518, 3.3).
   case noSignatures  // A statically linked program cannot sign; a dynamically linked one can.
   case libraryMissing(String)  // The library for the format of an answer is not installed.
   case unknownSignature(String)

@@ -70,6 +70,7 @@ import CredmgrYAML
     .unavailable(.token, status: 503, words: nil, retryAfter: nil), .redirected(.token, status: 302), .stateMismatch,
     .stateMissing, .unknownAuthentication("x"), .notARedirect, .foreignRedirect(expected: "http://127.0.0.1/"),
     .tokenMismatch, .callbackNotConfirmed, .deviceCodeExpired, .clientSecretMissing, .clientKeyMalformed,
+    .clientKeyTooShort,
     .privateKeyIsNotSent, .clientCertificateMissing, .tokenNotBound(.token, "Bearer"),
     .notRefreshable, .foreignHost("other.example"), .presentedInQuery, .ambiguousQuery,
     .credentialHeader("Authorization"), .signatureNeedsURL, .malformedCredential,

@@ -177,6 +177,25 @@ struct DiscoveryTests {
     #expect(plain.profile == .fapi2 && plain.signsRequests && !plain.getsSignedAnswers)
   }
 
+  /// A server that does not verify the usual algorithm names others (RFC 8414, 2).
+  @Test(
+    arguments: [
+      ("private_key_jwt", ["ES256", "PS256"], .ps256), ("private_key_jwt", ["RS256", "ES256"], nil),
+      ("private_key_jwt", ["ES512", "EdDSA"], .edDSA), ("private_key_jwt", ["HS256"], nil),
+      ("client_secret_jwt", ["HS512", "RS256"], .hs512), ("client_secret_jwt", ["HS256"], nil),
+      ("client_secret_basic", ["ES256"], nil),
+    ] as [(String, [String], AssertionAlgorithm?)])
+  func algorithmsOfAssertions(_ method: String, _ offered: [String], _ expected: AssertionAlgorithm?) throws {
+    let list = offered.map { "\"\($0)\"" }.joined(separator: ", ")
+    let descriptor = try Self.discover(
+      """
+      "token_endpoint_auth_methods_supported": ["\(method)"],
+      "token_endpoint_auth_signing_alg_values_supported": [\(list)]
+      """
+    ).addition.descriptor
+    #expect(descriptor.assertion?.algorithm == expected)
+  }
+
   /// RFC 8705, 5: these addresses are agreed to as all others are.
   @Test(arguments: [("tls_client_auth", true), ("client_secret_basic", false)])
   func aliasesOfClientsWithACertificate(_ method: String, _ isCertified: Bool) throws {

@@ -144,6 +144,14 @@ struct IDTokenVerificationTests {
     try fixture.expectNothingLeft()
   }
 
+  /// Without the claims, only the provider's API knows whether the user authenticated as demanded.
+  @Test func aProviderThatDoesNotConfirmTheAuthentication() throws {
+    let fixture = try Fixture.added(Self.descriptor)
+    fixture.consent(Self.answer(), Self.keys, Self.identity)
+    _ = try fixture.login { $0.demands.authenticationContexts = ["gold"] }
+    #expect(fixture.notices == [.authenticationUnconfirmed(provider: "example")])
+  }
+
   /// OpenID Connect Core 1.0, 12.2. A wrong signature costs the answer, but not its refresh token.
   @Test func aRefreshVerifiesAsWell() throws {
     var credential = Fixture.credential()

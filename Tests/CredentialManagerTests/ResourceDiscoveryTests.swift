@@ -134,6 +134,13 @@ struct ResourceDiscoveryTests {
     #expect(!discovery.text.contains("refusal"))
   }
 
+  /// RFC 9728, 2
+  @Test(arguments: [true, false]) func aResourceThatRequiresBoundTokens(_ isRequired: Bool) throws {
+    let about = Self.about(more: ", \"dpop_bound_access_tokens_required\": \(isRequired)")
+    let discovery = try discover(Self.refusal(), about, Self.issuer())
+    #expect(discovery.addition.descriptor.tokenBinding == (isRequired ? .dpop : .none))
+  }
+
   /// A server that looks at the token only for other methods.
   @Test func aResourceThatDoesNotRefuse() throws {
     let none = HTTPResponse(status: 404)

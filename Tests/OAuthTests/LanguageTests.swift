@@ -307,6 +307,34 @@ struct LanguageTests {
     }
   }
 
+  /// RFC 7518, 3.3
+  @Test(arguments: ["RS256", "PS256"]) func aShortKey(_ algorithm: String) {
+    #expect(throws: OAuthError.clientKeyTooShort) {
+      try Self.token(
+        "  parameters: { assertion: '{assertion}' }", "assertion: { algorithm: \(algorithm) }", secret: Self.shortKey)
+    }
+  }
+
+  // A key of 1024 bits only for tests, made by `openssl genrsa`.
+  private static let shortKey = """
+    -----BEGIN PRIVATE KEY-----
+    MIICeAIBADANBgkqhkiG9w0BAQEFAASCAmIwggJeAgEAAoGBANJzBNYw4mApF8Z9
+    dyl9wJvncUcGr9lBEXRB+aYZp+QPmCGrQveOaizFXVAUcT7kjHoB6hgvm5HC7Fvq
+    LBWK6LySjo9F45aYbm9+uswlOxLhV+jHaTKnxN/pp/CJ3Ce70lIqCQTn+frkr3Hh
+    dwLnGqeR5j6DkUYDSnqJGGIhygtTAgMBAAECgYBz1FiaJ2fBc3yhhBbdIFittpIT
+    fKu20Ohxa4qjkEVm8epSxbdjF+B6adq1I7s82YAz+u/EhheC/50l7dp7tOvpNdDV
+    T7FQjPg5HCouWhPnP7dFWuayN68YPf7Wm51+9JyrHcLaaA9nnwEYu2y2MF6iSXYt
+    5B0weWcypqOAXptEgQJBAP5e8q1wPLcWzG0ToYtCQapmV709Fi2/33CvZXk1JG5s
+    Kx1WqwSoajSbufi+UZHNbodDEfcQ9cqQ9iZrHfD9VcECQQDTzA9AtFvi/2BwQWWw
+    sCBUL+g4LrquzG5n/KXudwEELHZHWsOzD0CEEeABCkUJq0FCY5amCwz443JNnIum
+    lC4TAkEAz8iDd4V9MxnedyNYDEddGHJtLVne6hQX0xaTT0VHsyOMvHR1UmK4Dq0+
+    ZqAgRXeH19nDrQwfmw5647sQRDDMgQJBANIK0y2WMHJEVX2+PX0mjkkvYZsmLJlh
+    wDR8SIrfljBvb7V//Ai+HXtcxswBRUo7fnK6lRKCbxD9b8QsdgpzdeUCQQD5p3G6
+    ZE/M7GQI5Cd0XbkXw/9/k820ByRJF9Gzf6oDmvo2oQE8CEmPTSaTq04vA/YoL0R3
+    XxjwA581bFrBIhQf
+    -----END PRIVATE KEY-----
+    """
+
   // A key only for tests, made by `openssl ecparam -genkey`.
   private static let ecKey = """
     -----BEGIN PRIVATE KEY-----

@@ -296,8 +296,12 @@ struct Login {
   ) throws(CredentialError) -> Account {
     let owned: (name: String, credential: Credential, changes: [Change])
     do throws(CredentialError) {
-      do { try options.demands.check(credential, since: start) } catch { throw .oauth(error, provider: provider) }
+      let areMet: Bool
+      do { areMet = try options.demands.areMet(by: credential, since: start) } catch {
+        throw .oauth(error, provider: provider)
+      }
       owned = try identified(credential, user)
+      if !areMet { source.notice(.authenticationUnconfirmed(provider: provider)) }
     } catch {
       // The next login continues after an interruption here.
       if error != .interrupted { discard(credential, error) }

@@ -63,7 +63,8 @@ struct DiscoveredDescriptor {
       lines.append("redirect: \"{redirect_uri}\"")
       lines += Self.pkce(metadata)
     }
-    lines += Self.binding(metadata, authentication)
+    lines += Self.binding(metadata, resource, authentication)
+    lines += Self.assertion(metadata, authentication)
     lines += ["", "client:", "  authentication: \(authentication.rawValue)  # token_endpoint_auth_methods_supported"]
     if metadata.takesDocuments {
       lines.append("  metadata_document: true  # client_id_metadata_document_supported")
@@ -185,11 +186,14 @@ struct DiscoveredDescriptor {
     return signs && metadata.endpoints[.keySet] != nil ? .fapi2MessageSigning : .fapi2
   }
 
-  /// Binding tokens is the user's choice, because other programs cannot use bound tokens. A client with a certificate
-  /// and a client of the profile have no choice.
+  /// Binding tokens is the user's choice, because other programs cannot use bound tokens. A client with a certificate,
+  /// a client of the profile, and a client of a resource that requires bound tokens have no choice.
   private static func binding(
-    _ metadata: AuthorizationServerMetadata, _ authentication: ClientAuthentication
+    _ metadata: AuthorizationServerMetadata, _ resource: DiscoveredResource?, _ authentication: ClientAuthentication
   ) -> [String] {
+    if resource?.metadata?.requiresProofs == true {
+      return ["token_binding: dpop  # dpop_bound_access_tokens_required"]
+    }
     let hasProofs = metadata.proofAlgorithms?.contains("ES256") == true
     let isCertified = metadata.bindsToCertificates && (authentication.usesCertificate || !hasProofs)
     guard isCertified || hasProofs else { return [] }
@@ -198,6 +202,20 @@ struct DiscoveredDescriptor {
       isCertified
       ? ("mutual_tls", "tls_client_certificate_bound_access_tokens") : ("dpop", "dpop_signing_alg_values_supported")
     return ["\(isOn ? "" : "# ")token_binding: \(value)  # \(source)"]
+  }
+
+  /// Names the algorithm of the client's assertions if the server does not verify the usual one.
+  private static func assertion(
+    _ metadata: AuthorizationServerMetadata, _ authentication: ClientAuthentication
+  ) -> [String] {
+    guard let offered = metadata.assertionAlgorithms, let usual = authentication.usualAlgorithm else { return [] }
+    let isProfile = profile(metadata) != nil
+    let candidates = AssertionAlgorithm.allCases.filter { algorithm in
+      algorithm.isSymmetric == usual.isSymmetric && offered.contains(algorithm.rawValue)
+        && (!isProfile || SecurityProfile.algorithms.contains(algorithm))
+    }
+    guard let first = candidates.first, !candidates.contains(isProfile ? .es256 : usual) else { return [] }
+    return ["assertion: { algorithm: \(first.rawValue) }  # token_endpoint_auth_signing_alg_values_supported"]
   }
 
   private static func other(_ offered: [String]?, than method: ClientAuthentication) -> String? {

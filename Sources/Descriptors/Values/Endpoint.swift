@@ -128,6 +128,15 @@ package enum ParameterPlacement: String, Sendable, CaseIterable {
 extension ClientAuthentication {
   /// Whether the client authenticates with its certificate (RFC 8705, 2).
   package var usesCertificate: Bool { self == .tlsClientAuth || self == .selfSignedTLSClientAuth }
+
+  /// The algorithm of the client's JWT unless `assertion` names another; `nil` for methods without a JWT.
+  package var usualAlgorithm: AssertionAlgorithm? {
+    switch self {
+    case .clientSecretJWT: .hs256
+    case .privateKeyJWT: .rs256
+    default: nil
+    }
+  }
 }
 
 /// The client's authentication (RFC 6749, 2.3; OpenID Connect Core 1.0, 9).

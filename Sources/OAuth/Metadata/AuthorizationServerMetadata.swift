@@ -129,6 +129,7 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
   package let scopes: [String]?
   package let codeChallengeMethods: [String]?
   package let authenticationMethods: [String]
+  package let assertionAlgorithms: [String]?  // `token_endpoint_auth_signing_alg_values_supported` (RFC 8414, 2).
   package let revocationMethods: [String]?
   package let introspectionMethods: [String]?
   package let namesIssuer: Bool  // `authorization_response_iss_parameter_supported` (RFC 9207, 3).
@@ -173,6 +174,7 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
     scopes = try reader.texts("scopes_supported")
     codeChallengeMethods = try reader.texts("code_challenge_methods_supported")
     authenticationMethods = try reader.texts("token_endpoint_auth_methods_supported") ?? ["client_secret_basic"]
+    assertionAlgorithms = try reader.texts("token_endpoint_auth_signing_alg_values_supported")
     revocationMethods = try reader.texts("revocation_endpoint_auth_methods_supported")
     introspectionMethods = try reader.texts("introspection_endpoint_auth_methods_supported")
     namesIssuer = try reader.boolean("authorization_response_iss_parameter_supported") ?? false

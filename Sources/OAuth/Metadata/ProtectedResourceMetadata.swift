@@ -10,6 +10,7 @@ package struct ProtectedResourceMetadata: Sendable, Equatable {
   package let location: URI
   package let authorizationServers: [Issuer]
   package let scopes: [String]?
+  package let requiresProofs: Bool  // `dpop_bound_access_tokens_required` (RFC 9728, 2).
 
   package init(_ response: HTTPResponse, of address: Issuer, at location: URI) throws(MetadataError) {
     guard let value = try? JSONValue.parse(response.body), value.members != nil else { throw .notJSON }
@@ -21,6 +22,7 @@ package struct ProtectedResourceMetadata: Sendable, Equatable {
     self.location = location
     let reader = MetadataReader(value: value)
     scopes = try reader.texts("scopes_supported")
+    requiresProofs = try reader.boolean("dpop_bound_access_tokens_required") ?? false
     authorizationServers = try reader.servers(of: address)
   }
 

@@ -39,7 +39,7 @@ extension Client {
     }
     return try computing.signature("assertion") { () throws(OAuthError) in
       try assertion(
-        algorithm: method == .clientSecretJWT ? .hs256 : .rs256, audience: audience.text, values: values,
+        algorithm: method.usualAlgorithm ?? .rs256, audience: audience.text, values: values,
         key: signingValues(for: credential, exchange), nonce: nonce)
     }
   }
@@ -188,14 +188,9 @@ extension Client {
     }
   }
 
-  /// Whether a private key can sign with an algorithm. RSA needs at least 2048 bits (RFC 7518, 3.3).
+  /// Whether a private key can sign with an algorithm.
   static func canSign(_ algorithm: AssertionAlgorithm, key: String) -> Bool {
-    do throws(OAuthError) {
-      let signature = try sign([], algorithm, key: key)
-      return algorithm.keyKind != .rsa || signature.count >= 2048 / 8
-    } catch {
-      return error == .noSignatures
-    }
+    do throws(OAuthError) { return try !sign([], algorithm, key: key).isEmpty } catch { return error == .noSignatures }
   }
 
   private static func sign(
@@ -204,17 +199,22 @@ extension Client {
     let bytes = Array(key.utf8)
     guard !bytes.isEmpty else { throw .clientKeyMalformed }
     let (secret, hash) = (Secret(bytes: bytes), algorithm.hash)
+    let signature: [UInt8]
     do {
-      return switch algorithm {
-      case .rs256, .rs384, .rs512: try RSAPrivateKey(pem: secret).signature(for: text, hash)
-      case .ps256, .ps384, .ps512: try RSAPrivateKey(pem: secret).pssSignature(for: text, hash)
-      case .edDSA: try EdPrivateKey(pem: secret).signature(for: text)
-      case .es256: try ECPrivateKey(pem: secret).signature(for: text)
-      case .hs256, .hs384, .hs512: hash.authenticationCode(for: text, key: bytes)
-      }
+      signature =
+        switch algorithm {
+        case .rs256, .rs384, .rs512: try RSAPrivateKey(pem: secret).signature(for: text, hash)
+        case .ps256, .ps384, .ps512: try RSAPrivateKey(pem: secret).pssSignature(for: text, hash)
+        case .edDSA: try EdPrivateKey(pem: secret).signature(for: text)
+        case .es256: try ECPrivateKey(pem: secret).signature(for: text)
+        case .hs256, .hs384, .hs512: hash.authenticationCode(for: text, key: bytes)
+        }
     } catch {
       throw error == .noSignatures ? .noSignatures : .clientKeyMalformed
     }
+    // The signature is as long as the key.
+    if algorithm.keyKind == .rsa, signature.count < 2048 / 8 { throw .clientKeyTooShort }
+    return signature
   }
 }
 

@@ -158,22 +158,24 @@ extension Client {
 }
 
 extension ConsentDemands {
-  /// Throws unless the ID token, if there is one, shows that the user authenticated as a login that began at `start`
-  /// demanded (3.1.3.7, 12 and 13). A provider may leave out `acr` (5.5.1.1), but not `auth_time` (2).
-  package func check(_ credential: Credential, since start: Moment) throws(OAuthError) {
-    guard let token = credential.idToken.flatMap({ IDToken($0) }) else { return }
+  /// Returns whether the ID token shows that the user authenticated as a login that began at `start` demanded, and
+  /// throws if the ID token contradicts the demand (3.1.3.7, 12 and 13). A provider may leave out `acr` (5.5.1.1), but
+  /// not `auth_time` (2). Providers of OAuth alone issue no ID token, and only their API checks the demand (RFC 9470).
+  package func areMet(by credential: Credential, since start: Moment) throws(OAuthError) -> Bool {
+    guard !isEmpty else { return true }
+    guard let token = credential.idToken.flatMap({ IDToken($0) }) else { return false }
     func fail(_ fault: JWTFault) throws(OAuthError) -> Never {
       throw .idToken(credential.grant == .implicit ? .authorization : .token, fault)
     }
-    if !authenticationContexts.isEmpty, let found = token.authenticationContext,
-      !authenticationContexts.contains(found)
-    {
-      try fail(.authenticationContext(found))
+    let context = token.authenticationContext
+    if let context, !authenticationContexts.isEmpty, !authenticationContexts.contains(context) {
+      try fail(.authenticationContext(context))
     }
     if let maxAge {
       guard let authenticatedAt = token.authenticatedAt else { try fail(.missing(claim: "auth_time")) }
       guard start - authenticatedAt <= maxAge + IDToken.leeway else { try fail(.authenticatedEarlier) }
     }
+    return authenticationContexts.isEmpty || context != nil
   }
 }
 
