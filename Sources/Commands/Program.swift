@@ -153,8 +153,7 @@ package enum Program {
     source.vaults = online.vaults
     var told: [String] = []
     source.notice = { notice in
-      // Without a terminal, wait silently.
-      if case .waiting(_, _, let time) = notice, time < .seconds(1) || !Terminal.isTerminal(2) { return }
+      guard notice.isDue(atTerminal: Terminal.isTerminal(2)) else { return }
       let message = notice.message(now: clock.now()) { home.title(of: $0) }
       if !told.contains(message.text) { StandardError.tell(notice: message) }
       told.append(message.text)

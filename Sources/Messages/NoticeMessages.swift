@@ -12,6 +12,13 @@ extension Notice {
       status: .done)
   }
 
+  /// Whether to show the notice now. Short waits are usual. Without a terminal, only the wait for another machine,
+  /// which may have died, takes this long.
+  package func isDue(atTerminal: Bool) -> Bool {
+    guard case .waiting(_, _, let time) = self else { return true }
+    return time >= .seconds(atTerminal ? 1 : 10)
+  }
+
   /// The error that the sentence reports.
   private var cause: CredentialError? {
     switch self {

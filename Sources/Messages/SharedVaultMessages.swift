@@ -43,10 +43,9 @@ extension ServerFault {
     case .memberExists(let member): .usage("the vault \(name) already has a member \(quoted(member))")
     case .noMember(let member): .usage("the vault \(name) has no member \(quoted(member))")
     case .notAdministrator: .refused("only an administrator of the vault \(name) may do this")
-    case .lastAdministrator: .usage("cannot remove the only administrator of the vault \(name)")
     case .ownMembership:
-      .usage("this machine cannot remove itself from the vault \(name)")
-        .hint("let another administrator remove it, or \(credmgr: "vault", "leave", "--vault", vault)")
+      .usage("cannot remove this machine from the vault \(name): it is the one that you use")
+        .hint("\(credmgr: "vault", "leave", "--vault", vault) to leave the vault")
     case .removed:
       .vault("this machine was removed from the vault \(name), or the server hides its copy of the key")
         .hint("ask an administrator to run \(credmgr: "vault", "verify", "--vault", vault)")

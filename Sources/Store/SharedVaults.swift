@@ -39,7 +39,7 @@ package struct SharedPlace {
     try local.records(.membership, provider: nil).map(\.identifier.provider)
   }
 
-  /// Forgets a vault and its keys. The other members still list this machine until one of them removes it.
+  /// Forgets a vault and its keys.
   package func forget(_ name: String) throws(StoreError) {
     let seen = try local.records(.seen, provider: name).map { Change.remove($0.identifier) }
     try local.apply([.remove(RecordIdentifier(.membership, of: AccountID(name)))] + seen)
@@ -53,6 +53,8 @@ package protocol SharedStore: AccountStore {
   func members() throws(StoreError) -> [SharedMember]
   /// Removes a member or an open invitation and changes the key. Returns the accounts that the member could read.
   func remove(_ member: String) throws(StoreError) -> [AccountID]
+  /// Removes this machine from the members and changes the key; returns `false` if only another member may do that.
+  func leave() throws(StoreError) -> Bool
   /// Changes the key and seals everything again.
   func rotate() throws(StoreError)
   /// Replaces the database's password that this machine and its invitations use.
@@ -162,8 +164,7 @@ package enum ServerFault: Error, Equatable, Sendable {
   case noMember(String)
   /// Only administrators may do this.
   case notAdministrator
-  case lastAdministrator
-  /// Nobody removes his own machine.
+  /// A machine removes itself with `leave`, so that it also forgets the vault.
   case ownMembership
   /// This machine was removed from the vault.
   case removed

@@ -308,7 +308,7 @@ import CredmgrYAML
       .unidentified(
         account: "default-2", beside: AccountID("notes", "ada@notes.example"),
         .http(.unreachable(host: "notes.example", reason: .timedOut), provider: "notes")),
-      .unnameable(account: "default", provider: "notes"),
+      .unnameable(account: "default", provider: "notes"), .authenticationUnconfirmed(provider: "notes"),
       .tokensLeft(
         provider: "notes", .http(.unreachable(host: "notes.example", reason: .timedOut), provider: "notes")),
       .defaultNeedsLogin(provider: "notes", account: "ada@notes.example", other: "ada2@notes.example"),
@@ -317,6 +317,16 @@ import CredmgrYAML
         provider: "notes", account: "ada@notes.example", left: .seconds(600),
         .loginNeeded(provider: "notes", account: "ada@notes.example", .refreshRefused(nil))),
     ]
+
+  /// A short wait is usual. Without a terminal, only a wait that may last as long as a lease is worth a line.
+  @Test func waitsThatAreShown() {
+    func isDue(_ seconds: Int, atTerminal: Bool) -> Bool {
+      Notice.waiting(provider: "notes", account: nil, for: .seconds(seconds)).isDue(atTerminal: atTerminal)
+    }
+    #expect(!isDue(0, atTerminal: true) && isDue(1, atTerminal: true))
+    #expect(!isDue(9, atTerminal: false) && isDue(10, atTerminal: false))
+    #expect(Notice.unnameable(account: "default", provider: "notes").isDue(atTerminal: false))
+  }
 
   /// Each sentence, each item of a list and each hint takes at most two lines of 80 columns.
   @Test func aMessageTakesTwoLines() throws {

@@ -296,7 +296,7 @@ struct SharedAccountTests {
     let other = try OtherMachine(beside: fixture, vaults)
     try other.source.synchronize(with: "team")
     #expect(try other.source.joinedVaults() == ["team"])
-    try other.source.leaveVault("team")
+    _ = try other.source.leaveVault("team")
     #expect(try other.source.joinedVaults().isEmpty)
     #expect(try other.source.accounts().accounts(of: nil).isEmpty)
     #expect(throws: CredentialError.vault(.server(.notJoined, vault: "team"))) { try other.source.vaultName("team") }

@@ -127,6 +127,8 @@ final class DirectoryStore: SharedStore {
 
   func remove(_ member: String) -> [AccountID] { [] }
 
+  func leave() -> Bool { false }
+
   func rotate() {}
 
   func sharedStatus() -> SharedVaultStatus {

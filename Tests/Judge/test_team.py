@@ -25,9 +25,9 @@ class Team(ProgramTest):
         self.credmgr("vault", "create", "team", "--at", self.server.url("team"), "--member", "ada",
                      "--password-file", self.file("password", postgres.PASSWORD + "\n"))
 
-    def join(self, member):
+    def join(self, member, *options):
         """Joins on a new machine."""
-        invitation = self.credmgr("vault", "invite", member).line
+        invitation = self.credmgr("vault", "invite", member, *options).line
         self.new_home()
         return self.credmgr("vault", "join", "-", stdin=invitation + "\n")
 
@@ -150,6 +150,14 @@ class Team(ProgramTest):
         self.assertIn("no other administrator", self.credmgr("vault", "leave", "--yes").err)
         self.at(1)
         self.assertNotIn("lost", self.credmgr("vault", "leave", status=USAGE).err)
+
+    def test_an_administrator_leaves(self):
+        self.shared()
+        self.join("grace", "--administrator")
+        said = self.credmgr("vault", "leave", "--yes").err
+        self.assertNotIn("list this machine", said)
+        self.at(0)
+        self.assertEqual(len(self.valid("vault", "members")), 1)
 
     def test_the_last_member_leaves(self):
         self.shared()

@@ -165,8 +165,23 @@ private let credential = RecordIdentifier(.credential, of: AccountID("example", 
     _ = try two.members()
     #expect(try one.remove("m1") == [])
     #expect(throws: ServerFault.removed.ofTeam) { try two.remove("m0") }
-    #expect(throws: ServerFault.lastAdministrator.ofTeam) { try one.remove("m0") }
+    #expect(throws: ServerFault.ownMembership.ofTeam) { try one.remove("m0") }
     #expect(try one.members().map(\.name) == ["m0"])
+  }
+
+  /// An administrator leaves by himself if another one stays. The key changes, so he reads nothing new.
+  @Test func anAdministratorLeaves() throws {
+    let team = try Team(3)
+    let (one, two, three) = (
+      try team.machines[0].open(), try team.machines[1].open(), try team.machines[2].open()
+    )
+    #expect(throws: ServerFault.ownMembership.ofTeam) { try two.remove("m1") }
+    #expect(try !three.leave())
+    #expect(try two.leave())
+    #expect(try one.members().map(\.name) == ["m0", "m2"])
+    #expect(throws: ServerFault.notJoined.ofTeam) { try team.machines[1].open() }
+    #expect(try !one.leave())
+    #expect(try three.members().map(\.name) == ["m0", "m2"])
   }
 
   /// An entry that a member without the role signs does not count.

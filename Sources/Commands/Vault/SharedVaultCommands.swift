@@ -157,10 +157,10 @@ enum SharedVaultOperations {
         throw .usage("nothing was changed")
       }
     }
-    try manager(context.source.leaveVault(name))
+    let isRemoved = try manager(context.source.leaveVault(name))
     if context.isJSON { try context.output(["vault": .string(name)]) }
     context.tell("left the vault \(quoted(name)), and removed the copies of its accounts")
-    context.tell(note: "the other members still list this machine until an administrator removes it")
+    if !isRemoved { context.tell(note: "the other members list this machine until an administrator removes it") }
   }
 
   /// Returns what is lost when this machine leaves; `nil` if it is nothing, or if the server does not answer.

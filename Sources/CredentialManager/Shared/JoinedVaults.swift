@@ -86,8 +86,9 @@ extension CredentialSource {
     return joined
   }
 
-  /// Forgets a vault and the copies of its accounts. Throws if an account is still on its way to the vault.
-  package func leaveVault(_ name: String) throws(CredentialError) {
+  /// Forgets a vault and the copies of its accounts. Returns whether the other members no longer list this machine.
+  /// Throws if an account is still on its way to the vault.
+  package func leaveVault(_ name: String) throws(CredentialError) -> Bool {
     let accounts = try accounts(.readWrite)
     for account in try accounts.accounts(of: nil) where account.credential.vault == name {
       guard !account.credential.isMoving else {
@@ -95,10 +96,13 @@ extension CredentialSource {
       }
       try forget(account, in: accounts)
     }
+    // A machine also leaves a vault whose server is away.
+    let isRemoved = (try? joined(name).sharedStore().leave()) ?? false
     joinedSources[name] = nil
     let place = SharedPlace(local: accounts.store, folder: home.vault + "/shared", random: random, clock: clock)
     try inStore(place.forget(name))
     note(.leave, name)
+    return isRemoved
   }
 
   /// Stores another password of a joined vault's database.

@@ -64,8 +64,19 @@ extension TeamVault: SharedStore {
   }
 
   package func remove(_ member: String) throws(StoreError) -> [AccountID] {
+    try refreshState()
+    if membership.member?.name == member { throw server.fault(.ownMembership) }
     try rekey(removing: member)
     return try records(.credential, provider: nil).map(\.identifier.accountID)
+  }
+
+  package func leave() throws(StoreError) -> Bool {
+    try refreshState()
+    guard let own = membership.member, own.isAdministrator,
+      membership.roster.members.contains(where: { $0.isAdministrator && $0 != own })
+    else { return false }
+    try rekey(removing: own.name)
+    return true
   }
 
   package func setPassword(_ password: Secret) throws(StoreError) {
@@ -90,12 +101,7 @@ extension TeamVault: SharedStore {
     try append({ () throws(StoreError) in
       try requireAdministrator()
       let roster = membership.roster
-      if !member.isEmpty {
-        guard roster.isTaken(member) else { throw server.fault(.noMember(member)) }
-        let others = roster.members.filter { $0.name != member }
-        guard others.contains(where: \.isAdministrator) else { throw server.fault(.lastAdministrator) }
-        if membership.member?.name == member { throw server.fault(.ownMembership) }
-      }
+      if !member.isEmpty, !roster.isTaken(member) { throw server.fault(.noMember(member)) }
       try takeAllLeases(holder)
       let new = try cryptography(EpochKeys(roster.epoch + 1, secret))
       copies = roster.members.filter { member.isEmpty || $0.name != member }.compactMap { other in

@@ -137,7 +137,8 @@ extension TeamVault {
       guard done == true else { continue }
       membership = next
       keys = try cryptography(next.keys())
-      try Self.store(next, as: name, in: place.local)
+      // A machine that left knows the new key, which it made.
+      if next.member == nil { try place.forget(name) } else { try Self.store(next, as: name, in: place.local) }
       return
     }
     throw server.fault(.failed(detail: "other administrators change the members all the time"))
