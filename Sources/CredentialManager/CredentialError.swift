@@ -5,7 +5,7 @@ import CredmgrDescriptors
 import CredmgrStore
 
 package enum CredentialError: Error, Sendable, Equatable {
-  package enum LoginReason: Sendable, Equatable {
+  package indirect enum LoginReason: Sendable, Equatable {
     case noCredential
     case expired
     case notRefreshable
@@ -15,6 +15,7 @@ package enum CredentialError: Error, Sendable, Equatable {
     case rejected
     case otherIssuer  // An issuer other than the descriptor's made the refresh token.
     case loginUnderWay  // Only the running login keeps the account from being refreshed.
+    case typed(String, LoginReason)  // Why only the user can replace a credential, and the words for it.
   }
 
   case noHome

@@ -260,7 +260,7 @@ extension CredentialError {
       .usage("\(quoted(account)) at \(titled(provider)) is still on its way to the vault \(quoted(vault))")
         .hint("\(credmgr: "share", provider, account, "--vault", vault) to finish it")
     case .notValidatable(let provider):
-      .usage("cannot validate tokens of \(titled(provider)): its descriptor has no endpoint for it")
+      .usage("cannot validate credentials of \(titled(provider)): its descriptor has no endpoint for it")
     }
   }
 
@@ -333,6 +333,10 @@ extension CredentialError.LoginReason {
     case .rejected: "\(token) was rejected and cannot be refreshed"
     case .otherIssuer: "cannot refresh \(token): another issuer made it, and the provider's issuer has changed"
     case .loginUnderWay: "cannot refresh \(token) while a login is under way"
+    case .typed(let words, .expired): "the \(title) \(words)\(whose) expired"
+    case .typed(let words, .rejected): "\(title) rejected the \(words)\(whose)"
+    case .typed(let words, .notRefreshable): "cannot refresh the \(title) \(words)\(whose): only a login replaces it"
+    case .typed(_, let reason): reason.sentence(title, account)
     }
   }
 }

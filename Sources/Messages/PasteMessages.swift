@@ -90,6 +90,8 @@ extension KeyFile.Fault {
     case .notPEM: return .usage("this is not the key file of \(title): it is not a PEM file").hint(other)
     case .missing(let name):
       return .usage("this is not the key file of \(title): it has no \(quoted(name))").hint(other)
+    case .repeated(let name):
+      return .usage("cannot read the key file of \(title): it has \(quoted(name)) more than once").hint(other)
     case .other(let name):
       return .usage("this is not the key file of \(title): its \(quoted(name)) has another value").hint(other)
     case .otherKey(let kind):

@@ -50,7 +50,16 @@ struct ForeignKeyTests {
     ("CCIPAT_{22}_{40}", ["circleci"]), ("ATATT3{70}", ["atlassian-token", "bitbucket-token"]),
     ("re_a1B2c3D4_a1B2c3D4e5F6g7H8i9JAk1L2", ["resend"]),
     ("pat-na1-01234567-89ab-cdef-0123-456789abcdef", ["hubspot-key"]),
-    ("EAAA{60}", ["square"]), ("cfut_{40}", ["cloudflare"]),
+    ("EAAA{60}", ["square"]), ("cfut_{40}", ["cloudflare"]), ("cfat_{40}", ["cloudflare"]),
+    ("0123456789abcdef0123456789abcdef-us6", ["mailchimp-key"]), ("key-0123456789abcdef0123456789abcdef", ["mailgun"]),
+    ("0123456789abcdef0123456789abcdef-us21", ["mailchimp-key"]), ("tgp_v1_{43}", ["together"]),
+    ("rnd_{32}", ["render"]), ("fo1_{43}", ["fly"]), ("secret_{43}", ["notion"]),
+    ("{14}.atlasv1.{67}", ["hcp-terraform"]),
+    ("cio{32}", ["crates-io"]), ("HRKU-AA{58}", ["heroku"]), ("sk-lf-{36}", ["langfuse"]), ("napi_{40}", ["neon"]),
+    ("pcsk_{60}", ["pinecone"]), ("pscale_tkn_{40}", ["planetscale"]), ("gldt-{20}", ["gitlab"]),
+    ("vcp_{40}", ["vercel"]),
+    ("pul-0123456789abcdef0123456789abcdef01234567", ["pulumi"]), ("bkua_{40}", ["buildkite"]),
+    ("01234567-89ab-cdef-0123-456789abcdef", []), ("0123456789abcdef0123456789abcdef", []), ("sk-{48}", []),
     ("sntryu_{64}", ["sentry"]), ("glc_{60}", ["grafana-cloud"]),
     ("pypi-{70}", ["pypi"]), ("xoxb-1-2-{24}", ["slack"]), ("sk_live_{24}", ["clerk", "stripe-api", "workos"]),
   ]
@@ -60,6 +69,22 @@ struct ForeignKeyTests {
     // A provider without a pattern stores any other text.
     #expect(try self.owners(of: key, pastedFor: "alpha-vantage") == owners)
     for owner in owners { #expect(try self.owners(of: key, pastedFor: owner) == []) }
+  }
+
+  /// Tokens for providers that document no keys: those of another descriptor for the same hosts are accepted.
+  @Test(arguments: [
+    ("linkedin", "ghp_{36}", true), ("spotify", "cfut_{40}", true), ("stripe", "sk_live_{24}", false),
+    ("cloudflare-oauth", "cfut_{40}", false), ("cloudflare-oauth", "figd_{40}", true),
+    ("hubspot", "pat-na1-01234567-89ab-cdef-0123-456789abcdef", false), ("linkedin", "AQX{70}", false),
+  ]) func aTokenOfAnotherProvider(_ provider: String, _ form: String, _ isForeign: Bool) throws {
+    let source = try Self.source()
+    let loaded = try source.home.library.load(provider)
+    #expect(loaded.descriptor.key == nil)
+    if isForeign {
+      #expect(throws: CredentialError.self) { try source.requireOwnKey(Self.key(form), of: loaded) }
+    } else {
+      try source.requireOwnKey(Self.key(form), of: loaded)
+    }
   }
 
   /// No provider refuses a key that one of its own patterns describes.

@@ -1,6 +1,7 @@
-import CredmgrDescriptors
 import Testing
 import CredmgrText
+
+@testable import CredmgrDescriptors
 
 @Suite struct VariableTests {
   /// Reads a variable with these keys, as in a descriptor.
@@ -49,6 +50,27 @@ import CredmgrText
     #expect(variable.defaultValue == nil)
     #expect(variable.format == .text)
     #expect(!variable.isOptional && !variable.isSecret)
+  }
+
+  @Test(arguments: [
+    ("", "{redirect_uri}"), ("redirect: oob\n", "oob"), ("redirect: \n", "http://127.0.0.1/callback/sample"),
+  ]) func aVariableRedirectURIIsTheRedirect(_ own: String, _ redirect: String) throws {
+    let text = sampleHead + own + "variables: {redirect_uri: {default: \"http://127.0.0.1/a\"}, b: {default: x}}\n"
+    let descriptor = try descriptor(text + "extra_headers: {X-V: \"{b}{redirect_uri}\"}\n")
+    #expect(descriptor.redirect.template.text == redirect)
+    #expect(descriptor.variables.map(\.name) == ["redirect_uri", "b"])
+    #expect(descriptor.variables.map(\.format) == [.redirect, .text])
+  }
+
+  @Test func theVariableOfABaseIsItsRedirect() throws {
+    let base = sampleHead.exchanging("sample", for: "base") + "variables: {redirect_uri: }\n"
+    let child = "provider: child\nextends: base\nvariables: {redirect_uri: {default: oob}}\n"
+    let library = MemoryLibrary(["base": base, "child": child]).library
+    #expect(try library.load("child").descriptor.redirect.template.text == "{redirect_uri}")
+    let settings = try library.settings(of: "child")
+    #expect(settings.first { $0.key == "redirect" }?.value == "{redirect_uri}")
+    let other = MemoryLibrary(["base": base, "child": child + "redirect: \"https://a.example/{redirect_uri}\"\n"])
+    #expect(try other.library.load("child").descriptor.redirect.template.text == "https://a.example/{redirect_uri}")
   }
 
   @Test func variablesMayBeSecret() throws {

@@ -54,6 +54,8 @@ struct KeyFileTests {
 
   private static let jsonFaults: [(String, PasteFault)] = [
     ("not JSON", .keyFile(.notJSON)), ("[]", .keyFile(.notJSON)), (pem("PRIVATE KEY"), .keyFile(.notJSON)),
+    (#"{"a":{"key":"x","key":"y"}}"#, .keyFile(.repeated("a.key"))),
+    (#"{"a":{"key":"x"},"a":{}}"#, .keyFile(.repeated("a.key"))),
     ("{}", .keyFile(.missing("a.key"))), (#"{"a":{"key":1}}"#, .keyFile(.missing("a.key"))),
     (#"{"a":{"key":""}}"#, .keyFile(.missing("a.key"))), (#"{"a":{"key":"\u0007"}}"#, .keyFile(.other("a.key"))),
     (#"{"a":{"key":"-----BEGIN CERTIFICATE-----\nM\n-----END CERTIFICATE-----\n"}}"#, .keyFile(.noPrivateKey)),

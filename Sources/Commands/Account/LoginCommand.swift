@@ -277,6 +277,7 @@ extension Command {
 
   static func validity(_ credential: Credential, _ context: Context) -> String {
     guard let expiresAt = credential.expiresAt else { return "" }
-    return "; the token is valid for \(duration(max(expiresAt - context.clock.now(), .zero)))"
+    let rest = duration(max(expiresAt - context.clock.now(), .zero))
+    return credential.isTyped ? "; valid for \(rest)" : "; the token is valid for \(rest)"
   }
 }

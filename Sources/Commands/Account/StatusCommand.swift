@@ -76,7 +76,7 @@ extension Command {
     let withheld = credential.withheldScope
     if !withheld.isEmpty { rows.append(("not granted", withheld.joined(separator: " "))) }
     if let details = credential.details { rows.append(("details", details.text)) }
-    rows.append(("token", expiry(credential.expiresAt, now)))
+    rows.append((credential.typedWords ?? "token", expiry(credential.expiresAt, now)))
     if credential.endsSoon(at: now) { rows.append(("warning", "make a new key, then log in again with it")) }
     if credential.refreshToken != nil {
       let expiry = expiry(credential.refreshTokenExpiresAt, now)

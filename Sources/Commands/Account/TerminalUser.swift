@@ -57,7 +57,10 @@ final class TerminalUser: User {
     if let reason { say(reason) }
     reason = nil
     switch step {
-    case .alreadyLoggedIn(let accounts): say("already logged in to \(context.titled(provider)) as " + some(accounts))
+    case .alreadyLoggedIn(let accounts):
+      // The values may be wrong, and no user can stop this login.
+      if readsInput, !Terminal.isTerminal(0) { return }
+      say("already logged in to \(context.titled(provider)) as " + some(accounts))
     case .open(let url):
       say("opening the browser; if it does not open, visit this address:")
       show(url)

@@ -51,7 +51,7 @@ extension CredentialSource {
   ) throws(CredentialError) -> Account {
     let login = try Login(self, to: provider, options, hasToken: true)
     let descriptor = login.client.descriptor
-    if descriptor.key != nil, let token = given.first { try requireOwnKey(token, of: login.loaded) }
+    if let token = given.first { try requireOwnKey(token, of: login.loaded) }
     let fields = descriptor.fieldsOfToken
     var values: [Secret] = []
     do throws(PasteFault) {

@@ -5,15 +5,20 @@ import CredmgrText
 
 extension CredentialSource {
   /// Throws if a key clearly belongs to other shipped providers. Other descriptors may be for servers that accept the
-  /// keys of another provider.
+  /// keys of another provider. A provider without a pattern accepts the keys of another descriptor for its hosts.
   func requireOwnKey(_ text: String, of loaded: DescriptorLibrary.Loaded) throws(CredentialError) {
     guard ownFiles(of: loaded).isEmpty else { return }
+    let own = loaded.descriptor
     let others = knownProviders().compactMap(describedKey)
+    let accepted =
+      own.key != nil ? [] : others.filter { $0.hosts.contains(where: own.hosts.contains) }.map(\.identifier)
     let words = text.split(whereSeparator: \.isWhitespace)
     // A key in several pieces, or after the scheme of a header.
     for key in [words.joined()] + words.dropFirst().suffix(1).map(String.init) {
-      let owners = loaded.descriptor.owners(of: key, among: others)
-      if !owners.isEmpty { throw .foreignKey(provider: loaded.descriptor.identifier, owners: owners) }
+      let owners = own.owners(of: key, among: others)
+      if !owners.isEmpty, !owners.contains(where: accepted.contains) {
+        throw .foreignKey(provider: own.identifier, owners: owners)
+      }
     }
   }
 
@@ -26,6 +31,10 @@ extension CredentialSource {
     else { return nil }
     return loaded.descriptor
   }
+}
+
+extension Substring {
+  fileprivate func drop(upTo end: Character) -> Substring { drop { $0 != end }.dropFirst() }
 }
 
 extension Descriptor {
@@ -43,8 +52,8 @@ extension Descriptor {
     return owners
   }
 
-  /// Returns how sure the patterns make it that a text is a key of this provider: the number of fixed characters at its
-  /// beginning, and one more if the pattern also fixes the length.
+  /// Returns how sure the patterns make it that a text is a key of this provider: the number of fixed characters in a
+  /// row, such as `ghp_` or `-us`, and one more if the pattern also fixes the length.
   func certainty(of text: String) -> Int {
     let typed = grants.first?.traits.typed == nil ? [] : variables.filter(\.isAtLogin).compactMap(\.pattern)
     let ways = (typed + [key?.pattern].compactMap(\.self)).flatMap { $0.split(separator: "|") }
@@ -52,16 +61,17 @@ extension Descriptor {
   }
 
   private static func certainty(of way: Substring) -> Int {
-    var (fixed, rest) = (0, way)
+    var (longest, fixed, rest) = (0, 0, way)
     while let first = rest.first {
       let isEscaped = first == "\\"
-      guard isEscaped || first.isASCII && (first.isLetter || first.isNumber || "_-".contains(first)) else { break }
-      rest = rest.dropFirst(isEscaped ? 2 : 1)
-      if let next = rest.first, "*+?{".contains(next) { break }
-      fixed += 1
+      let isFixed = isEscaped || first.isASCII && (first.isLetter || first.isNumber || "_-".contains(first))
+      let end: Character? = first == "[" ? "]" : first == "{" ? "}" : nil
+      rest = end.map { rest.drop(upTo: $0) } ?? rest.dropFirst(isEscaped ? 2 : 1)
+      fixed = isFixed && !(rest.first.map("*+?{".contains) ?? false) ? fixed + 1 : 0
+      longest = max(longest, fixed)
     }
-    let isOpen = rest.contains("*") || rest.contains("+") || String(rest).firstPlace(of: ",}") != nil
-    return fixed == 0 ? 0 : fixed + (isOpen ? 0 : 1)
+    let isOpen = way.contains("*") || way.contains("+") || String(way).firstPlace(of: ",}") != nil
+    return longest == 0 ? 0 : longest + (isOpen ? 0 : 1)
   }
 }
 

@@ -167,7 +167,8 @@ extension CredentialSource {
   }
 
   private func needed(_ account: Account, _ reason: CredentialError.LoginReason) -> CredentialError {
-    .loginNeeded(provider: account.provider, account: account.name, reason)
+    let reason = account.credential.typedWords.map { .typed($0, reason) } ?? reason
+    return .loginNeeded(provider: account.provider, account: account.name, reason)
   }
 
   // MARK: The exchange

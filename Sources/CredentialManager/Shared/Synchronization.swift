@@ -179,7 +179,10 @@ extension CredentialSource {
       // Copies are refreshed earlier than the vault's own credential.
       policy.always = policy.always || isKnown
       do throws(CredentialError) { return (account, try refreshPlan(account, policy)) } catch {
-        guard case .loginNeeded(_, _, .notRefreshable) = error else { throw error }
+        switch error {
+        case .loginNeeded(_, _, .notRefreshable), .loginNeeded(_, _, .typed(_, .notRefreshable)): break
+        default: throw error
+        }
         guard copy.credential.isRejected, isKnown else { return (account, nil) }
         throw .loginNeeded(provider: copy.provider, account: copy.name, .rejected)
       }

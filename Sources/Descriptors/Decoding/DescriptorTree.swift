@@ -58,6 +58,27 @@ enum DescriptorTree {
       .reduce(base) { without($1, $0) }
   }
 
+  /// Makes a variable `redirect_uri` the redirect, unless the merged descriptor has another one. Its format is
+  /// `redirect`.
+  static func completed(_ root: Node) -> Node {
+    let name = "redirect_uri"
+    guard var entries = root.entries, let variables = root["variables"], let variable = variables[name] else {
+      return root
+    }
+    func text(_ key: String, _ value: String) -> Node {
+      let scalar = Node(.scalar(value, plain: false), at: variable.place)
+      return Node(.mapping([Node.Entry(key: key, keyPlace: variable.place, value: scalar)]), at: variable.place)
+    }
+    if root["redirect"] == nil { entries += text("redirect", "{\(name)}").entries ?? [] }
+    let format = text("format", Variable.Format.redirect.rawValue)
+    let typed = variable.isNull ? format : merged(variable, over: format)
+    let own = Node(.mapping([Node.Entry(key: name, keyPlace: variable.place, value: typed)]), at: variable.place)
+    for index in entries.indices where entries[index].key == "variables" {
+      entries[index].value = merged(own, over: variables)
+    }
+    return Node(.mapping(entries), at: root.place)
+  }
+
   static func without(_ key: String, _ node: Node) -> Node {
     guard let entries = node.entries else { return node }
     return Node(.mapping(entries.filter { $0.key != key }), at: node.place)

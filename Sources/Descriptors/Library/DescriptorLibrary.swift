@@ -76,9 +76,10 @@ package struct DescriptorLibrary: Sendable {
   private func check(_ bytes: [UInt8], name: String, directory: Int?) -> Checked {
     var findings: [Finding] = []
     var bases: [File] = []
-    guard let root = tree(bytes, name: name, directory: directory, chain: [], bases: &bases, findings: &findings) else {
+    guard let tree = tree(bytes, name: name, directory: directory, chain: [], bases: &bases, findings: &findings) else {
       return (nil, findings, bases, nil)
     }
+    let root = DescriptorTree.completed(tree)
     var decoder = DescriptorDecoder(root)
     let descriptor = decoder.descriptor()
     // A missing part may be in an unavailable base, which has to be fixed first.
@@ -105,7 +106,7 @@ package struct DescriptorLibrary: Sendable {
       let root = tree(
         file.bytes, name: file.path, directory: file.directory, chain: [], bases: &bases, findings: &findings)
     else { throw .invalid(findings) }
-    return root
+    return DescriptorTree.completed(root)
   }
 
   private func tree(

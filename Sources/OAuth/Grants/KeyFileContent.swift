@@ -16,6 +16,7 @@ package enum KeyFile {
     case notJSON
     case notPEM
     case missing(String)  // A JSON file without this member.
+    case repeated(String)  // A JSON file with two values for this member.
     case other(String)  // A JSON file whose member has a value that the descriptor does not allow.
     case noPrivateKey  // A certificate, for example.
     case encrypted
@@ -36,6 +37,7 @@ package enum KeyFile {
         continue
       }
       guard let json, json.members != nil else { throw .keyFile(.notJSON) }
+      if json.repeats(path) { throw .keyFile(.repeated(path.text)) }
       guard let found = json.value(at: path)?.text, !found.isEmpty else {
         if member.variable.isOptional { continue }
         throw .keyFile(.missing(path.text))
@@ -81,5 +83,15 @@ package enum KeyFile {
 extension JSONValue {
   fileprivate func value(at path: FieldPath) -> JSONValue? {
     path.components.reduce(Optional(self)) { value, name in value?[name] }
+  }
+
+  /// Whether an object on the path has two values for the next name.
+  fileprivate func repeats(_ path: FieldPath) -> Bool {
+    var value: JSONValue? = self
+    for name in path.components {
+      if value?.repeatedNames.contains(name) == true { return true }
+      value = value?[name]
+    }
+    return false
   }
 }

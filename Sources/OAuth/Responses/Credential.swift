@@ -92,7 +92,10 @@ package struct Credential: Sendable, Equatable {
   package var ownIdentity: String? { identity ?? earlierIdentity }
 
   /// Whether the user typed or pasted it, so that only the user can replace it.
-  package var isTyped: Bool { isGiven || grant.traits.typed != nil }
+  package var isTyped: Bool { typedWords != nil }
+
+  /// The words for a credential that the user typed or pasted; `nil` if the provider issued it.
+  package var typedWords: String? { isGiven ? "token" : grant.traits.typed }
 
   /// Whether requests need a proof besides the token, so that the token alone is of no use.
   package var isBound: Bool { proofKey != nil || isCertificateBound }
