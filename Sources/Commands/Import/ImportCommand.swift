@@ -19,8 +19,8 @@ extension Command {
     ],
     notes: [
       "TOOL is one of " + ImportSource.all.map(\.name).joined(separator: ", ")
-        + ". NAME selects an entry by its name or host. Without arguments, credmgr lists the entries and prompts for "
-        + "your choice.",
+        + ". NAME selects an entry by its name or host. Without arguments, credmgr lists the entries, and at a terminal "
+        + "prompts for your choice.",
       "credmgr sends each token to its own provider and stores it only if the provider accepts it. The account gets "
         + "its name from the provider. A password for a host without a provider becomes a login for git or docker, "
         + "without verification.",
@@ -42,11 +42,12 @@ extension Command {
     }
     var plan = try ImportPlan(invocation.operands, context)
     if invocation.has("--list") { return try plan.list(context) }
+    if choosing.isEmpty, context.isJSON || !Terminal.isTerminal(0) || !Terminal.isTerminal(2) {
+      // Without a terminal, credmgr moves only what the user named.
+      guard ["--remove", "--replace", "--yes"].contains(where: invocation.has) else { return try plan.list(context) }
+      throw .usage("name the tools whose credentials to move", hint: "\(credmgr: "import", "--list") to see them")
+    }
     if choosing.isEmpty {
-      guard Terminal.isTerminal(0), Terminal.isTerminal(2), !context.isJSON else {
-        throw .usage(
-          "name the tools whose credentials to move", hint: "\(credmgr: "import", "--list") to see them")
-      }
       plan.tellTroubles(context)
       try plan.choose(context)
     } else {
@@ -167,9 +168,10 @@ struct ImportPlan {
     if items.isEmpty { return context.tell("no credentials of other tools found") }
     guard !context.isJSON else { return }
     tellHints(context)
-    if items.contains(where: \.isMovable) {
-      context.tell(hint: "\(credmgr: "import") to choose what to move")
-    }
+    guard let first = items.first(where: \.isMovable) else { return }
+    context.tell(
+      hint: Terminal.isTerminal(0) && Terminal.isTerminal(2)
+        ? "\(credmgr: "import") to choose what to move" : "\(credmgr: "import", first.label) to move the first of them")
   }
 
   private func tellHints(_ context: Context) {

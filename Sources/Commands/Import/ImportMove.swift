@@ -32,6 +32,7 @@ struct ImportMove {
     // A file of a tool that the user named could not be read.
     var failure: ExitStatus? = plan.isNamed && plan.hasTroubles ? .usage : nil
     var moved: [ImportPlan.Item] = []
+    var hasFailed = false
     for item in plan.items {
       if isDryRun {
         let what = item.isMovable ? "would move" : "cannot move"
@@ -58,10 +59,12 @@ struct ImportMove {
         context.tell("cannot move \(item.label): \(message.text)")
         if let hint = message.hint(after: context.line) { context.tell("hint: " + hint) }
         failure = failure ?? message.status
+        hasFailed = !context.isJSON
         rows.append(row(item, "failed", error: message.text))
       }
     }
     if context.isJSON { try context.output(.array(rows)) }
+    if hasFailed { context.tell("entries that were not moved stay in their old place") }
     if plan.items.isEmpty, failure == nil { context.tell("no credentials of other tools found") }
     if !isDryRun { tellNextSteps(moved) }
     if let failure { throw .ended(failure) }
