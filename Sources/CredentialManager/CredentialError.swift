@@ -95,7 +95,8 @@ package enum CredentialError: Error, Sendable, Equatable {
   /// The token of another issuer cannot be read at its place; `nil` if the user did not name one.
   case subjectToken(provider: String, Variable, SubjectTokenPlace?, SubjectTokenFault)
   case detailsNotSupported(provider: String, type: String, known: [String])
-  case tokenRefused(provider: String, words: String?)
+  /// `refused` has the words for the credential, and `words` the provider's text.
+  case tokenRefused(provider: String, refused: String = "token", words: String?)
   case notValidatable(provider: String)
   case malformedExport
   case wrongExportPassphrase

@@ -217,9 +217,9 @@ extension CredentialError {
     case .detailsNotSupported(let provider, let type, let known):
       .usage("\(titled(provider)) does not know authorization details of the type \(quoted(type))")
         .hint("use one of \(known.joined(separator: ", "))")
-    case .tokenRefused(let provider, let words):
-      .refused("\(titled(provider)) rejected the token" + (words.map { ": \($0)" } ?? "") + "; it was not stored")
-        .hint("\(credmgr: "login", provider, "--with-token") with another token")
+    case .tokenRefused(let provider, let refused, let words):
+      .refused("\(titled(provider)) rejected the \(refused)" + (words.map { ": \($0)" } ?? "") + "; nothing was stored")
+        .hint("\(credmgr: "login", provider, "--with-token") to try again")
     case .malformedExport: .usage("cannot import the file: \"credmgr vault export\" did not write it")
     case .wrongExportPassphrase: .usage("wrong passphrase for the export file")
     case .newPassphraseUnavailable(.noTerminal):

@@ -58,7 +58,9 @@ struct KeyLoginTests {
     let fixture = try Self.shipped(errors + Self.text)
     fixture.http.then(.json(#"{"error":"bad_key","error_description":"no such key"}"#, status: status))
     fixture.user.keepsUnverified = true
-    #expect(throws: CredentialError.tokenRefused(provider: "example", words: "no such key")) { try fixture.login() }
+    #expect(throws: CredentialError.tokenRefused(provider: "example", refused: "API key", words: "no such key")) {
+      try fixture.login()
+    }
     #expect(fixture.user.questions.isEmpty)
     #expect(try fixture.another().accounts().accounts(of: "example").isEmpty)
     #expect(try fixture.registration() == nil)
@@ -166,7 +168,9 @@ struct KeyLoginTests {
     if status == 403 {
       #expect(try fixture.login().name == "default")
     } else {
-      #expect(throws: CredentialError.tokenRefused(provider: "example", words: nil)) { try fixture.login() }
+      #expect(throws: CredentialError.tokenRefused(provider: "example", refused: "API key", words: nil)) {
+        try fixture.login()
+      }
     }
     #expect(fixture.user.questions.isEmpty)
   }

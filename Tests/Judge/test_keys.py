@@ -137,7 +137,7 @@ class Keys(KeyTest):
 
     def test_a_refused_key(self):
         outcome = self.credmgr("login", "openai", "--with-token", stdin="sk-wrong-key-0123\n", status=REFUSED)
-        self.assertIn("rejected the token", outcome.err)
+        self.assertIn("rejected the API key", outcome.err)
         self.assertNotIn("sk-wrong", outcome.err)
         self.assert_nothing_stored()
 

@@ -81,7 +81,7 @@ class Chats(Packages):
     def chat(self, provider, base_path):
         api = self.serve(API())
         self.ship(provider, [(f"https://api.{provider}.com", api.base),
-                             (f"[api.{provider}.com]", f'["{api.base.removeprefix("http://")}"]')])
+                             (f"[api.{provider}.com", f'["{api.base.removeprefix("http://")}"')])
         key = {"openai": OPENAI, "anthropic": ANTHROPIC}[provider]
         self.credmgr("login", provider, "--with-token", stdin=key)
         places = {"OPENAI_BASE_URL": api.base + "/v1", "ANTHROPIC_BASE_URL": api.base}

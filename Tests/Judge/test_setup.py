@@ -126,7 +126,7 @@ class Keys(SetupTest):
 
     def test_a_refused_key(self):
         shown = self.completed([("API key of OpenAI:", "sk-proj-wrong-key-0123456789")], "setup", "openai", status=4)
-        self.assertIn("OpenAI rejected the token", shown)
+        self.assertIn("OpenAI rejected the API key", shown)
         self.assertEqual(self.accounts_of("openai"), [])
 
 

@@ -190,7 +190,8 @@ extension Login {
       } catch {
         // Some providers refuse valid keys that cannot read the profile.
         if isUnknown, error.refusesToken, options.verifies || !options.keepsUnverified {
-          throw .tokenRefused(provider: provider, words: error.refusalWords)
+          let refused = credential.typedWords ?? "token"
+          throw .tokenRefused(provider: provider, refused: refused, words: error.refusalWords)
         }
         // The token does not belong to the user that the provider names, so it may have been swapped.
         if case .oauth(.idToken, _) = error { throw error }
@@ -246,7 +247,7 @@ extension Login {
       return Owner(name: name, subject: subject, kept: kept)
     }
     if try source.core(provider, client.validity(response, .introspection)) == .inactive {
-      throw .tokenRefused(provider: provider, words: nil)
+      throw .tokenRefused(provider: provider, refused: credential.typedWords ?? "token", words: nil)
     }
     return Owner()
   }
