@@ -151,6 +151,12 @@ class Team(ProgramTest):
         self.at(1)
         self.assertNotIn("lost", self.credmgr("vault", "leave", status=USAGE).err)
 
+    def test_doctor_compares_the_clock_with_the_server(self):
+        _, provider = self.shared()
+        self.assertNotIn("ahead", self.run_program("doctor", provider).out)
+        self.later(7200)
+        self.assertRegex(self.run_program("doctor", provider).out, "clock is 2 h ahead of that of")
+
     def test_an_administrator_leaves(self):
         self.shared()
         self.join("grace", "--administrator")

@@ -47,7 +47,7 @@ struct Doctor {
     checkSharedVaults()
     if let accounts { checkAccounts(accounts) }
     // Report a wrong clock only once, whichever check found it.
-    if !remote.contains(where: { $0.check == .clock }) { checkClock(accounts) }
+    if !(remote + diagnostics).contains(where: { $0.check == .clock }) { checkClock(accounts) }
     checkBrowser()
     checkKeyring()
     checkPrograms()

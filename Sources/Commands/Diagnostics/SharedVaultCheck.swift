@@ -4,8 +4,7 @@ import CredmgrStore
 import CredmgrText
 
 extension Doctor {
-  /// Checks the servers of the joined vaults. Only the program with the network does, which runs if the user names
-  /// servers to reach.
+  /// Checks the servers of the joined vaults, if the user names servers to reach.
   mutating func checkSharedVaults() {
     for name in (try? context.source.joinedVaults()) ?? [] {
       guard context.source.vaults != nil else {
@@ -21,6 +20,7 @@ extension Doctor {
         } else {
           ok(.vault, "the server of the vault \(quoted(name)) answers")
         }
+        checkClock(of: status.server, context.clock.now() + store.clockOffset)
       } catch { tell(error, as: .vault) }
     }
   }
