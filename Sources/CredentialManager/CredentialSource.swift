@@ -21,7 +21,8 @@ package final class CredentialSource {
   package let secrets: KnownSecrets  // The secrets sent to providers, which messages must not show.
   package var notice: (Notice) -> Void = { _ in }
   var openVault = OpenVault()
-  var serverNonces: [String: String] = [:]  // By origin, for the next proof (RFC 9449, 8.2).
+  /// The last nonce of each server, by provider and origin, for the next proof (RFC 9449, 8.2).
+  var serverNonces: [String: [String: String]] = [:]
   package var vaults: (any SharedVaults)?  // `nil` in the program without a network.
   /// The shared vault that this source uses; `nil` for the user's own vault.
   var shared: JoinedVault?
