@@ -190,8 +190,7 @@ package enum Notice: Sendable, Equatable {
   case renamed(provider: String, account: String, before: String, now: String)
   /// The login made the account `other`, but the default account still needs a login.
   case defaultNeedsLogin(provider: String, account: String, other: String)
-  case notRevoked(provider: String, CredentialError)  // Revoking an unused new token failed.
-  /// The tokens of an interrupted login were deleted here, but are still valid; the error says why.
+  /// The tokens of a login that failed or was interrupted are not stored, but still valid; the error says why.
   case tokensLeft(provider: String, CredentialError?)
   case loginsRefused(CredentialError)  // The provider was added, but its logins will be refused.
   case unreadable(provider: String, fields: [ResponseField])

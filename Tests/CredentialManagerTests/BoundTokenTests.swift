@@ -250,10 +250,12 @@ struct BoundTokenTests {
 
   @Test func aBearerAnswerEndsTheLogin() throws {
     let fixture = try Fixture.added(Self.endpoints)
-    fixture.consent(Self.token("t-1", refresh: "r-1", type: "Bearer"))
+    let done = HTTPResponse(status: 200)
+    fixture.consent(Self.token("t-1", refresh: "r-1", type: "Bearer"), done, done)
     #expect(throws: CredentialError.oauth(.tokenNotBound(.token, "Bearer"), provider: "example")) {
       try fixture.login()
     }
+    #expect(fixture.http.requests.suffix(2).map { $0.parameters[first: "token"] } == ["r-1", "t-1"])
     #expect(try fixture.another().accounts().accounts(of: "example").isEmpty)
   }
 }
