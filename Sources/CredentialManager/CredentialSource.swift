@@ -24,7 +24,8 @@ package final class CredentialSource {
   package let secrets: KnownSecrets  // The secrets sent to providers, which messages must not show.
   package var notice: (Notice) -> Void = { _ in }
   var openVault = OpenVault()
-  var serverNonces: [String: String] = [:]  // By origin, for the next proof (RFC 9449, 8.2).
+  /// The last nonce of each server, by provider and origin, for the next proof (RFC 9449, 8.2).
+  var serverNonces: [String: [String: String]] = [:]
   package var vaults: (any SharedVaults)?  // `nil` without a network.
   /// The shared vault that this source uses; `nil` for the user's own vault.
   var shared: JoinedVault?
@@ -203,8 +204,7 @@ package enum Notice: Sendable, Equatable {
   case renamed(provider: String, account: String, before: String, now: String)
   /// The login made the account `other`, but the default account still needs a login.
   case defaultNeedsLogin(provider: String, account: String, other: String)
-  case notRevoked(provider: String, CredentialError)  // Revoking an unused new token failed.
-  /// The tokens of an interrupted login were deleted here, but are still valid; the error says why.
+  /// The tokens of a login that failed or was interrupted are not stored, but still valid; the error says why.
   case tokensLeft(provider: String, CredentialError?)
   case loginsRefused(CredentialError)  // The provider was added, but its logins will be refused.
   case unreadable(provider: String, fields: [ResponseField])

@@ -66,8 +66,9 @@ extension CredentialSource {
     while true {
       var request = try core(provider, make(nonce))
       let server = request.uri.origin
-      if binding != nil, nonce.demanded == nil, let known = serverNonces[server] {
-        nonce.demanded = known
+      let last = serverNonces[provider]?[server] ?? binding?.lastNonce(of: server)
+      if let last, binding != nil, nonce.demanded == nil {
+        nonce.demanded = last
         request = try core(provider, make(nonce))
       }
       try permit?.require(request.uri, for: use)
@@ -76,7 +77,7 @@ extension CredentialSource {
       let response: HTTPResponse
       do {
         response = try transmit(network, request) { head in
-          if let next = binding?.serverNonce(in: head) { self.serverNonces[server] = next }
+          if let next = binding?.serverNonce(in: head) { self.serverNonces[provider, default: [:]][server] = next }
           demanded = mayRepeat ? binding?.nonce(demandedBy: head, after: nonce) : nil
           return demanded != nil
         }
@@ -86,5 +87,13 @@ extension CredentialSource {
       guard let next = demanded else { return response }
       (nonce, mayRepeat) = (next, false)
     }
+  }
+
+  /// Adds the nonces that servers sent meanwhile to a credential that is about to be stored. A request stores nothing,
+  /// so it does not keep them.
+  func keepNonces(in credential: inout Credential, after old: Credential? = nil, _ permit: Permit) {
+    guard credential.proofKey != nil else { return }
+    let nonces = old?.serverNonces ?? [:]
+    credential.serverNonces = nonces.merging(serverNonces[permit.provider] ?? [:]) { _, new in new }
   }
 }

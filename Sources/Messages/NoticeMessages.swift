@@ -23,9 +23,8 @@ extension Notice {
   private var cause: CredentialError? {
     switch self {
     case .unidentified(_, _, let error), .unchecked(_, let error), .tokensLeft(_, let error): error
-    case .notRevoked(_, let error), .loginsRefused(let error),
-      .idTokenUnverified(_, let error),
-      .notRefreshed(_, _, _, let error), .withheld(_, _, let error):
+    case .loginsRefused(let error), .idTokenUnverified(_, let error), .notRefreshed(_, _, _, let error),
+      .withheld(_, _, let error):
       error
     default: nil
     }
@@ -62,10 +61,8 @@ extension Notice {
       "\(titled(provider)) renamed the user of the account \(quoted(account)) from \(quoted(before)) to \(quoted(now))"
     case .defaultNeedsLogin(let provider, let account, _):
       "the account \(quoted(account)) of \(titled(provider)) still needs a login"
-    case .notRevoked(let provider, _):
-      "warning: the new token of \(titled(provider)) was not stored and could not be revoked"
     case .tokensLeft(let provider, _):
-      "warning: the tokens of an interrupted login to \(titled(provider)) are not revoked"
+      "warning: the tokens of a login to \(titled(provider)) that did not complete are still valid"
     case .loginsRefused: "warning: logins will fail"
     case .unreadable(let provider, let fields):
       "warning: ignored an unreadable \(listed(fields.map(\.rawValue))) in the answer of \(titled(provider))"

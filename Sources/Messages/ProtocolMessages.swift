@@ -20,7 +20,7 @@ extension OAuthError {
       .usage("the descriptor of \(name) has no \(quoted(kind.rawValue)) endpoint")
         .hint("add the endpoint to the descriptor; \(file)")
     case .noIssuer:
-      .usage("the issuer of \(name) is not known, so its ID tokens cannot be verified")
+      .usage("the issuer of \(name) is not known, so its signatures cannot be verified")
         .hint("add \"issuer\" to the descriptor; \(file)")
     case .url(let kind, let error):
       .usage("invalid URL of \(at(kind)): \(error.sentence)")

@@ -215,6 +215,16 @@ struct AuthenticatedRequestTests {
     }
   }
 
+  /// The tokens of an interrupted login may be of the same user as those of another account.
+  @Test(arguments: [true, false]) func aLogoutBesideAnotherAccount(_ hasOther: Bool) throws {
+    let fixture = try Self.fixture()
+    if hasOther { try fixture.store(Fixture.credential("other"), "bob") }
+    try fixture.leave(ExchangeNote(.login, startedAt: 1), KeptAnswer(Fixture.credential("kept"), after: nil))
+    for _ in 0..<(hasOther ? 2 : 4) { fixture.http.then(HTTPResponse(status: 200)) }
+    _ = try fixture.source.logout("ana", of: "example", keepsRemote: false)
+    #expect(fixture.notices.contains(.tokensLeft(provider: "example", nil)) == hasOther)
+  }
+
   @Test func theOtherAccountsStay() throws {
     let fixture = try Self.fixture()
     try fixture.store(Fixture.credential("other"), "bob")

@@ -102,6 +102,52 @@ struct BoundTokenTests {
     #expect(try Self.claims(fixture.http.requests[4])["nonce"]?.text == "as-1")
   }
 
+  private static func answer(_ response: HTTPResponse, nonce: String) -> HTTPResponse {
+    var response = response
+    response.fields.set("DPoP-Nonce", nonce)
+    return response
+  }
+
+  /// The account has the nonces of its login or refresh, so the first request of the next command is not refused.
+  @Test func noncesOfEarlierCommands() throws {
+    let fixture = try Fixture.added(Self.endpoints)
+    fixture.consent(
+      Self.demand("as-1"), Self.answer(Self.token("t-1", refresh: "r-1"), nonce: "as-2"),
+      Self.answer(.identity("ana"), nonce: "rs-1"))
+    _ = try fixture.login()
+    fixture.clock.advance(.seconds(3600))
+    func command() -> CredentialSource {
+      CredentialSource(home: fixture.home, http: fixture.http, clock: fixture.clock, random: fixture.source.random)
+    }
+    fixture.http.then(Self.answer(Self.token("t-2", refresh: "r-2"), nonce: "as-3"))
+    _ = try command().handOut(nil, of: "example", by: .token, to: .caller)
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://api.provider.example/x"))
+    let record = try fixture.stored()
+    fixture.http.then(.json("{}"), Self.answer(.json("{}"), nonce: "rs-2"))
+    let second = command()
+    for _ in 0..<2 {
+      _ = try second.send(request, account: nil, of: "example", limits: .unlimited) { _ in true }
+    }
+    // A request stores nothing, so the next command gets a new nonce from a refusal.
+    #expect(try fixture.stored() == record)
+    fixture.clock.advance(.seconds(3600))
+    fixture.http.then(Self.demand("as-4"), Self.token("t-3", refresh: "r-3"))
+    _ = try command().handOut(nil, of: "example", by: .token, to: .caller)
+    let nonces = try fixture.http.requests.dropFirst(3).map { try Self.claims($0)["nonce"]?.text }
+    #expect(nonces == ["as-2", "rs-1", "rs-1", "as-3", "as-4"])
+    #expect(
+      try fixture.stored()?.serverNonces
+        == ["https://provider.example": "as-4", "https://api.provider.example": "rs-1"])
+  }
+
+  /// A bearer token needs no nonce.
+  @Test func onlyBoundTokensKeepNonces() throws {
+    let fixture = try Fixture.added(Fixture.endpoints)
+    fixture.consent(Self.answer(Self.token("t-1", refresh: "r-1", type: "Bearer"), nonce: "n"), .identity("ana"))
+    _ = try fixture.login()
+    #expect(try fixture.stored()?.serverNonces.isEmpty == true)
+  }
+
   @Test func aNonceThatNeverSatisfiesEndsTheLogin() throws {
     let fixture = try Fixture.added(Self.endpoints)
     fixture.consent(Self.demand("n-1"), Self.demand("n-2"))
@@ -204,10 +250,12 @@ struct BoundTokenTests {
 
   @Test func aBearerAnswerEndsTheLogin() throws {
     let fixture = try Fixture.added(Self.endpoints)
-    fixture.consent(Self.token("t-1", refresh: "r-1", type: "Bearer"))
+    let done = HTTPResponse(status: 200)
+    fixture.consent(Self.token("t-1", refresh: "r-1", type: "Bearer"), done, done)
     #expect(throws: CredentialError.oauth(.tokenNotBound(.token, "Bearer"), provider: "example")) {
       try fixture.login()
     }
+    #expect(fixture.http.requests.suffix(2).map { $0.parameters[first: "token"] } == ["r-1", "t-1"])
     #expect(try fixture.another().accounts().accounts(of: "example").isEmpty)
   }
 }

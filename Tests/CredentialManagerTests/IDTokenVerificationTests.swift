@@ -56,13 +56,20 @@ struct IDTokenVerificationTests {
     #expect(try fixture.login().credential.isIDTokenVerified)
   }
 
-  @Test func aWrongSignatureFailsTheLogin() throws {
-    let fixture = try Fixture.added(Self.descriptor, credential: Fixture.credential(identity: "ana"))
+  /// The new tokens may be of the same user as those of an account that works, and many providers revoke all tokens of
+  /// a user together.
+  @Test(arguments: ["works", "refreshable", "ended"]) func aWrongSignatureFailsTheLogin(_ state: String) throws {
+    var credential = Fixture.credential(refresh: state == "ended" ? nil : "r-0", identity: "ana")
+    if state != "works" { credential.expiresAt = Fixture.now }
+    let fixture = try Fixture.added(Self.descriptor, credential: credential)
     let before = try fixture.stored()
-    fixture.consent(Self.answer(Self.forged), Self.keys, HTTPResponse(status: 200), HTTPResponse(status: 200))
-    #expect(throws: Self.wrong) { try fixture.login() }
-    // The new tokens are revoked, and the account is as it was.
-    #expect(fixture.http.requests.suffix(2).map(\.uri.path) == ["/revoke", "/revoke"])
+    fixture.consent(Self.answer(Self.forged), Self.keys)
+    if state == "ended" { fixture.http.then(HTTPResponse(status: 200), HTTPResponse(status: 200)) }
+    #expect(throws: Self.wrong) { try fixture.login { $0.account = "ana" } }
+    let revoked = fixture.http.requests.filter { $0.uri.path == "/revoke" }.map { $0.parameters[first: "token"] }
+    #expect(revoked == (state == "ended" ? ["r-1", "token-1"] : []))
+    #expect(fixture.notices.contains(.tokensLeft(provider: "example", nil)) == (state != "ended"))
+    // The account is as it was.
     #expect(try fixture.stored() == before)
     #expect(try fixture.stored("ada") == nil)
     try fixture.expectNothingLeft()
@@ -131,6 +138,28 @@ struct IDTokenVerificationTests {
     #expect(fixture.notices == [.idTokenUnverified(provider: "example", missing)])
     #expect(throws: missing) { try fixture.source.withVerifiedIDToken(account, for: .kubectl) }
     #expect(try fixture.source.idToken(of: account)?.doubt == missing)
+  }
+
+  /// The claims are wrong, so the tokens were never saved. They are revoked as well.
+  @Test func aTokenOfAnotherIssuerIsRevoked() throws {
+    let fixture = try Fixture.added(
+      Self.descriptor.replacing("issuer: https://provider.example", with: "issuer: https://other.example"))
+    fixture.consent(Self.answer(), HTTPResponse(status: 200), HTTPResponse(status: 200))
+    #expect(throws: CredentialError.self) { try fixture.login() }
+    let tokens = fixture.http.requests.suffix(2).map { $0.parameters[first: "token"] }
+    #expect(tokens == ["r-1", "token-1"])
+    #expect(fixture.notices == [])
+    try fixture.expectNothingLeft()
+  }
+
+  /// Without an endpoint that revokes them, the tokens stay valid, and the login says so.
+  @Test func tokensThatCannotBeRevoked() throws {
+    let text = Self.descriptor.replacing("https://provider.example\n", with: "https://other.example\n")
+      .replacing("  revocation: https://provider.example/revoke\n", with: "")
+    let fixture = try Fixture.added(text)
+    fixture.consent(Self.answer())
+    #expect(throws: CredentialError.self) { try fixture.login() }
+    #expect(fixture.notices == [.tokensLeft(provider: "example", nil)])
   }
 
   /// The provider ignored the demands of the login. Its tokens are revoked.

@@ -82,7 +82,7 @@ struct LoginTests {
     let fixture = try Fixture.added(secret: "key-of-the-client")
     fixture.consent(.token("token-1-of-ana"), .identity("token-1-of-ana"))
     #expect(try fixture.login().name == "default")
-    fixture.consent(.token("token-2-of-ana"), .identity("ana (key-of-the-client)"), HTTPResponse(status: 200))
+    fixture.consent(.token("token-2-of-ana"), .identity("ana (key-of-the-client)"))
     #expect(throws: CredentialError.oauth(.secretAccount, provider: "example")) { try fixture.login() }
     fixture.consent(.token("token-3-of-ana"), .identity("ana"))
     #expect(try fixture.login().name == "ana")
@@ -213,15 +213,19 @@ struct LoginTests {
   /// The token between the two steps is useless alone, so the user must log in again.
   @Test func aTokenThatWasNotExchangedIsNotKept() throws {
     let fixture = try Fixture.added(Fixture.exchanging())
-    fixture.consent(.token("short", refresh: "refresh-1"), .json("{\"error\": \"invalid_request\"}", status: 400))
+    let done = HTTPResponse(status: 200)
+    fixture.consent(
+      .token("short", refresh: "refresh-1"), .json("{\"error\": \"invalid_request\"}", status: 400), done, done)
     #expect(
       throws: CredentialError.oauth(
         .refused(.tokenExchange, ErrorResponse(code: "invalid_request", words: nil, status: 400)), provider: "example")
     ) { try fixture.login() }
+    // The provider knows both tokens.
+    #expect(fixture.http.requests.suffix(2).map { $0.parameters[first: "token"] } == ["refresh-1", "short"])
     #expect(try fixture.source.accounts().accounts(of: nil).isEmpty)
     fixture.consent(.token("short-2"), .json("{\"session\": \"long\"}"), .identity("ana"))
     #expect(try fixture.login().credential.accessToken == Secret("long"))
-    #expect(fixture.http.requests[2].parameters[first: "grant_type"] == "authorization_code")
+    #expect(fixture.http.requests[4].parameters[first: "grant_type"] == "authorization_code")
   }
 
   /// An unrelated request does not end the login.
@@ -880,7 +884,7 @@ struct LoginTests {
     let fixture = try Fixture.added(credential: Self.old, account: "work")
     fixture.consent(.token("new"), .identity("bob"), HTTPResponse(status: 503))
     #expect(throws: CredentialError.self) { try fixture.login { $0.account = "work" } }
-    #expect(fixture.notices.contains { if case .notRevoked("example", _) = $0 { true } else { false } })
+    #expect(fixture.notices.contains { if case .tokensLeft("example", _?) = $0 { true } else { false } })
   }
 
   /// A login to an account repeats the account's earlier options, unless new ones are given.

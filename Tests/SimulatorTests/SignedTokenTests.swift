@@ -127,6 +127,24 @@ struct SignedTokenTests {
     #expect(
       try fault([pieces[0], pieces[1], String(pieces[2].dropLast(4)) + "AAAA"].joined(separator: "."))
         == .signedAnswer(.signature))
+    /// Returns the answer with other claims. credmgr compares them before it verifies the signature.
+    func changed(_ name: String, _ value: JSONValue?) throws -> String {
+      let claims = try JSONValue.parse(#require(Base64.decodeURL(pieces[1])))
+      let members = try #require(claims.members)
+      let other = JSONValue.object(
+        members.compactMap { $0.name == name ? value.map { .init(name, $0) } : $0 })
+      return [pieces[0], Base64.encodeURL(Array(other.encoded.utf8)), pieces[2]].joined(separator: ".")
+    }
+    let issuer = try #require(play.client.issuer)
+    #expect(
+      try fault(changed("iss", "https://other.example"))
+        == .signedAnswer(.issuer(expected: issuer, found: "https://other.example")))
+    #expect(try fault(changed("aud", "other")) == .signedAnswer(.audience))
+    #expect(try fault(changed("aud", ["id", "other"])) == .signedAnswer(.audience))
+    for name in ["iss", "exp"] { #expect(try fault(changed(name, nil)) == .signedAnswer(.missing(claim: name))) }
+    #expect(try fault(changed("aud", nil)) == .signedAnswer(.audience))
+    #expect(try fault(changed("code", "another")) == .signedAnswer(.signature))
+    #expect(try fault("a.b.c.d.e") == .signedAnswer(.encrypted))
     #expect(try fault("x") == .stateMissing)
     #expect(throws: OAuthError.stateMissing) {
       try play.client.authorizationResponse(
@@ -134,6 +152,26 @@ struct SignedTokenTests {
     }
     request.keys = nil
     #expect(try fault(text) == .signedAnswer(.keyUnknown))
+  }
+
+  /// No answer could be compared with its issuer, so no browser opens.
+  @Test func anAnswerOfAnUnknownIssuer() throws {
+    let text = """
+      provider: signed
+      grant: authorization_code
+      endpoints:
+        authorization: { url: "https://signed.example/authorize", parameters: { response_mode: jwt } }
+        token: https://signed.example/token
+        jwks: https://signed.example/keys
+      """
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    let client = try Client(
+      descriptor: library.load(Array(text.utf8), name: "signed.yaml").descriptor, identifier: "id", secret: nil,
+      variables: [:])
+    let login = LoginContext(
+      .authorizationCode, client, scope: [], redirectURI: "http://127.0.0.1/", random: TestRandom(),
+      nonce: RequestNonce(timestamp: 1, text: "n"))
+    #expect(throws: OAuthError.noIssuer) { try login.begin() }
   }
 
   /// FAPI 2.0 Message Signing: the request is pushed and signed, the answer is signed, and the token is bound.

@@ -329,17 +329,11 @@ struct Login {
     }
   }
 
-  /// Revokes tokens that no account will use. Keeps those of a user with an existing account, because providers such as
-  /// Google revoke all tokens of the user for this client.
   private func discard(_ credential: Credential, _ error: CredentialError?) {
-    if case .identityMismatch(_, _, _, _, other: _?)? = error { return }
-    // The user's own key may be in use elsewhere.
-    if credential.isTyped { return }
-    do throws(CredentialError) {
-      if case .refused(let error) = try source.revoke(credential, with: permit) { throw error }
-    } catch {
-      source.notice(.notRevoked(provider: provider, error))
+    guard case .identityMismatch(_, _, _, let found, let other)? = error else {
+      return source.drop(credential, of: provider, with: permit)
     }
+    source.drop(credential, of: provider, with: other == nil ? permit : nil, ofAnotherUser: found != nil)
   }
 
   // MARK: With a token

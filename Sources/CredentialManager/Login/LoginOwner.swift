@@ -89,6 +89,7 @@ extension Login {
       }
       if !values.isEmpty { source.notice(.valuesStay(provider: provider, values.map { "\($0.key)=\($0.value)" })) }
     }
+    source.keepNonces(in: &credential, permit)
     // Require the provider: if another process removed it, the account could never be refreshed.
     var changes: [Change] = [
       .require(Accounts.registration(provider)),

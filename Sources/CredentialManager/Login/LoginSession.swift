@@ -18,6 +18,7 @@ struct LoginSession {
   let ending: LoginEnding
   let deadline: MonotonicMoment
   private var bindingKey: Secret?  // The key of the account, made for this login.
+  private var unused: Credential?  // The tokens of the last answer that had some.
 
   init(
     _ login: Login, user: any User, others: OtherProviders, person: PersonChoice?, deadline: MonotonicMoment
@@ -39,7 +40,15 @@ struct LoginSession {
   private var patience: Duration { .seconds(timeLeft.secondsRoundedUp) }
   var now: Moment { source.clock.now() }
 
+  /// Returns the credential of the login. If the login fails after the provider has issued tokens, drops them.
   mutating func credential(_ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
+    do throws(CredentialError) { return try steps(pending) } catch {
+      if let unused { source.drop(unused, of: provider, with: error == .interrupted ? nil : permit) }
+      throw error
+    }
+  }
+
+  private mutating func steps(_ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
     let receiver = try CallbackReceiver(self)
     ending.receiver = receiver
     let login = LoginContext(
@@ -73,7 +82,7 @@ struct LoginSession {
   }
 
   /// Sends a request. If the answer may contain a token, signals wait until it is saved, except during polling.
-  private func answer(
+  private mutating func answer(
     to exchange: Step.Exchange, _ pending: borrowing PendingExchange
   ) throws(CredentialError) -> Step {
     if let pause = exchange.pause { try wait(pause) }
@@ -81,7 +90,7 @@ struct LoginSession {
     return try Signals.deferring { () throws(CredentialError) in try answered(exchange, pending) }
   }
 
-  private func answered(
+  private mutating func answered(
     _ exchange: Step.Exchange, _ pending: borrowing PendingExchange
   ) throws(CredentialError) -> Step {
     let response: HTTPResponse
@@ -93,7 +102,10 @@ struct LoginSession {
       guard case .http(.unreachable(_, .timedOut), _) = error, let step = exchange.onTimeout else { throw error }
       return step()
     }
-    if exchange.kind.leg.issuesToken { FaultPoint.reach("login.answered") }
+    if exchange.kind.leg.issuesToken {
+      FaultPoint.reach("login.answered")
+      unused = client.tokens(in: response, of: exchange.kind, grant, now: now) ?? unused
+    }
     return try save(source.core(provider, exchange.read(response, now)), pending)
   }
 

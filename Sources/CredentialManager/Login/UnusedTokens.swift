@@ -1,12 +1,16 @@
 import CredmgrOAuth
 import CredmgrStore
 
-/// The tokens of an interrupted login that no account will use.
+/// The tokens of a login that failed or was interrupted, which no account will use.
 extension CredentialSource {
-  /// Revokes the tokens with `permit`, or reports that they stay valid.
-  func drop(_ credential: Credential, of provider: String, with permit: Permit?) {
+  /// Revokes the tokens with `permit`, or reports that they stay valid. Many providers revoke all tokens of a user
+  /// together, so it keeps the tokens beside an account that works, unless they are `ofAnotherUser`.
+  func drop(
+    _ credential: Credential, of provider: String, with permit: Permit?, ofAnotherUser isOther: Bool = false
+  ) {
     // The user's own key may be in use elsewhere.
     if credential.isTyped { return }
+    let permit = isOther || !works(provider) ? permit : nil
     var failure: CredentialError?
     do throws(CredentialError) {
       let result = try permit.map { permit throws(CredentialError) in try revoke(credential, with: permit) }
@@ -19,7 +23,22 @@ extension CredentialSource {
     if credential.refreshToken != nil || !isOver { notice(.tokensLeft(provider: provider, failure)) }
   }
 
-  /// As ``drop(_:of:with:)``, for logins whose notes were removed. With `keepsRemote`, credmgr sends nothing.
+  /// Whether an account of the provider may work.
+  private func works(_ provider: String) -> Bool {
+    do throws(CredentialError) {
+      guard let accounts = try accountsIfAny() else { return false }
+      for account in try accounts.accounts(of: provider) {
+        let note = try accounts.note(account.id)
+        // A login that is failing still holds its account, which a refresh renews afterwards.
+        if !accounts.state(of: account, note, isLocked: true, at: clock.now()).needsLogin { return true }
+      }
+      return false
+    } catch {
+      return true
+    }
+  }
+
+  /// Does the same for logins whose notes were removed. With `keepsRemote`, credmgr sends nothing.
   func drop(_ credentials: [Credential], of provider: String, keepsRemote: Bool) {
     for credential in credentials {
       drop(
@@ -31,8 +50,7 @@ extension CredentialSource {
 
 extension Login {
   /// Drops the saved tokens of an interrupted login before this login begins. Revoking them later could also revoke the
-  /// new tokens, because many providers revoke all tokens of a user together. So they stay valid beside an account that
-  /// works.
+  /// new tokens.
   func drop(_ note: ExchangeNote?, in locked: borrowing LockedAccount, removesNote: Bool) throws(CredentialError) {
     guard var note, note.exchange == .login else { return }
     let kept = accounts.unfinishedLogin(note, locked.id)
@@ -45,9 +63,6 @@ extension Login {
       }
     }
     guard let kept else { return }
-    for account in try accounts.accounts(of: provider) where try !state(of: account).needsLogin {
-      return source.drop(kept, of: provider, with: nil)
-    }
     source.drop(
       kept, of: provider,
       with: try? source.permitToLogIn(loaded, needsClient: false, variables: kept.variables).permit)

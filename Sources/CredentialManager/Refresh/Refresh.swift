@@ -266,6 +266,7 @@ extension CredentialSource {
     if failure == nil, client.asksIdentity(afterRefreshOf: old.grant) {
       updateFields(of: &credential, permit, account: account.name)
     }
+    keepNonces(in: &credential, after: old, permit)
     let renewed = try commit(credential, of: account, pending)
     if let failure { throw failure }
     if !unreadable.isEmpty { notice(.unreadable(provider: account.provider, fields: unreadable)) }

@@ -7,6 +7,7 @@ import CredmgrJSON
 struct DPoPBinding: TokenBinding {
   let client: Client
   let key: Secret  // A private key on P-256 as PEM.
+  var nonces: [String: String] = [:]  // The last nonce of each server, by origin.
 
   var authenticatesClient: Bool { false }
   var fieldNames: Set<String> { ["authorization", "dpop"] }
@@ -49,6 +50,8 @@ struct DPoPBinding: TokenBinding {
     else { return nil }
     return value
   }
+
+  func lastNonce(of server: String) -> String? { nonces[server] }
 
   private static let longestNonce = 1024
 

@@ -19,6 +19,8 @@ package protocol TokenBinding: Sendable {
   func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce?
   /// Returns the nonce for the next request to the same server; `nil` if the response names none.
   func serverNonce(in response: HTTPResponse) -> String?
+  /// Returns the nonce of a server that is stored with the account; `nil` if none is stored.
+  func lastNonce(of server: String) -> String?
 }
 
 extension TokenBinding {
@@ -29,6 +31,8 @@ extension TokenBinding {
   package func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce? { nil }
 
   package func serverNonce(in response: HTTPResponse) -> String? { nil }
+
+  package func lastNonce(of server: String) -> String? { nil }
 }
 
 extension Client {
@@ -39,7 +43,7 @@ extension Client {
     let isUnbound = !credential.isBound && [.dpop, .mutualTLS].contains(binding)
     return self.binding(
       isUnbound ? .bearer : credential.isCertificateBound ? .mutualTLS : binding, of: credential.grant,
-      key: credential.proofKey)
+      key: credential.proofKey, nonces: credential.serverNonces)
   }
 
   /// Returns the binding of the token that a login with this grant gets.
@@ -57,8 +61,10 @@ extension Client {
     return binding(descriptor.binding(of: grant), of: grant, key: credential?.proofKey ?? bindingKey)
   }
 
-  private func binding(_ binding: Grant.Binding, of grant: Grant, key: Secret?) -> any TokenBinding {
-    if let key { return DPoPBinding(client: self, key: key) }
+  private func binding(
+    _ binding: Grant.Binding, of grant: Grant, key: Secret?, nonces: [String: String] = [:]
+  ) -> any TokenBinding {
+    if let key { return DPoPBinding(client: self, key: key, nonces: nonces) }
     let bearer = BearerBinding(client: self, style: descriptor.headerStyle(of: grant))
     return switch binding {
     case .aws4(let rules): AWS4Binding(client: self, rules: rules)

@@ -12,7 +12,10 @@ enum AuthorizationCodeGrant: GrantFlow {
     let request = try client.authorizationRequest(
       .authorizationCode, redirectURI: login.redirectURI, scope: login.scope, demanding: login.demands,
       choosing: login.person, random: login.random, nonce: login.nonce)
-    guard client.descriptor.getsSignedAnswers, client.needsKeySet else { return page(request, login) }
+    guard client.descriptor.getsSignedAnswers else { return page(request, login) }
+    // Keys that several issuers share would sign for each of them (JARM, 2.4).
+    if client.issuer == nil { throw .noIssuer }
+    guard client.needsKeySet else { return page(request, login) }
     // Without the keys, no answer would count, so get them before the browser opens.
     return .send(
       Step.Exchange(kind: .keySet) { nonce throws(OAuthError) in

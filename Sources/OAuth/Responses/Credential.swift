@@ -13,6 +13,7 @@ package struct Credential: Sendable, Equatable {
   package var tokenSecret: Secret?  // RFC 5849, 2.3
   package var sessionHandle: Secret?  // OAuth Session 1.0
   package var proofKey: Secret?  // The key to which the provider bound the token (RFC 9449); `nil` for other tokens.
+  package var serverNonces: [String: String] = [:]  // The last nonce of each server, by origin (RFC 9449, 8.2).
   package var isCertificateBound = false  // Whether the provider bound the token to the client's certificate.
   package var idToken: Secret?
   package var isIDTokenVerified = false  // Whether its signature was verified (OpenID Connect Core 1.0, 3.1.3.7).
@@ -128,6 +129,7 @@ extension Credential {
     add("token_secret", tokenSecret.map { .string($0.reveal()) })
     add("session_handle", sessionHandle.map { .string($0.reveal()) })
     add("proof_key", proofKey.map { .string($0.reveal()) })
+    add("server_nonces", serverNonces.isEmpty ? nil : Self.object(serverNonces))
     add("id_token", idToken.map { .string($0.reveal()) })
     add("id_token_verified", isIDTokenVerified ? true : nil)
     add("granted_scope", grantedScope.map { .array($0.map(JSONValue.string)) })
@@ -168,6 +170,7 @@ extension Credential {
     tokenSecret = value["token_secret"]?.text.map { Secret($0) }
     sessionHandle = value["session_handle"]?.text.map { Secret($0) }
     proofKey = value["proof_key"]?.text.map { Secret($0) }
+    serverNonces = Self.texts(value["server_nonces"])
     idToken = value["id_token"]?.text.map { Secret($0) }
     isIDTokenVerified = value["id_token_verified"] == .boolean(true)
     requestedScope = value["requested_scope"]?.elements?.compactMap(\.text) ?? []

@@ -121,6 +121,21 @@ extension Client {
 }
 
 extension Client {
+  /// Returns only the tokens of an answer, to revoke them if the login fails; `nil` if the answer has none.
+  package func tokens(
+    in response: HTTPResponse, of kind: EndpointKind, _ grant: Grant, now: Moment
+  ) -> Credential? {
+    guard let answer = try? Answer(response, of: kind, by: rules(kind, grant)),
+      let token = answer.secretIfReadable(grant.traits.tokenField)
+    else { return nil }
+    var credential = Credential(grant: grant, accessToken: token, obtainedAt: now)
+    credential.refreshToken = answer.secretIfReadable(.refreshToken)
+    credential.tokenSecret = grant.traits.tokenSecretField.flatMap(answer.secretIfReadable)
+    (credential.issuer, credential.proofKey) = (issuer, bindingKey)
+    credential.isCertificateBound = descriptor.binding(of: grant) == .mutualTLS
+    return credential
+  }
+
   /// Throws if a token exchange issued a token that does not give access to an API (RFC 8693, 2.2.1 and 3), unless the
   /// descriptor requests its type. A type of the provider's own may give access.
   private func checkIssuedType(_ answer: Answer) throws(OAuthError) {
