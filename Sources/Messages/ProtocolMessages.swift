@@ -73,6 +73,8 @@ extension OAuthError {
     case .idToken(let kind, .missing(claim: "nonce")):
       answer("the ID token in the answer of \(at(kind)) lacks the \"nonce\" of the login")
         .with(hints: ["if the provider never returns it, add \"nonce: false\" to the descriptor"])
+    case .idToken(.identity, .subject):
+      answer("the answer of \(at(.identity)) is about another user than the ID token (\"sub\")")
     case .idToken(let kind, let fault):
       answer("invalid ID token in the answer of \(at(kind)): \(fault.sentence)")
     case .signedAnswer(let fault): answer("invalid signed redirect from \(name): \(fault.sentence)")

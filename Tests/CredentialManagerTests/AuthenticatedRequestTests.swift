@@ -145,6 +145,18 @@ struct AuthenticatedRequestTests {
     #expect(throws: CredentialError.loginNeeded(provider: "example", account: "ana", .rejected)) { try fixture.fresh() }
   }
 
+  /// A demand for more rights says nothing against the token, so the account stays as it is.
+  @Test(
+    arguments: ["insufficient_scope", "insufficient_user_authentication"], ["refresh-1", nil] as [String?])
+  func aDemandForMoreRightsKeepsTheToken(_ error: String, _ refresh: String?) throws {
+    let fixture = try Self.fixture(refresh: refresh)
+    fixture.http.then(HTTPResponse(status: 401, fields: ["WWW-Authenticate": "Bearer error=\"\(error)\""]))
+    #expect(try Self.send(fixture).status == 401)
+    #expect(fixture.http.isDone)
+    #expect(try fixture.fresh().credential.accessToken == Secret("old"))
+    #expect(fixture.http.requests.count == 1)
+  }
+
   // MARK: Validation
 
   @Test func validate() throws {

@@ -116,6 +116,17 @@ struct IDTokenVerificationTests {
     #expect(try fixture.login().credential.isIDTokenVerified)
   }
 
+  /// 5.3.2. An answer about another user says nothing about the account.
+  @Test func aValidationNamesTheSameUser() throws {
+    let fixture = try Fixture.added(Self.descriptor)
+    fixture.consent(Self.answer(), Self.keys, Self.identity)
+    _ = try fixture.login()
+    fixture.http.then(Self.identity, .json(#"{"sub": "eve", "name": "ada"}"#))
+    #expect(try fixture.source.validate(nil, of: "example").validity == .active)
+    let other = CredentialError.oauth(.idToken(.identity, .subject), provider: "example")
+    #expect(throws: other) { try fixture.source.validate(nil, of: "example") }
+  }
+
   @Test func withoutKeysTheLoginSaysSo() throws {
     let fixture = try Fixture.added(Self.descriptor.replacing("  jwks: https://keys.example/set\n", with: ""))
     fixture.consent(Self.answer(), Self.identity)

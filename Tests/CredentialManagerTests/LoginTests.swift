@@ -471,14 +471,14 @@ struct LoginTests {
     .json("{\"error\":\"\(code)\"}", status: 400)
   }
 
-  @Test func deviceCode() throws {
+  @Test(arguments: [HTTPError.Unreachable.timedOut, .broken]) func deviceCode(_ loss: HTTPError.Unreachable) throws {
     let fixture = try Fixture.added()
     fixture.http.then(Self.device, Self.pending(), Self.pending("slow_down"), Self.pending())
-    fixture.http.then(.unreachable(host: "provider.example", reason: .timedOut))
+    fixture.http.then(.unreachable(host: "provider.example", reason: loss))
     fixture.http.then(.token("token-1"), .identity("ana"))
     let account = try fixture.login { ($0.grant, $0.opensBrowser) = (.deviceCode, false) }
     #expect(account.name == "ana")
-    // The pauses are 5, 5, then slower: 10, 10; after a timeout, 15.
+    // The pauses are 5, 5, then slower: 10, 10; after a poll without an answer, 15.
     #expect(fixture.clock.now() == Fixture.now + .seconds(45))
     #expect(
       fixture.user.steps == [

@@ -99,7 +99,10 @@ struct LoginSession {
         to: permit, for: exchange.kind.leg.isPublic ? .keys : .exchange, bound: client.binding(of: grant),
         exchange.request)
     } catch {
-      guard case .http(.unreachable(_, .timedOut), _) = error, let step = exchange.onTimeout else { throw error }
+      // A server that loses one poll may answer the next one.
+      guard case .http(.unreachable(_, let reason), _) = error, [.timedOut, .broken].contains(reason),
+        let step = exchange.onTimeout
+      else { throw error }
       return step()
     }
     if exchange.kind.leg.issuesToken {

@@ -64,8 +64,7 @@ extension CredentialSource {
         isNoted = true
         return presented
       } receive: { part in
-        // Another token does not help if the server refuses the proof, or demands one from a token without a key.
-        if case .head(let response) = part, response.status == 401, canRepeat, !response.concernsProof(of: credential) {
+        if case .head(let response) = part, canRepeat, response.rejectsToken(of: credential) {
           isRefused = true
           return false
         }
@@ -82,7 +81,7 @@ extension CredentialSource {
       }
       if !isRefused {
         // Another token of the login says nothing about this one.
-        if head.status == 401, field == nil, !head.concernsProof(of: credential) {
+        if field == nil, head.rejectsToken(of: credential) {
           try reject(account.credential.accessToken, account: account.name, of: provider)
         }
         return head
@@ -127,7 +126,7 @@ extension CredentialSource {
     } catch .oauth(.noEndpoint, _) {
       throw .notValidatable(provider: provider)
     }
-    let validity = try core(provider, client.validity(response, kind))
+    let validity = try core(provider, client.validity(response, kind, of: account.credential))
     if validity == .active, account.credential.isUnverified { try confirm(account, in: self.accounts(.readWrite)) }
     return (account, validity)
   }

@@ -19,7 +19,7 @@ package enum Step {
     package let request: (RequestNonce) throws(OAuthError) -> HTTPRequest
     /// Returns the step that follows an answer received at `now`.
     package let read: (_ response: HTTPResponse, _ now: Moment) throws(OAuthError) -> Step
-    package var onTimeout: (() -> Step)?  // `nil` if a timeout fails the login.
+    package var onTimeout: (() -> Step)?  // The step after a poll without an answer; `nil` if that fails the login.
   }
 
   /// Entries of an answer, of which the user chooses one.

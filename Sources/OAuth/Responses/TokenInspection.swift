@@ -14,6 +14,17 @@ extension ErrorResponse {
   package var concernsRights: Bool { ["insufficient_scope", "access_denied"].contains(code) }
 }
 
+extension HTTPResponse {
+  /// Whether a server rejects the token itself. A refusal of the proof, of the scope (RFC 6750, 3.1) or of how the user
+  /// authenticated (RFC 9470, 3) says nothing against the token, and a refresh would change none of them.
+  package func rejectsToken(of credential: Credential) -> Bool {
+    guard status == 401, !concernsProof(of: credential) else { return false }
+    let errors = Set(challenges.compactMap { $0["error"] })
+    return errors.contains("invalid_token")
+      || errors.isDisjoint(with: ["insufficient_scope", "insufficient_user_authentication"])
+  }
+}
+
 extension Client {
   /// Builds the introspection request (RFC 7662, 2.1), or an identity request if the provider has no introspection.
   package func validationRequest(
@@ -51,14 +62,17 @@ extension Client {
     guard !answer.isEmpty, isNamed || !mustName else { throw .noEvidence(.identity) }
   }
 
-  /// Reads the answer to a validation request (RFC 7662, 2.2).
-  package func validity(_ response: HTTPResponse, _ kind: EndpointKind) throws(OAuthError) -> Validity {
+  /// Reads the answer to a validation request (RFC 7662, 2.2). Throws if the identity endpoint names another user than
+  /// the ID token of `credential`.
+  package func validity(
+    _ response: HTTPResponse, _ kind: EndpointKind, of credential: Credential? = nil
+  ) throws(OAuthError) -> Validity {
     let rules = try endpoint(kind).response
     let isRefusal = [400, 401, 404].contains(response.status)
     let isByStatus = kind == .identity || rules.active == .status
     do throws(OAuthError) {
       if kind == .identity {
-        try requireEvidence(response)
+        try requireEvidence(response, of: credential)
         return .active
       }
       if isByStatus, (200..<300).contains(response.status) {
