@@ -18,7 +18,7 @@ extension CredentialSource {
     let credential = try credential(of: account, token: field)
     if let request { try permit.require(request.uri, of: credential) }
     var nonce = nonce
-    nonce.demanded = demanded
+    nonce.demanded = demanded ?? request.flatMap { client.binding(of: credential).lastNonce(of: $0.uri.origin) }
     return try core(provider, client.headerFields(presenting: credential, on: request, nonce: nonce))
   }
 
