@@ -45,7 +45,7 @@ extension CredentialError {
           : "\(add: needs.options)")
     case .loginNeeded(let provider, let account, let reason):
       .loginNeeded(reason.sentence(titled(provider), account)).hint(
-        "\(credmgr: ["login", provider] + accountOption(account))")
+        reason.remedy([provider] + accountOption(account)))
     case .unknownAccount(let name, let provider, let known):
       Self.unknown(
         name, at: provider, known: known, "\(titled(provider)) has no account \(quoted(name))")
@@ -319,6 +319,15 @@ extension ClientNeeds {
 }
 
 extension CredentialError.LoginReason {
+  /// An API may have rejected a token that the provider accepts.
+  fileprivate func remedy(_ account: [String]) -> Remedy {
+    switch self {
+    case .rejected, .typed(_, .rejected):
+      "\(credmgr: ["login"] + account), or \(credmgr: ["validate"] + account) if the provider still accepts it"
+    default: "\(credmgr: ["login"] + account)"
+    }
+  }
+
   fileprivate func sentence(_ title: String, _ account: String?) -> String {
     let whose = account.map { " for \(quoted($0))" } ?? ""
     let token = "the \(title) token" + whose

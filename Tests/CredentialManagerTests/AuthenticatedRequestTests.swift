@@ -174,6 +174,16 @@ struct AuthenticatedRequestTests {
     #expect(try fixture.source.validate(nil, of: "example").validity == .active)
   }
 
+  /// One address of an API rejected the token, but the provider knows it.
+  @Test func aValidationEndsARejection() throws {
+    let fixture = try Self.fixture(refresh: nil)
+    fixture.http.then(.json("1", status: 401), .identity("ana"))
+    #expect(try Self.send(fixture).status == 401)
+    #expect(throws: CredentialError.loginNeeded(provider: "example", account: "ana", .rejected)) { try fixture.fresh() }
+    #expect(try fixture.source.validate(nil, of: "example").validity == .active)
+    #expect(try fixture.fresh().credential.accessToken == Secret("old"))
+  }
+
   @Test func notValidatable() throws {
     let fixture = try Self.fixture(
       """

@@ -128,6 +128,8 @@ struct BoundTokenTests {
     for _ in 0..<2 {
       _ = try second.send(request, account: nil, of: "example", limits: .unlimited) { _ in true }
     }
+    let fields = try command().headerFields(nil, of: "example", for: request)
+    #expect(try Self.claims(HTTPRequest(method: "GET", uri: request.uri, fields: fields))["nonce"]?.text == "rs-1")
     // A request stores nothing, so the next command gets a new nonce from a refusal.
     #expect(try fixture.stored() == record)
     fixture.clock.advance(.seconds(3600))

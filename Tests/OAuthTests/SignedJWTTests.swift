@@ -191,6 +191,16 @@ struct SignedJWTTests {
     #expect(throws: Never.self) { try Self.set(Self.keys).key(named: nil, for: .rs256) }
   }
 
+  /// FAPI 2.0, 5.4.3
+  @Test func keysOfOtherTypesWithTheSameName() throws {
+    let other = JSONValue.string("q" + (try #require(Self.keys[0]["n"]?.text)).dropFirst())
+    let keys = try Self.set([
+      Self.key(0, ["n": other, "use": "enc"]), Self.key(0, ["n": other, "alg": "PS512"]),
+      Self.key(1, ["kid": "rsa"]), Self.key(2, ["kid": "rsa"]), Self.keys[0],
+    ])
+    #expect(try Self.verify(Self.token("RS256"), keys))
+  }
+
   @Test(arguments: ["{}", "[]", "{\"keys\": 1}", "{\"keys\": [], \"keys\": []}", "x", ""])
   func answersThatAreNoKeySet(_ text: String) throws {
     #expect(throws: OAuthError.self) { try Self.client().keySet(.json(text)) }

@@ -27,6 +27,36 @@ struct BoundTokenTests {
     #expect(try play.log("refusals") == 0)
   }
 
+  /// The proofs of RFC 9449, 4.1 and 7.1, and the thumbprint of their key (6.1).
+  @Test func proofsOfTheRFC() throws {
+    let header =
+      "eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7Imt0eSI6IkVDIiwieCI6Imw4dEZyaHgtMzR0VjNoUklDUkRZOXpDa0RscEJo"
+      + "RjQyVVFVZldWQVdCRnMiLCJ5IjoiOVZFNGpmX09rX282NHpiVFRsY3VOSmFqSG10NnY5VERWclUwQ2R2R1JEQSIsImNydiI6IlAtMjU2In19."
+    let proofs = [
+      (
+        "POST", "https://server.example.com/token", nil, 1_562_262_616,
+        "eyJqdGkiOiItQndDM0VTYzZhY2MybFRjIiwiaHRtIjoiUE9TVCIsImh0dSI6Imh0dHBzOi8vc2VydmVyLmV4YW1wbGUuY29tL3Rva2VuIiwi"
+          + "aWF0IjoxNTYyMjYyNjE2fQ.2-GxA6T8lP4vfrg8v-FdWP0A0zdrj8igiMLvqRMUvwnQg4PtFLbdLXiOSsX0x7NVY-FNyJK70nfbV37xRZT3Lg"
+      ),
+      (
+        "GET", "https://resource.example.org/protectedresource", "Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU",
+        1_562_262_618,
+        "eyJqdGkiOiJlMWozVl9iS2ljOC1MQUVCIiwiaHRtIjoiR0VUIiwiaHR1IjoiaHR0cHM6Ly9yZXNvdXJjZS5leGFtcGxlLm9yZy9wcm90ZWN0"
+          + "ZWRyZXNvdXJjZSIsImlhdCI6MTU2MjI2MjYxOCwiYXRoIjoiZlVIeU8ycjJaM0RaNTNFc05yV0JiMHhXWG9hTnk1OUlpS0NBcWtzbVFFbyJ9"
+          + ".2oW9RP35yRqzhrtNP86L-Ey71EOptxRimPPToA1plemAgR6pxHF8y6-yqyVnmcw6Fy1dqd-jfxSYoMxhAJpLjA"
+      ),
+    ]
+    for (method, address, token, time, proof) in proofs {
+      let play = try Self.play()
+      play.clock.advance(seconds: Double(time) - 1_800_000_000)
+      let request = HTTPRequest(
+        method: method, uri: try URI(parsing: address), fields: ["DPoP": header + proof])
+      let thumbprint = try play.simulation.value.provenKey(request, token: token)
+      #expect(thumbprint == "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I")
+      #expect(throws: Refusal.self) { try play.simulation.value.provenKey(request, token: "another") }
+    }
+  }
+
   @Test func aStolenTokenIsOfNoUse() throws {
     let play = try Self.play()
     let credential = try play.login()

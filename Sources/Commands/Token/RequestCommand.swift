@@ -136,7 +136,7 @@ extension Command {
       return .refused(text + ": it refuses the proof of the account's key" + (head.proofFault.map { " (\($0))" } ?? ""))
         .hint("\(credmgr: "doctor") to check the clock of this machine")
     }
-    let isDescribed = (try? context.home.library.load(provider))?.descriptor.tokenBinding == .dpop
+    let isDescribed = (try? context.home.library.load(provider))?.descriptor.bindsToKeys == true
     return CredentialError.proofNeeded(provider: provider, account: account.name, isDescribed: isDescribed).message
   }
 

@@ -199,7 +199,7 @@ extension CredentialSource {
     if sealed?.knownGrants.first(where: { $0.grant == grant })?.isUsableAlone == true { return true }
     let binding = try permit(.token, provider).client.descriptor.binding(of: grant)
     // A token without a key is from a login before the descriptor required one.
-    return binding.isUsableAlone || [.dpop, .mutualTLS].contains(binding)
+    return binding.isUsableAlone || binding.bindsTokens
   }
 
   /// Whether all files of a descriptor came with the program. A renamed copy counts as its original.

@@ -18,7 +18,7 @@ extension CredentialSource {
     let credential = try credential(of: account, token: field)
     if let request { try permit.require(request.uri, of: credential) }
     var nonce = nonce
-    nonce.demanded = demanded
+    nonce.demanded = demanded ?? request.flatMap { client.binding(of: credential).lastNonce(of: $0.uri.origin) }
     return try core(provider, client.headerFields(presenting: credential, on: request, nonce: nonce))
   }
 
@@ -127,14 +127,17 @@ extension CredentialSource {
       throw .notValidatable(provider: provider)
     }
     let validity = try core(provider, client.validity(response, kind, of: account.credential))
-    if validity == .active, account.credential.isUnverified { try confirm(account, in: self.accounts(.readWrite)) }
+    if validity == .active, account.credential.isUnverified || account.credential.isRejected {
+      try confirm(account, in: self.accounts(.readWrite))
+    }
     return (account, validity)
   }
 
   /// Notes that the provider knows a credential, unless another one has replaced it.
   private func confirm(_ account: Account, in accounts: Accounts) throws(CredentialError) {
     var credential = account.credential
-    credential.isUnverified = false
+    // The server that rejected it may not know the provider's credentials, or not at this address.
+    (credential.isUnverified, credential.isRejected) = (false, false)
     do throws(StoreError) {
       let record = RecordIdentifier(.credential, of: account.id)
       try accounts.store.apply([.store(credential.encoded, as: record, if: .revision(account.revision))])

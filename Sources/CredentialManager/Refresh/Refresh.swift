@@ -243,7 +243,7 @@ extension CredentialSource {
     case .failed(let error):
       _ = try? pending.finish(.ended(noting: nil))
       if old.proofKey == nil, error.demandsProof {
-        let isDescribed = client.descriptor.tokenBinding == .dpop
+        let isDescribed = client.descriptor.bindsToKeys
         throw .proofNeeded(provider: account.provider, account: account.name, isDescribed: isDescribed)
       }
       throw .oauth(error.masked(by: secrets), provider: account.provider)

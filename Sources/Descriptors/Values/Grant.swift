@@ -60,6 +60,12 @@ package enum Grant: String, Sendable, CaseIterable {
       case .signature, .aws4, .dpop, .mutualTLS, .digest: false
       }
     }
+
+    /// Whether the provider binds tokens to a key or a certificate.
+    package var bindsTokens: Bool { self == .dpop || self == .mutualTLS }
+
+    /// Whether each account has a key to which the provider binds its tokens.
+    package var needsKey: Bool { self == .dpop }
   }
 
   package enum Renewal: Sendable {
@@ -127,6 +133,9 @@ package enum Grant: String, Sendable, CaseIterable {
 }
 
 extension Descriptor {
+  /// Whether the provider binds tokens to keys of the accounts.
+  package var bindsToKeys: Bool { tokenBinding == .dpop }
+
   /// How a request presents a token of this grant.
   package func binding(of grant: Grant) -> Grant.Binding {
     if let aws4 { return .aws4(aws4) }
@@ -134,7 +143,7 @@ extension Descriptor {
     let binding = grant.traits.binding
     let hasEndpoint = grant.traits.endpoints.contains { $0.leg.issuesToken && endpoints[$0] != nil }
     if tokenBinding != .none, grant.traits.hasOAuth2Defaults, hasEndpoint {
-      return tokenBinding == .dpop ? .dpop : .mutualTLS
+      return bindsToKeys ? .dpop : .mutualTLS
     }
     return binding == .signature && headerStyle.location != .none ? .bearer : binding
   }

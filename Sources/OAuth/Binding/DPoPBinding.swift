@@ -95,7 +95,24 @@ extension OAuthError {
   /// Whether a token endpoint refused a request because of its proof, or because it has none (RFC 9449, 5 and 8).
   package var demandsProof: Bool {
     guard case .refused(_, let response) = self else { return false }
-    return [DPoPProof.nonceDemanded, DPoPProof.invalid].contains(response.code)
+    return response.concernsProof
+  }
+}
+
+extension ErrorResponse {
+  /// Whether a token endpoint refused a proof, and not the grant.
+  var concernsProof: Bool { [DPoPProof.nonceDemanded, DPoPProof.invalid].contains(code) }
+}
+
+extension Client {
+  /// Returns the parameters that bind the code of an authorization request to the account's key (RFC 9449, 10); none
+  /// without a key.
+  func bindingParameters() throws(OAuthError) -> FormParameters {
+    guard let bindingKey else { return [] }
+    let name = "dpop_jkt"
+    return [
+      (name, try computing.signature(name) { () throws(OAuthError) in try DPoPProof.thumbprint(of: bindingKey) })
+    ]
   }
 }
 

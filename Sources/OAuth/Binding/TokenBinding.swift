@@ -40,7 +40,7 @@ extension Client {
   /// it was issued.
   package func binding(of credential: Credential) -> any TokenBinding {
     let binding = descriptor.binding(of: credential.grant)
-    let isUnbound = !credential.isBound && [.dpop, .mutualTLS].contains(binding)
+    let isUnbound = !credential.isBound && binding.bindsTokens
     return self.binding(
       isUnbound ? .bearer : credential.isCertificateBound ? .mutualTLS : binding, of: credential.grant,
       key: credential.proofKey, nonces: credential.serverNonces)
@@ -77,6 +77,6 @@ extension Client {
 
   /// Returns a new key for the account of a login; `nil` if its token is not bound to a key.
   package func newBindingKey(of grant: Grant, random: some RandomSource) -> Secret? {
-    descriptor.binding(of: grant) == .dpop ? ECPrivateKey.pem(random: random) : nil
+    descriptor.binding(of: grant).needsKey ? ECPrivateKey.pem(random: random) : nil
   }
 }

@@ -93,9 +93,7 @@ extension Client {
       parameters.append("code_challenge", challenge)
       parameters.append("code_challenge_method", name)
     }
-    if grant == .authorizationCode, let thumbprint = try bindingThumbprint() {
-      parameters.append("dpop_jkt", thumbprint)
-    }
+    if grant == .authorizationCode { parameters.append(contentsOf: try bindingParameters()) }
     let nonce = descriptor.sendsNonce(with: scope) ? Base64.encodeURL(random.bytes(32)) : nil
     if let nonce { parameters.append("nonce", nonce) }
     add(demands, to: &parameters)
@@ -114,14 +112,6 @@ extension Client {
         query: FormParameters([.init(name: name, value: identifier), .init(name: "request", value: object)]))
     }
     return plain
-  }
-
-  /// Returns the thumbprint that binds the code to the key (RFC 9449, 10); `nil` without a key.
-  private func bindingThumbprint() throws(OAuthError) -> String? {
-    guard let bindingKey else { return nil }
-    return try computing.signature("dpop_jkt") { () throws(OAuthError) in
-      try DPoPProof.thumbprint(of: bindingKey)
-    }
   }
 
   /// A public client always sends a challenge (RFC 9700, 2.1.1), because a server that does not know the parameter

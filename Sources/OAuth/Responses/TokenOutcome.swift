@@ -44,13 +44,14 @@ extension TokenOutcome {
 }
 
 extension ErrorResponse {
-  /// Whether the answer may be about the refresh token: a client error whose code is not about the client or the time.
+  /// Whether the answer may be about the refresh token: a client error whose code is not about the client, its proof or
+  /// the time.
   fileprivate var isOfUnknownKind: Bool {
     let others = [
-      "invalid_client", "unauthorized_client", "incorrect_client_credentials", "invalid_dpop_proof", "use_dpop_nonce",
-      "slow_down", "timestamp_refused", "nonce_used", "signature_invalid", "consumer_key_unknown",
+      "invalid_client", "unauthorized_client", "incorrect_client_credentials", "slow_down", "timestamp_refused",
+      "nonce_used", "signature_invalid", "consumer_key_unknown",
     ]
-    return [400, 401, 403, 422].contains(status) && !others.contains(code)
+    return [400, 401, 403, 422].contains(status) && !others.contains(code) && !concernsProof
   }
 }
 

@@ -6,7 +6,7 @@ import CredmgrText
 
 /// Proofs of possession (RFC 9449), checked with code of its own, so that it does not share a fault with the client.
 extension Simulation {
-  var bindsTokens: Bool { descriptor.tokenBinding == .dpop }
+  var bindsTokens: Bool { descriptor.bindsToKeys }
 
   /// How far the times of two machines may differ (RFC 9449, 11.1).
   private static let proofLifetime = Duration.minutes(1)
