@@ -85,7 +85,7 @@ package enum CredentialError: Error, Sendable, Equatable {
   case uneditableRules(String)
   case wrongPaste(provider: String, PasteFault)
   /// The text is a key of another shipped provider, or of one of several.
-  case foreignKey(provider: String, owners: [String])
+  case foreignKey(provider: String, owners: [String], canAgree: Bool)
   /// The provider neither accepted nor refused the credential, and the user did not agree to store it.
   indirect case unverified(provider: String, CredentialError)
   case notStored  // The user read why, and chose so.

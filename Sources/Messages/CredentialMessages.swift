@@ -199,11 +199,13 @@ extension CredentialError {
       .usage("cannot edit \(quoted(path)): its rules are not one key per line")
         .hint("edit the file by hand")
     case .wrongPaste(let provider, let fault): fault.message(of: titled(provider))
-    case .foreignKey(let provider, let owners):
+    case .foreignKey(let provider, let owners, let canAgree):
       .usage(
         "this is not a key of \(titled(provider)): it looks like a key of "
           + owners.map(titled).joined(separator: " or ") + "; it was not stored"
-      ).hint("\(credmgr: "login", owners[0]) to store it at \(titled(owners[0]))")
+      ).hint(
+        "\(credmgr: "login", owners[0]) to store it at \(titled(owners[0]))"
+          + (canAgree ? ", or \(add: "--yes") if \(titled(provider)) accepts it" : ""))
     case .unverified(let provider, let error):
       error.message(titled: titled).adding("; nothing was stored")
         .with(hints: [error.remedy(withoutVerification: titled(provider))])

@@ -97,6 +97,8 @@ import Glibc
         return .refused(code: String(code), detail: detail)
       }
     }
+    // A server that dies during the handshake, which is no fault of its certificate.
+    if text.firstPlace(of: "SYSCALL") != nil { return .unreachable(detail: text) }
     if ["certificate", "SSL"].contains(where: { text.firstPlace(of: $0) != nil }) { return .certificate(detail: text) }
     return .unreachable(detail: text)
   }

@@ -200,8 +200,9 @@ struct KeyLoginTests {
     let fixture = try Self.shipped(Self.text.replacing("ex-.*", with: "sk-.*"), typed: ["sk-ant-1"])
     try fixture.ship(Self.text.replacing("ex-.*", with: "sk-ant-.*"), "other")
     try fixture.ship(Self.text.replacing("ex-.*", with: "sk-.*"), "twin")
-    #expect(throws: CredentialError.foreignKey(provider: "example", owners: ["other"])) { try fixture.login() }
-    #expect(throws: CredentialError.foreignKey(provider: "example", owners: ["other"])) {
+    let refusal = CredentialError.foreignKey(provider: "example", owners: ["other"], canAgree: false)
+    #expect(throws: refusal) { try fixture.login() }
+    #expect(throws: refusal) {
       try fixture.source.login("example", LoginOptions(), token: Secret("sk-ant-2"))
     }
     #expect(fixture.http.requests.isEmpty)
@@ -209,6 +210,14 @@ struct KeyLoginTests {
     fixture.user.typed = ["sk-1"]
     fixture.http.then(.identity("ana"))
     #expect(try fixture.login().name == "ana")
+    // A descriptor of the user may be for a server that accepts these keys, so the user decides.
+    let own = "provider: own\n" + Self.text.replacing(", pattern: ex-.*", with: "").replacing("api.", with: "own.")
+    try File.createDirectory(fixture.home.userProviders)
+    try File.replace(fixture.home.userProviders + "/own.yaml", Array(own.utf8))
+    let loaded = try fixture.home.library.load("own")
+    let foreign = CredentialError.foreignKey(provider: "own", owners: ["other"], canAgree: true)
+    #expect(throws: foreign) { try fixture.source.requireOwnKey("sk-ant-2", of: loaded) }
+    try fixture.source.requireOwnKey("sk-ant-2", of: loaded, agrees: true)
     // The other provider takes its own keys.
     fixture.user.typed = ["sk-ant-1"]
     fixture.http.then(.identity("ana"))

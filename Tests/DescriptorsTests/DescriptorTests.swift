@@ -37,6 +37,24 @@ import CredmgrText
     #expect(token.authentication == nil && token.inQuery.isEmpty && token.parameters.isEmpty && token.rename.isEmpty)
   }
 
+  /// git and docker send the user name that belongs to the password.
+  @Test(arguments: [
+    ("grant: basic", "{username}"), ("grant: api_key\nheader_style: { username: key }", "key"),
+    ("grant: api_key", "oauth2"), ("grant: basic\ndocker: { hosts: [r.example], username: ada }", "{username}"),
+  ]) func theUserNameOfAPair(_ text: String, _ expected: String) throws {
+    let descriptor = try descriptor(
+      """
+      provider: sample
+      hosts: [a.example]
+      endpoints: { identity: https://a.example/me }
+      git: { hosts: [a.example] }
+      \(text)
+
+      """)
+    #expect(try descriptor.git?.username == Template(parsing: expected))
+    #expect(try descriptor.docker.map { try $0.username == Template(parsing: "ada") } ?? true)
+  }
+
   @Test func everyKeyIsRead() throws {
     let descriptor = try descriptor(
       """

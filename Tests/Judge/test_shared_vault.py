@@ -10,8 +10,10 @@ import os
 import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import postgres
@@ -319,6 +321,24 @@ class SharedVault(TeamTest):
         first = self.machine(**ours)
         first.run(*create, url)
         self.assertIn("encrypted", first.vault("status").out)
+
+    def test_a_server_that_dies_during_the_handshake_cannot_be_reached(self):
+        def serve(listener):
+            with listener.accept()[0] as connection:
+                connection.recv(8)
+                connection.sendall(b"S")
+                connection.recv(1)
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(4096):
+                    pass
+
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+            thread.start()
+            address = f"postgresql://db.example:{listener.getsockname()[1]}/x?hostaddr=127.0.0.1&sslmode=verify-full"
+            machine = self.machine(PGSSLROOTCERT=self.authority.certificate)
+            said = machine.run("vault", "create", TEAM, "--member", ADMIN, "--at", address, status=UNREACHABLE).err
+        self.assertIn("cannot reach", said)
 
     def test_places_from_the_environment_do_not_switch_off_tls(self):
         """The address names loopback, but libpq would go elsewhere."""

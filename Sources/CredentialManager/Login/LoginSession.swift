@@ -141,7 +141,7 @@ struct LoginSession {
     }
     for (field, text) in zip(prompt.fields, texts)
     where field.content == .key || field.content == .text && field.isSecret {
-      try source.requireOwnKey(text, of: loaded)
+      try source.requireOwnKey(text, of: loaded, agrees: options.keepsUnverified)
     }
     let values: [String: String]
     do throws(PasteFault) { values = try prompt.values(of: texts) } catch {

@@ -4,20 +4,25 @@ import CredmgrPlatform
 import CredmgrText
 
 extension CredentialSource {
-  /// Throws if a key clearly belongs to other shipped providers. Other descriptors may be for servers that accept the
-  /// keys of another provider. A provider without a pattern accepts the keys of another descriptor for its hosts.
-  func requireOwnKey(_ text: String, of loaded: DescriptorLibrary.Loaded) throws(CredentialError) {
-    guard ownFiles(of: loaded).isEmpty else { return }
+  /// Throws if a key clearly belongs to other shipped providers. A user's own descriptor may be for a server that
+  /// accepts the keys of another provider, so it gets them if the user `agrees`. A provider without a pattern, and a
+  /// user's own descriptor, accept the keys of another descriptor for their hosts.
+  func requireOwnKey(
+    _ text: String, of loaded: DescriptorLibrary.Loaded, agrees: Bool = false
+  ) throws(CredentialError) {
+    let isOwn = !ownFiles(of: loaded).isEmpty
+    if isOwn, agrees { return }
     let own = loaded.descriptor
     let others = knownProviders().compactMap(describedKey)
     let accepted =
-      own.key != nil ? [] : others.filter { $0.hosts.contains(where: own.hosts.contains) }.map(\.identifier)
+      own.key != nil && !isOwn
+      ? [] : others.filter { $0.hosts.contains(where: own.hosts.contains) }.map(\.identifier)
     let words = text.split(whereSeparator: \.isWhitespace)
     // A key in several pieces, or after the scheme of a header.
     for key in [words.joined()] + words.dropFirst().suffix(1).map(String.init) {
       let owners = own.owners(of: key, among: others)
       if !owners.isEmpty, !owners.contains(where: accepted.contains) {
-        throw .foreignKey(provider: own.identifier, owners: owners)
+        throw .foreignKey(provider: own.identifier, owners: owners, canAgree: isOwn)
       }
     }
   }

@@ -51,7 +51,14 @@ struct DescriptorDecoder {
   }
 
   mutating func descriptor() -> Descriptor? {
-    let descriptor = Descriptor.keys.read(&self, root)
+    var descriptor = Descriptor.keys.read(&self, root)
+    // The user name of a pair is its user name for git and docker as well, which also show it.
+    if let read = descriptor, let username = read.grants.first.flatMap({ read.headerStyle(of: $0).username }),
+      !read.variables.contains(where: { $0.isSecret && username.names.contains($0.name) })
+    {
+      if root["git"]?["username"] == nil { descriptor?.git?.username = username }
+      if root["docker"]?["username"] == nil { descriptor?.docker?.username = username }
+    }
     for entry in root["variables"]?.entries?.prefix(Self.entryLimit) ?? []
     where Self.isTemplateName(entry.key) && !usedNames.contains(entry.key) && !isOfLogin(entry.key) {
       warn(.unusedVariable(entry.key), at: entry.keyPlace)

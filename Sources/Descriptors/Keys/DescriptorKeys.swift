@@ -364,7 +364,8 @@ extension GitRules {
     Key(
       "username", at: \.username, as: .template(["account"], isShown: true),
       means: """
-        the user name sent with the token; `{account}` is the provider's name for the user, or the account's name
+        the user name sent with the token; `{account}` is the provider's name for the user, or the account's name; the \
+        default of a user name and a password is that user name
         """, for: "`github`: `x-access-token`; Bitbucket: `x-token-auth`; Hugging Face: `{account}`")
     Key(
       "ignore_username", at: \.ignoresUsername, as: .boolean,

@@ -42,19 +42,21 @@ package struct Variable: Sendable, Equatable {
     if let pattern {
       guard let expression = Pattern(pattern), expression.matches(value) else { return false }
     }
-    switch format {
-    case .text: return true
-    case .hostname: return URLTemplate.isAuthority(value)
-    case .url:
-      return (try? URLTemplate(Template(literal: value)).filled { _ in nil }) != nil
-    case .redirect:
-      return value == "oob" || (try? URLTemplate(Template(literal: value)).anyScheme { _ in nil }) != nil
-    case .integer: return Int64(value) != nil
-    }
+    return Self.value(value, has: format)
   }
 }
 
 extension Variable {
+  package static func value(_ value: String, has format: Format) -> Bool {
+    switch format {
+    case .text: true
+    case .hostname: URLTemplate.isAuthority(value)
+    case .url: (try? URLTemplate(Template(literal: value)).filled { _ in nil }) != nil
+    case .redirect: value == "oob" || (try? URLTemplate(Template(literal: value)).anyScheme { _ in nil }) != nil
+    case .integer: Int64(value) != nil
+    }
+  }
+
   /// Whether a pattern matches the whole value; `false` for an invalid pattern.
   package static func value(_ value: some StringProtocol, matches pattern: String) -> Bool {
     Pattern(pattern)?.matches(String(value)) ?? false

@@ -43,15 +43,16 @@ extension Step.Prompt {
     package var isOptional = false
     var pattern: String?
     var choices: [String] = []
+    var format = Variable.Format.text
     var schemes: [String] = []  // The words before a credential in a header, in lower case.
     package var file: [KeyFile.Member] = []  // The content of a key file.
 
     package init(
       name: String, label: String, content: Content, isSecret: Bool = true, isOptional: Bool = false,
-      pattern: String? = nil, choices: [String] = []
+      pattern: String? = nil, choices: [String] = [], format: Variable.Format = .text
     ) {
       (self.name, self.label, self.content, self.isSecret) = (name, label, content, isSecret)
-      (self.isOptional, self.pattern, self.choices) = (isOptional, pattern, choices)
+      (self.isOptional, self.pattern, self.choices, self.format) = (isOptional, pattern, choices, format)
     }
 
     /// Creates the field for the credential itself: a key, an access token or a password.
@@ -92,6 +93,7 @@ extension Step.Prompt {
       if content == .key, ["https://", "http://"].contains(where: value.hasPrefix) { throw .address(label) }
       if let pattern, !Variable.value(value, matches: pattern) { throw .pattern(label) }
       if !choices.isEmpty, !choices.contains(value) { throw .pattern(label) }
+      guard Variable.value(value, has: format) else { throw .pattern(label) }
       return value
     }
 
@@ -140,7 +142,8 @@ extension Client {
       Step.Prompt.Field(
         name: variable.name, label: variable.help ?? variable.name, content: .text, isSecret: variable.isSecret,
         isOptional: variable.isOptional,
-        pattern: variable.pattern ?? own.first { $0.name == variable.name }?.pattern, choices: variable.choices)
+        pattern: variable.pattern ?? own.first { $0.name == variable.name }?.pattern, choices: variable.choices,
+        format: variable.format)
     }
     if !file.isEmpty {
       var field = Step.Prompt.Field(name: KeyFile.name, label: "key file", content: .keyFile)
