@@ -12,7 +12,7 @@ package final class CredentialSource {
   var http: (any HTTPExchange)?
   /// Refreshes an account at its provider. The program that only answers from the vault has no network and never sets
   /// this, so the linker leaves the code for refreshes out of it (decision 77).
-  var renewal: ((CredentialSource, Account, RefreshPolicy) throws(CredentialError) -> Account)?
+  var renewal: ((CredentialSource) -> (Account, RefreshPolicy) throws(CredentialError) -> Account)?
   let ownClock: any WallClock
   /// This machine's clock, or that of a shared vault's server.
   var clock: any WallClock {
@@ -51,9 +51,7 @@ package final class CredentialSource {
   ) {
     self.init(home: home, clock: clock, random: random, secrets: secrets, keys: keys)
     self.http = http
-    if http != nil {
-      renewal = { source, account, policy throws(CredentialError) in try source.renew(account, policy) }
-    }
+    if http != nil { renewal = CredentialSource.renew }
   }
 
   package func accountsIfAny() throws(CredentialError) -> Accounts? {

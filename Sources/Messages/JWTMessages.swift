@@ -8,25 +8,30 @@ extension JWTFault {
     case .encrypted: "it is encrypted, and credmgr has no key for it"
     case .nested: "it contains another token (\"cty\")"
     case .critical: "it requires an extension that credmgr does not support (\"crit\")"
-    case .type(let type): "it is another kind of token (\"typ\" is \(quoted(type)))"
-    case .algorithm(let name): "credmgr does not accept its signature algorithm \(quoted(name)) for this provider"
+    case .type(let type): "it is another kind of token (\"typ\" is \(shortened(type)))"
+    case .algorithm(let name): "credmgr does not accept its signature algorithm \(shortened(name)) for this provider"
     case .keyUnknown: "the provider does not publish the key that signed it"
     case .keyAmbiguous: "the provider publishes several keys that could have signed it"
     case .signature: "its signature is wrong"
     case .noSignatures: "this program is statically linked and cannot verify it"
     case .missing(let claim): "it lacks \(quoted(claim))"
     case .repeated(let claim): "it contains \(quoted(claim)) more than once"
-    case .issuer(let expected, let found): "its issuer is \(quoted(found)) instead of \(quoted(expected))"
+    case .issuer(let expected, let found): "its issuer is \(shortened(found)) instead of \(shortened(expected))"
     case .audience: "it is for another client (\"aud\")"
     case .authorizedParty: "it was issued to another client (\"azp\")"
     case .expired: "it has expired (\"exp\"); the clock of this machine may be wrong"
-    case .issuedLater: "it is from the future (\"iat\"); the clock of this machine may be wrong"
+    case .issuedLater: "it is from the future (\"iat\" or \"nbf\"); the clock of this machine may be wrong"
     case .nonce: "its \"nonce\" belongs to another login"
     case .accessTokenHash: "it does not belong to the access token (\"at_hash\")"
     case .authenticationContext(let found):
-      "you signed in as \(quoted(found)), which the login did not request (\"acr\")"
+      "you signed in as \(shortened(found)), which the login did not request (\"acr\")"
     case .authenticatedEarlier: "you signed in longer ago than the login allows (\"auth_time\")"
     case .subject: "it is for another user (\"sub\")"
     }
   }
+}
+
+/// Quotes a text of a token, which may be as long as an answer.
+private func shortened(_ text: String) -> String {
+  text.count <= 200 ? quoted(text) : quoted(String(text.prefix(200)) + "…")
 }

@@ -44,7 +44,7 @@ extension ServerFault {
     case .noMember(let member): .usage("the vault \(name) has no member \(quoted(member))")
     case .notAdministrator: .refused("only an administrator of the vault \(name) may do this")
     case .ownMembership:
-      .usage("cannot remove this machine from the vault \(name): it is the one that you use")
+      .usage("cannot remove the machine that you use from the vault \(name)")
         .hint("\(credmgr: "vault", "leave", "--vault", vault) to leave the vault")
     case .removed:
       .vault("this machine was removed from the vault \(name), or the server hides its copy of the key")

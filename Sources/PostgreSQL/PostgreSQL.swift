@@ -97,7 +97,7 @@ import Glibc
         return .refused(code: String(code), detail: detail)
       }
     }
-    // A server that dies during the handshake, which is no fault of its certificate.
+    // The server died during the handshake. Its certificate may be right.
     if text.firstPlace(of: "SYSCALL") != nil { return .unreachable(detail: text) }
     if ["certificate", "SSL"].contains(where: { text.firstPlace(of: $0) != nil }) { return .certificate(detail: text) }
     return .unreachable(detail: text)

@@ -19,8 +19,8 @@ extension Command {
     ],
     notes: [
       "TOOL is one of " + ImportSource.all.map(\.name).joined(separator: ", ")
-        + ". NAME selects an entry by its name or host. Without arguments, credmgr lists the entries, and at a terminal "
-        + "prompts for your choice.",
+        + ". NAME selects an entry by its name or host. Without arguments, credmgr lists the entries. At a terminal, "
+        + "it also prompts for your choice.",
       "credmgr sends each token to its own provider and stores it only if the provider accepts it. The account gets "
         + "its name from the provider. A password for a host without a provider becomes a login for git or docker, "
         + "without verification.",

@@ -63,7 +63,7 @@ struct DiscoveredDescriptor {
       lines.append("redirect: \"{redirect_uri}\"")
       lines += Self.pkce(metadata)
     }
-    lines += Self.binding(metadata, resource, authentication)
+    lines += Self.binding(metadata, of: resource, authentication)
     lines += Self.assertion(metadata, authentication)
     lines += ["", "client:", "  authentication: \(authentication.rawValue)  # token_endpoint_auth_methods_supported"]
     if metadata.takesDocuments {
@@ -189,7 +189,7 @@ struct DiscoveredDescriptor {
   /// Binding tokens is the user's choice, because other programs cannot use bound tokens. A client with a certificate,
   /// a client of the profile, and a client of a resource that requires bound tokens have no choice.
   private static func binding(
-    _ metadata: AuthorizationServerMetadata, _ resource: DiscoveredResource?, _ authentication: ClientAuthentication
+    _ metadata: AuthorizationServerMetadata, of resource: DiscoveredResource?, _ authentication: ClientAuthentication
   ) -> [String] {
     if resource?.metadata?.requiresProofs == true {
       return ["token_binding: dpop  # dpop_bound_access_tokens_required"]

@@ -59,7 +59,7 @@ extension CredentialSource {
 
   /// Refreshes an account, unless its current token is the best available.
   func refreshed(_ account: Account, _ policy: RefreshPolicy) throws(CredentialError) -> Account {
-    if let renewal { return try renewal(self, account, policy) }
+    if let renewal { return try renewal(self)(account, policy) }
     guard account.credential.vault == nil, try refreshPlan(account, policy) == nil else { throw .networkNeeded }
     return account
   }
