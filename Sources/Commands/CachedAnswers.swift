@@ -30,7 +30,8 @@ extension Program {
   }
 
   private static func answer(_ words: [String], coreLimit: UInt64?) throws(CommandError) {
-    guard words.count > 1, let command = Command.answering(words[1]) else { throw .handOver(input: nil) }
+    guard words.count > 1 else { throw .handOver(input: nil) }
+    let command = try Command.answering(words[1])
     try requireText(words, command)
     let invocation = try Invocation(command, words.dropFirst(2))
     if invocation.asksForHelp { throw .handOver(input: nil) }
@@ -46,7 +47,7 @@ extension Program {
     let context = Context(
       source: source, homeFault: nil, clock: clock, executable: executable, environment: Environment.value,
       coreLimit: coreLimit, online: nil, hasNotice: { hasNotice },
-      line: CommandLine(words, invocation, named: Command.answering))
+      line: CommandLine(words, invocation, named: { try? Command.answering($0) }))
     try command.run(invocation, context)
   }
 
@@ -64,8 +65,8 @@ extension Program {
 }
 
 extension Command {
-  /// Returns the command if the vault can answer it; `nil` for all others.
-  static func answering(_ name: String) -> Command? {
+  /// Returns the command if the vault can answer it.
+  static func answering(_ name: String) throws(CommandError) -> Command {
     switch name {
     case "token": .token
     case "header": .header
@@ -74,7 +75,7 @@ extension Command {
     case "git-credential": .gitAnswer
     case "docker-credential": .dockerAnswer
     case "kubectl-credential": .kubectlAnswer
-    default: nil
+    default: throw .handOver(input: nil)
     }
   }
 }

@@ -24,8 +24,10 @@ package final class CredentialSource {
   package let secrets: KnownSecrets  // The secrets sent to providers, which messages must not show.
   package var notice: (Notice) -> Void = { _ in }
   var openVault = OpenVault()
-  /// The last nonce of each server, by provider and origin, for the next proof (RFC 9449, 8.2).
-  var serverNonces: [String: [String: String]] = [:]
+  /// The last nonce of each server, by origin, for the next proof (RFC 9449, 8.2).
+  struct ServerNonces { var nonces: [String: String] = [:] }
+  /// By provider. Without a type of its own, the dictionary inside would be expensive at each start.
+  var serverNonces: [String: ServerNonces] = [:]
   package var vaults: (any SharedVaults)?  // `nil` without a network.
   /// The shared vault that this source uses; `nil` for the user's own vault.
   var shared: JoinedVault?

@@ -66,7 +66,7 @@ extension CredentialSource {
     while true {
       var request = try core(provider, make(nonce))
       let server = request.uri.origin
-      let last = serverNonces[provider]?[server] ?? binding?.lastNonce(of: server)
+      let last = serverNonces[provider]?.nonces[server] ?? binding?.lastNonce(of: server)
       if let last, binding != nil, nonce.demanded == nil {
         nonce.demanded = last
         request = try core(provider, make(nonce))
@@ -77,7 +77,9 @@ extension CredentialSource {
       let response: HTTPResponse
       do {
         response = try transmit(network, request) { head in
-          if let next = binding?.serverNonce(in: head) { self.serverNonces[provider, default: [:]][server] = next }
+          if let next = binding?.serverNonce(in: head) {
+            self.serverNonces[provider, default: ServerNonces()].nonces[server] = next
+          }
           demanded = mayRepeat ? binding?.nonce(demandedBy: head, after: nonce) : nil
           return demanded != nil
         }
@@ -94,6 +96,6 @@ extension CredentialSource {
   func keepNonces(in credential: inout Credential, after old: Credential? = nil, _ permit: Permit) {
     guard credential.proofKey != nil else { return }
     let nonces = old?.serverNonces ?? [:]
-    credential.serverNonces = nonces.merging(serverNonces[permit.provider] ?? [:]) { _, new in new }
+    credential.serverNonces = nonces.merging(serverNonces[permit.provider]?.nonces ?? [:]) { _, new in new }
   }
 }

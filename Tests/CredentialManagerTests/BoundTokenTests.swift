@@ -239,6 +239,7 @@ struct BoundTokenTests {
     fixture.consent(Self.token("t-1", refresh: "r-1"), .identity("ana"))
     let account = try fixture.login()
     let source = fixture.source
+    #expect(account.credential.isUsableAlone == false)
     #expect(try !source.isUsableAlone(account))
     #expect(throws: CredentialError.notUsableAlone(provider: "example", .exec)) {
       try source.handOut(nil, of: "example", by: .exec, to: .caller)

@@ -441,6 +441,19 @@ struct RouteTests {
     }
   }
 
+  /// A helper's answer then needs neither the descriptor nor the agreement, which take longer to read than the token.
+  @Test func aLoginRecordsWhetherItsTokenIsUsableAlone() throws {
+    let fixture = try Fixture.added()
+    fixture.consent(.token("t-1"), .identity("ana"))
+    var account = try fixture.login()
+    #expect(account.credential.isUsableAlone == true)
+    for isUsable in [false, true] {
+      account.credential.isUsableAlone = isUsable
+      #expect(try Credential(decoding: account.credential.encoded) == account.credential)
+      #expect(try fixture.source.isUsableAlone(account) == isUsable)
+    }
+  }
+
   private static let clusters = "kubectl: { hosts: [k8s.example] }"
 
   /// If a descriptor names clusters, kubectl must name its cluster.

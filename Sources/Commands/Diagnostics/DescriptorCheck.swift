@@ -9,8 +9,14 @@ extension Doctor {
   mutating func checkDescriptors(_ vault: Accounts?) {
     let (library, before) = (context.home.library, diagnostics.count)
     var mistakes: [(key: String, values: [Finding])] = []
-    for identifier in context.source.knownProviders() {
+    let added = (try? vault?.addedProviders()) ?? []
+    let known = context.source.knownProviders()
+    let shipped = (library.directories.last ?? "") + "/"
+    let others = known.filter { library.path(of: $0)?.hasPrefix(shipped) == false }
+    for identifier in known {
       guard let path = library.path(of: identifier) else { continue }
+      // The shipped files have been checked. Only a base from another directory can give them a fault.
+      guard !path.hasPrefix(shipped) || added.contains(identifier) || extends(path, others) else { continue }
       do throws(ProviderError) {
         let loaded = try library.load(identifier)
         if isOwn(path), isHiding(identifier, loaded) {
@@ -32,7 +38,7 @@ extension Doctor {
     let hasOwn = mistakes.contains { isOwn($0.key) }
     // Shipped descriptors have no faults of their own, only those of a base.
     for (file, faults) in mistakes where isOwn(file) || !hasOwn { tell(faults, in: file) }
-    for provider in (try? vault?.addedProviders()) ?? [] { checkRegistration(provider, vault) }
+    for provider in added { checkRegistration(provider, vault) }
     if diagnostics.count == before { ok(.descriptors, "all descriptors are valid") }
   }
 
@@ -69,6 +75,14 @@ extension Doctor {
         "\(quoted(provider)) was added with other variables: " + error.message(titled: context.titled).text,
         hints: "\(credmgr: ["add-provider", provider, "--replace"] + set)")
     }
+  }
+
+  /// Whether a file may extend one of these descriptors, by its text. Decoding it would take a hundred times longer.
+  private func extends(_ path: String, _ bases: [String]) -> Bool {
+    guard !bases.isEmpty else { return false }
+    guard let bytes = try? Home.descriptor(at: path) else { return true }
+    guard bytes.firstPlace(of: "extends:".utf8) != nil else { return false }
+    return bases.contains { bytes.firstPlace(of: $0.utf8) != nil }
   }
 
   private func isOwn(_ path: String) -> Bool { path.hasPrefix(context.home.userProviders + "/") }

@@ -64,9 +64,8 @@ extension Command {
       return try HelperSession(helper: DockerHelper(address, context), context: context).store(login, isOnly: true)
     }
     let docker = try DockerHelper(RegistryAddress(input), context)
-    let session = HelperSession(helper: docker, context: context)
-    if operation == "get" { return try session.get() }
-    try session.erase(nil)
+    if operation == "get" { return try docker.get(context) }
+    try HelperSession(helper: docker, context: context).erase(nil)
     guard let claim = docker.claim, try context.username(of: claim) != nil else { return }
     let title = context.titled(claim.provider)
     let stopping: Remedy = "\(credmgr: "logout", claim.provider) to stop it"

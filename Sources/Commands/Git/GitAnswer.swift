@@ -12,8 +12,8 @@ extension Command {
         // The user must learn which scope is missing.
         if RequiredScope(challenges: request.list("wwwauth")) != nil { throw .handOver(input: input) }
         guard let git = try GitHelper(request, context) else { return }
-        let session = HelperSession(helper: git, context: context)
-        if operation == "get" { try session.answer() } else { try store(session, lifetime) }
+        if operation == "store" { return try store(git, for: lifetime, context) }
+        try HelperSession(helper: git, context: context).answer()
       }
     }
   }

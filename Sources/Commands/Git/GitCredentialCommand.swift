@@ -14,13 +14,12 @@ extension Command {
         throw operation == "get" ? try GitHelper.ending(error, context) : error
       }
       guard let git else { return }
-      let session = HelperSession(helper: git, context: context)
       switch operation {
       case "get":
         try git.tellMissingScope(context)
-        try session.get()
-      case "store": try store(session, lifetime)
-      default: if !git.wasMisplaced { try session.erase(git.password) }
+        try git.get(context)
+      case "store": try store(git, for: lifetime, context)
+      default: if !git.wasMisplaced { try HelperSession(helper: git, context: context).erase(git.password) }
       }
     }
   }
@@ -30,9 +29,9 @@ extension Command {
     return try context.duration("--timeout", invocation)
   }
 
-  static func store(_ session: HelperSession<GitHelper>, _ lifetime: Duration?) throws(CommandError) {
-    guard let login = session.helper.login(at: session.context.clock.now(), lifetime: lifetime) else { return }
-    try session.store(login, isOnly: false)
+  static func store(_ git: GitHelper, for lifetime: Duration?, _ context: Context) throws(CommandError) {
+    guard let login = git.login(at: context.clock.now(), lifetime: lifetime) else { return }
+    try HelperSession(helper: git, context: context).store(login, isOnly: false)
   }
 
   static func gitCommand(

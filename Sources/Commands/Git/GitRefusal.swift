@@ -18,7 +18,7 @@ extension GitHelper: RefusingHelper {
   }
 
   func refuse(
-    _ error: CredentialError?, _ choice: AccountChoice?, in session: HelperSession<Self>
+    _ error: CredentialError?, _ choice: AccountChoice?, in session: HelperSession
   ) throws(CommandError) {
     let context = session.context
     switch error {
@@ -59,7 +59,7 @@ extension GitHelper: RefusingHelper {
   }
 
   private func logIn(
-    _ name: String?, _ choice: AccountChoice?, in session: HelperSession<Self>
+    _ name: String?, _ choice: AccountChoice?, in session: HelperSession
   ) throws(CommandError) {
     let context = session.context
     guard let provider else { return }

@@ -5,27 +5,28 @@ protocol RefusingHelper: HelperProtocol {
   /// Reports an error in the program's protocol; returns the error.
   static func ending(_ error: CommandError, _ context: Context) throws(CommandError) -> CommandError
   /// Refuses the request; `error` is `nil` if no provider has the host.
-  func refuse(_ error: CredentialError?, _ choice: AccountChoice?, in session: HelperSession<Self>) throws(CommandError)
+  func refuse(_ error: CredentialError?, _ choice: AccountChoice?, in session: HelperSession) throws(CommandError)
 }
 
 extension RefusingHelper {
   static func ending(_ error: CommandError, _ context: Context) throws(CommandError) -> CommandError { error }
 
   func refuse(
-    _ error: CredentialError?, _ choice: AccountChoice?, in session: HelperSession<Self>
+    _ error: CredentialError?, _ choice: AccountChoice?, in session: HelperSession
   ) throws(CommandError) {
     if let error { throw CommandError(error) }
   }
 }
 
-extension HelperSession where Helper: RefusingHelper {
+extension RefusingHelper {
   /// Answers, logs in or refuses.
-  func get() throws(CommandError) {
+  func get(_ context: Context) throws(CommandError) {
+    let session = HelperSession(helper: self, context: context)
     var missing: CredentialError?
     var choice: AccountChoice?
     do throws(CommandError) {
-      if let answer = try answer(&choice, orWhy: &missing) { return try context.output(answer) }
-    } catch { throw try Helper.ending(error, context) }
-    try helper.refuse(missing, choice, in: self)
+      if let answer = try session.answer(&choice, orWhy: &missing) { return try context.output(answer) }
+    } catch { throw try Self.ending(error, context) }
+    try refuse(missing, choice, in: session)
   }
 }

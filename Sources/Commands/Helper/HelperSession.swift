@@ -4,8 +4,8 @@ import CredmgrPlatform
 import CredmgrStore
 
 /// Answers another program's request with an account's token or a stored login, in any protocol.
-struct HelperSession<Helper: HelperProtocol> {
-  let helper: Helper
+struct HelperSession {
+  let helper: any HelperProtocol
   let context: Context
 
   /// Answers from the vault, and leaves every other case to `credmgr-online`.

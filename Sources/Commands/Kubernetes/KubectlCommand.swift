@@ -6,7 +6,7 @@ import CredmgrText
 
 extension Command {
   static let kubectlCredential = kubectlCommand { invocation, context throws(CommandError) in
-    try HelperSession(helper: KubectlHelper(invocation, context), context: context).get()
+    try KubectlHelper(invocation, context).get(context)
   }
 
   static func kubectlCommand(

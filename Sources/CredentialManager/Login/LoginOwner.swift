@@ -20,6 +20,7 @@ extension Login {
     if let doubt { source.notice(.idTokenUnverified(provider: provider, doubt)) }
     let (owner, fault, isConfirmed) = try identity(credential, user)
     credential.isUnverified = !isConfirmed
+    credential.isUsableAlone = permit.client.isUsableAlone(credential)
     let found = owner.name
     if credential.isTyped, found == nil { try requireName() }
     let unsure = found == nil && !credential.isGiven ? try likelyAccount() : nil

@@ -190,16 +190,15 @@ extension DescriptorLibrary.Loaded {
 }
 
 extension CredentialSource {
-  /// Whether requests with an account's token need nothing else, such as a signature. Loads the descriptor only if the
-  /// stored agreement does not say so.
+  /// Whether requests with an account's token need nothing else, such as a signature. Loads the descriptor only if
+  /// neither the account nor the stored agreement says so.
   package func isUsableAlone(_ account: Account) throws(CredentialError) -> Bool {
     let (provider, grant) = (account.provider, account.credential.grant)
     if account.credential.isBound { return false }
+    if let isUsableAlone = account.credential.isUsableAlone { return isUsableAlone }
     let sealed = try accountsIfAny()?.registration(of: provider)?.agreement
     if sealed?.knownGrants.first(where: { $0.grant == grant })?.isUsableAlone == true { return true }
-    let binding = try permit(.token, provider).client.descriptor.binding(of: grant)
-    // A token without a key is from a login before the descriptor required one.
-    return binding.isUsableAlone || binding.bindsTokens
+    return try permit(.token, provider).client.isUsableAlone(account.credential)
   }
 
   /// Whether all files of a descriptor came with the program. A renamed copy counts as its original.

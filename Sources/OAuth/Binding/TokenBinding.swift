@@ -46,6 +46,13 @@ extension Client {
       key: credential.proofKey, nonces: credential.serverNonces)
   }
 
+  /// Whether requests with an account's token need nothing else, such as a signature. A token without a key is from a
+  /// login before the descriptor required one.
+  package func isUsableAlone(_ credential: Credential) -> Bool {
+    let binding = descriptor.binding(of: credential.grant)
+    return !credential.isBound && (binding.isUsableAlone || binding.bindsTokens)
+  }
+
   /// Returns the binding of the token that a login with this grant gets.
   package func binding(of grant: Grant) -> any TokenBinding {
     binding(descriptor.binding(of: grant), of: grant, key: bindingKey)

@@ -15,6 +15,8 @@ package struct Credential: Sendable, Equatable {
   package var proofKey: Secret?  // The key to which the provider bound the token (RFC 9449); `nil` for other tokens.
   package var serverNonces: [String: String] = [:]  // The last nonce of each server, by origin (RFC 9449, 8.2).
   package var isCertificateBound = false  // Whether the provider bound the token to the client's certificate.
+  /// Whether requests need only the token (``Grant/Binding/isUsableAlone``); `nil` for a login of an earlier version.
+  package var isUsableAlone: Bool?
   package var idToken: Secret?
   package var isIDTokenVerified = false  // Whether its signature was verified (OpenID Connect Core 1.0, 3.1.3.7).
   package var requestedScope: [String] = []
@@ -143,6 +145,7 @@ extension Credential {
     add("subject", subject.map(JSONValue.string))
     add("earlier_identity", earlierIdentity.map(JSONValue.string))
     add("certificate_bound", isCertificateBound ? true : nil)
+    add("usable_alone", isUsableAlone.map(JSONValue.boolean))
     add("issuer", issuer.map(JSONValue.string))
     add("rejected", isRejected ? true : nil)
     add("given", isGiven ? true : nil)
@@ -170,21 +173,23 @@ extension Credential {
     tokenSecret = value["token_secret"]?.text.map { Secret($0) }
     sessionHandle = value["session_handle"]?.text.map { Secret($0) }
     proofKey = value["proof_key"]?.text.map { Secret($0) }
-    serverNonces = Self.texts(value["server_nonces"])
+    // Most credentials have none of these, and the type of a dictionary is expensive at its first use.
+    if let nonces = value["server_nonces"] { serverNonces = Self.texts(nonces) }
     idToken = value["id_token"]?.text.map { Secret($0) }
     isIDTokenVerified = value["id_token_verified"] == .boolean(true)
     requestedScope = value["requested_scope"]?.elements?.compactMap(\.text) ?? []
     grantedScope = value["granted_scope"]?.elements?.compactMap(\.text)
     requestedDetails = value["requested_authorization_details"]?.text.flatMap { AuthorizationDetails($0) }
     grantedDetails = value["authorization_details"]?.text.flatMap { AuthorizationDetails($0) }
-    kept = Self.texts(value["kept"])
-    keptSecrets = Self.texts(value["kept_secrets"]).mapValues { Secret($0) }
-    variables = Self.texts(value["variables"])
+    if let fields = value["kept"] { kept = Self.texts(fields) }
+    if let secrets = value["kept_secrets"] { keptSecrets = Self.texts(secrets).mapValues { Secret($0) } }
+    if let values = value["variables"] { variables = Self.texts(values) }
     redirectURI = value["redirect_uri"]?.text
     identity = value["identity"]?.text
     earlierIdentity = value["earlier_identity"]?.text
     subject = value["subject"]?.text
     isCertificateBound = value["certificate_bound"] == .boolean(true)
+    if case .boolean(let isUsable)? = value["usable_alone"] { isUsableAlone = isUsable }
     issuer = value["issuer"]?.text
     isRejected = value["rejected"] == .boolean(true)
     isGiven = value["given"] == .boolean(true)
@@ -193,9 +198,9 @@ extension Credential {
     isMoving = value["moving"] == .boolean(true)
   }
 
-  private static func texts(_ value: JSONValue?) -> [String: String] {
+  private static func texts(_ value: JSONValue) -> [String: String] {
     var texts: [String: String] = [:]
-    for member in value?.members ?? [] { texts[member.name] = member.value.text }
+    for member in value.members ?? [] { texts[member.name] = member.value.text }
     return texts
   }
 }
