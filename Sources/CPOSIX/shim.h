@@ -125,6 +125,8 @@ static inline void credmgr_catch_signal(int number) {
 
 static inline int credmgr_last_signal(void) { return credmgr_caught_signal; }
 
+static inline void credmgr_forget_signal(void) { credmgr_caught_signal = 0; }
+
 static inline sigset_t credmgr_ending_signals(void) {
   sigset_t set;
   sigemptyset(&set);

@@ -56,7 +56,7 @@ package struct Context {
   /// Tells something that is not an error, and what to do about it.
   func tell(note: Remedy) { note.sentence(after: line).map { tell($0) } }
 
-  func tell(hint: Remedy) { hint.sentence(after: line).map { tell("hint: " + $0) } }
+  package func tell(hint: Remedy) { hint.sentence(after: line).map { tell("hint: " + $0) } }
 
   /// Returns the account from the option, the environment or a rule; `nil` for the default account.
   func account(_ invocation: Invocation, of provider: String) throws(CommandError) -> String? {
@@ -147,17 +147,15 @@ package struct Context {
     case .vault(.secretService(let fault)):
       let slots = (try? source.vaultStatus())?.status.slots ?? []
       return fault.message(opensVault: slots.contains { $0.kind == .secretService })
+    case .vault(.wrongPassphrase) where passphraseSource.remedy == nil:
+      return error.message.with(hints: [.lostPassphrase(home.vault)])
     case .vault(let error): return error.message(passphrase: passphraseSource)
     case .oauth(let fault, let provider) where fault.deniesEndpoint && source.knownMetadata(of: provider) != nil:
       return error.message(titled: titled).with(hints: [
         "\(credmgr: "add-provider", provider, "--update") to read its metadata again"
       ])
-    case .oauth(let fault, let provider) where fault.refusesClient:
-      guard let client = try? source.accountsIfAny()?.registration(of: provider), !client.clientIdentifier.isEmpty
-      else { return error.message(titled: titled) }
-      let another: Remedy = "\(credmgr: "add-provider", provider, "--replace") to register another client"
-      let remedy = replacingClient(provider, client.clientIdentifier, hasSecret: client.clientSecret != nil)
-      return error.message(titled: titled).with(hints: [client.registered == nil ? remedy : another])
+    case .oauth(let fault, let provider) where fault.refusesClient || fault.mayRefuseClient && isShipped(provider):
+      return error.message(titled: titled).with(hints: anotherClient(of: provider))
     default: return error.message(titled: titled)
     }
   }

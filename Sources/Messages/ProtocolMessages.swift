@@ -192,12 +192,10 @@ extension OAuthError {
   }
 }
 
-/// Returns the command that replaces a refused client; `identifier` is `nil` if it is unknown.
-package func replacingClient(_ provider: String, _ identifier: String? = nil, hasSecret: Bool = true) -> Remedy {
-  // A public client can only be wrong in its identifier.
+/// Returns the command that replaces a refused client.
+package func replacingClient(_ provider: String, hasSecret: Bool = true) -> Remedy {
   let secret = hasSecret ? ["--client-secret-file", "FILE"] : []
-  let identifier = hasSecret ? identifier ?? "ID" : "ID"
-  return "\(credmgr: ["add-provider", provider, "--replace", "--client-id", identifier] + secret)"
+  return "\(credmgr: ["add-provider", provider, "--replace", "--client-id", "ID"] + secret)"
 }
 
 extension OAuthError {
@@ -205,6 +203,19 @@ extension OAuthError {
   package var refusesClient: Bool {
     guard case .refused(_, let response) = self else { return false }
     return ["invalid_client", "incorrect_client_credentials", "signature_invalid"].contains(response.code)
+  }
+}
+
+extension OAuthError {
+  /// Whether the cause may be a client that the provider does not know. GitHub answers the request for a device code
+  /// with 404 then.
+  package var mayRefuseClient: Bool {
+    guard case .refused(let kind, let response) = self else { return false }
+    return switch kind {
+    case .deviceAuthorization: refusesClient || ["http_401", "http_403", "http_404"].contains(response.code)
+    case .temporaryCredentials: refusesClient || response.code == "http_401"
+    default: refusesClient
+    }
   }
 }
 

@@ -24,7 +24,7 @@ extension StoreError {
     case .locked: .vault("the vault is locked").hint(.unlocking)
     case .wrongPassphrase:
       .vault("wrong passphrase")
-        .hint(passphrase.remedy ?? .lostPassphrase)
+        .hint(passphrase.remedy ?? .lostPassphrase())
     case .passphraseUnavailable(let error): passphrase.message(error)
     case .passphraseCommandFailed(let status):
       .vault("the passphrase command failed with status \(status)")
@@ -119,9 +119,14 @@ package enum PassphraseSource: Equatable {
 extension Remedy {
   package static let unlocking: Remedy = "\(credmgr: "vault", "unlock") at a terminal, or set CREDMGR_PASSPHRASE_FILE"
 
-  /// The ways after a lost passphrase, which no one can find out.
-  package static let lostPassphrase: Remedy =
-    "\(credmgr: "vault", "status") to see the ways to open the vault; if all are lost, only a backup or an export helps"
+  /// The ways after a lost passphrase, which no one can find out. `folder` is the directory of the vault, if known.
+  package static func lostPassphrase(_ folder: String? = nil) -> Remedy {
+    let status: Remedy = "\(credmgr: "vault", "status") to see the ways to open the vault; "
+    guard let folder else { return status + "if all are lost, only a backup or an export helps" }
+    return status
+      + "if all are lost, \(settingAside(folder)), then \(credmgr: "vault", "restore", "FILE") with a backup, or "
+      + "\(credmgr: "setup") to start over"
+  }
 
   package static func restoring(vault file: String) -> Remedy {
     "restore a backup, or \(settingAside(Path.directory(of: file) ?? ".")) to start over"

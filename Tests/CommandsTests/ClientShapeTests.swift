@@ -1,4 +1,5 @@
 import CredmgrCredentialManager
+import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrMessages
 import CredmgrPlatform
@@ -42,6 +43,14 @@ import Testing
     let doubt = microsoft.doubt("6731de76-14a6-49ae-97bc-6eba6914391e", as: .secret)
     #expect(doubt == .named("the ID of a client secret, not its value"))
     #expect(microsoft.doubt("A1b8Q~zZ.abcdef", as: .secret) == nil)
+  }
+
+  @Test func bothPartsMixedUp() throws {
+    let github = try rules("github")
+    let secret = "1726be1638095a19edd134c77bde3aa2ece1e5d8"
+    #expect(github.doubt(secret, as: .identifier) == .other(.secret))
+    #expect(github.doubt(Secret(secret), of: "Ov23liAbCdEfGhIjKlMn") == nil)
+    #expect(github.doubt(Secret("Ov23liAbCdEfGhIjKlMn"), of: "Ov23liAbCdEfGhIjKlMn") == .other(.identifier))
   }
 
   @Test func aDescriptorWithoutPatterns() throws {

@@ -13,7 +13,7 @@ import unittest
 import oauth2_server
 from oauth2_server import OAuth2Server
 from program import (
-    BINARY, DESCRIPTORS, DONE, LOCKED, LOGIN_NEEDED, ROOT, UNREACHABLE, USAGE, ProgramTest, installed,
+    BINARY, DESCRIPTORS, DONE, LOCKED, LOGIN_NEEDED, ROOT, UNREACHABLE, USAGE, ProgramTest, installed, text_of,
 )
 
 ADA = ProgramTest.accounts[0]
@@ -337,6 +337,19 @@ class Whole(Doctor):
         self.assertNotIn("aGlkZGVuOndvcmQ=", str(found))
         self.assertEqual([finding["hints"] for finding in found if finding["check"] == "docker"],
                          [['run "docker logout registry.example"']])
+
+    def test_a_moved_login_that_docker_does_not_ask_for(self):
+        os.symlink(self.binary, os.path.join(self.programs, "docker-credential-credmgr"))
+        os.mkdir(self.environment["DOCKER_CONFIG"])
+        for name in ("https://index.docker.io/v1/", "registry.example"):
+            self.file("docker/config.json", json.dumps({
+                "auths": {name: {"auth": "aGlkZGVuOndvcmQ="}}, "credHelpers": {"ghcr.io": "credmgr"}}))
+            self.credmgr("import", "docker", "--remove")
+        finding, = self.problems("docker", status=DONE, state="note")
+        self.assertEqual(finding["sentence"], 'docker does not ask credmgr for "https://index.docker.io/v1/", "registry.example"')
+        self.mended(finding)
+        self.assertEqual(json.loads(text_of(os.path.join(self.environment["DOCKER_CONFIG"], "config.json")))["credHelpers"], {
+            "ghcr.io": "credmgr", "https://index.docker.io/v1/": "credmgr", "registry.example": "credmgr"})
 
     def test_a_registry_with_another_helper(self):
         self.service = self.serve(OAuth2Server())

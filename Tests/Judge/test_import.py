@@ -141,6 +141,34 @@ class Git(Import):
         self.clone_with_credmgr()
 
 
+class Logins(Import):
+    """Logins of hosts without a provider."""
+
+    def test_they_are_listed_and_deleted(self):
+        self.file(".git-credentials", "https://grace:another@other.example\n", 0o600)
+        os.mkdir(os.path.join(self.folder, ".docker"))
+        self.file(".docker/config.json", '{"auths": {"registry.example": {"auth": "Ym9iOmhpZGRlbi13b3Jk"}}}', 0o600)
+        outcome = self.credmgr("import", "--all", "--remove")
+        self.assertIn('for "https://other.example", and removed it from ' + self.folder + "/.git-credentials\n", outcome.err)
+        self.assertEqual(self.credmgr("list").out.splitlines(), [
+            "docker:registry.example  bob    ready to use  docker login", "https://other.example    grace  ready to use  git login"])
+        shown = self.credmgr("status").out
+        self.assertIn("docker:registry.example  bob\n", shown)
+        command = "credmgr logout https://other.example"
+        self.assertRegex(shown, f'to delete it +run "{command}"')
+        person = self.terminal("list", columns=120)
+        self.assertEqual(person.end(), DONE, person.seen)
+        self.assertIn('run "credmgr logout docker:registry.example" to delete a login of git or docker', person.seen)
+        refused = self.credmgr("logout", "https://other.example", "--account", "ada", status=USAGE)
+        self.assertIn('"https://other.example" has no login of "ada"', refused.err)
+        self.credmgr(*command.split()[1:])
+        self.assertEqual([row["provider"] for row in json.loads(self.credmgr("status", "--json").out)], ["docker:registry.example"])
+        self.credmgr("logout", "registry.example")
+        self.assertEqual(json.loads(self.credmgr("list", "--json").out), [])
+        refused = self.credmgr("logout", "https://ada:hidden@other.example", status=USAGE)
+        self.assertNotIn("hidden", refused.err)
+
+
 class Owners(Import):
     """A credential goes to a provider's servers only if it belongs to them."""
 
@@ -256,6 +284,63 @@ class GitHubCLI(Import):
         self.assertEqual(self.credmgr("exec", "import-host=GH_TOKEN", "--", "gh", "auth", "token").line, self.token)
 
 
+class Enterprise(ProgramTest):
+    """gh's logins at hosts that no descriptor names."""
+
+    shipped = ("openai",)
+
+    DESCRIPTOR = """provider: github-enterprise
+title: GitHub Enterprise Server
+grant: authorization_code
+variables: {{ host: {{ default: "127.0.0.1:1", help: the host }} }}
+key: {{ page: https://docs.example/tokens }}
+endpoints:
+  authorization: http://{{host}}/authorize
+  token: http://{{host}}/token
+  identity: http://{{host}}/resource
+account: login
+client: {{ authentication: client_secret_post }}
+hosts: ["{{host}}"]
+git: {{ hosts: ["{{host}}"] }}
+"""
+
+    def hosts(self, token, *hosts):
+        return self.file(".config/gh/hosts.yml", "".join(
+            f'"{host}":\n    users:\n        ada:\n            oauth_token: {token}\n    user: ada\n' for host in hosts), 0o600)
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.serve(OAuth2Server())
+        prefix = os.path.dirname(os.path.dirname(self.binary))
+        with open(os.path.join(prefix, "share/credmgr/providers/github-enterprise.yaml"), "w", encoding="utf-8") as file:
+            file.write(self.DESCRIPTOR.format())
+        os.makedirs(os.path.join(self.folder, ".config/gh"))
+        self.host = f"127.0.0.1:{self.service.port}"
+
+    def test_the_shipped_provider_takes_the_host(self):
+        self.add("oauth2-public", self.service, oauth2_server.PUBLIC_CLIENT)
+        self.credmgr("login", "oauth2-public", "--account", ADA)
+        token = self.credmgr("token", "oauth2-public").line
+        self.new_home()
+        path = self.hosts(token, self.host, "ghe.example.org")
+        outcome = self.credmgr("import", f"gh:{self.host}", "--remove")
+        self.assertIn(f'moved gh:ada@{self.host} as "{USER}" at GitHub Enterprise Server, and removed it from {path}', outcome.err)
+        self.assertEqual(self.credmgr("token", "github-enterprise").line, token)
+        # The provider has one host, so another one needs a provider of its own.
+        outcome = self.run_program("import", "gh:ghe.example.org", "--remove")
+        self.assertEqual(outcome.status, USAGE, outcome.err)
+        self.assertIn("credmgr add-provider github-enterprise --as NAME --set host=ghe.example.org --client-id ID", outcome.err)
+        self.assertIn(token, text_of(path))
+
+    def test_a_token_that_is_not_verified_stays(self):
+        path = self.hosts("gho_not_a_token", self.host)
+        before = text_of(path)
+        outcome = self.run_program("import", "gh", "--remove")
+        self.assertEqual(outcome.status, REFUSED, outcome.err)
+        self.assertEqual(text_of(path), before)
+        self.assertEqual(json.loads(self.credmgr("list", "--json").out), [])
+
+
 @unittest.skipUnless(SessionKeyring.is_possible(), "no gnome-keyring-daemon")
 class Keyring(SessionKeyring, Import):
     def setUp(self):
@@ -364,12 +449,18 @@ class Pass(Import):
         self.tool("gpg", "--batch", "--quiet", "--passphrase", "", "--quick-generate-key", "ada@example.org", "default",
                   "default", "never")
         self.tool("pass", "init", "ada@example.org")
-        self.tool("pass", "insert", "--multiline", "git/forge.example/ada", stdin=f"{self.token}\nlogin: ada\n")
+        self.tool("pass", "insert", "--multiline", "git/forge.example/ada", stdin=f"{self.token}\n")
         self.tool("pass", "insert", "--multiline", "bank.example/ada", stdin="private\n")
         self.assertEqual([entry["name"] for entry in self.listed("pass")], ["git/forge.example/ada"])
         self.move("pass")
         self.tool("pass", "show", "git/forge.example/ada", status=1)
         self.assertEqual(self.tool("pass", "show", "bank.example/ada").line, "private")
+        # A second factor or recovery codes below the token exist nowhere else.
+        text = f"{self.token}\nlogin: ada\notpauth://totp/Forge:ada?secret=JBSWY3DPEHPK3PXP\n"
+        self.tool("pass", "insert", "--multiline", "git/forge.example/ada", stdin=text)
+        outcome = self.credmgr("import", "pass", "--remove", "--yes")
+        self.assertRegex(outcome.err, '(?s)had pass:git/forge.example/ada.*left pass:git/forge.example/ada .*it has more lines')
+        self.assertEqual(self.tool("pass", "show", "git/forge.example/ada").out, text)
 
 
 @with_tool("aws")

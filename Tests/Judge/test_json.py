@@ -60,6 +60,12 @@ class Output(ProgramTest):
         self.file(".git-credentials", "https://ada:a-password-of-git@forge.example\n")
         self.assertGreater(len(self.valid("import", "--list")), 0)
         self.valid("import", "netrc", "--yes", status=(DONE, 2, 3, 4))
+        # A login without a provider has the fields of an account.
+        for command in ("list", "status"):
+            login = self.valid(command)[-1]
+            self.assertEqual((login["provider"], login["account"], login["kind"]), ("https://git.example.org", "ada", "git_login"))
+        self.valid("logout", login["provider"], "--account", "ada")
+        self.assertNotIn("https://git.example.org", [row["provider"] for row in self.valid("list")])
         self.assertEqual(self.valid("check", path), [])
         broken = self.file("broken.yaml", "provider: broken\ngrant: api_key\n")
         self.assertEqual(self.valid("check", broken, status=(2,))[0]["line"], 1)

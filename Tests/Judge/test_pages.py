@@ -15,7 +15,7 @@ import oauth2_server
 from browser import TIMEOUT
 from chromium import PROGRAM, Chromium
 from oauth2_server import OAuth2Server
-from program import DONE, REFUSED, ProgramTest
+from program import DONE, REFUSED, ProgramTest, text_of
 from service import json_response
 
 PICTURES = os.environ.get("CREDMGR_PICTURES")
@@ -144,6 +144,8 @@ provider: sample
 title: Sample
 grant: authorization_code
 endpoints: { authorization: "https://sample.example/authorize", token: "https://sample.example/token" }
+hosts: [api.sample.example]
+git: { hosts: [git.sample.example] }
 """
 
     def test_the_user_learns_the_next_step(self):
@@ -174,6 +176,8 @@ endpoints: { authorization: "https://sample.example/authorize", token: "https://
                     self.assertLessEqual(browser.run("document.documentElement.scrollWidth"), 320)
                     self.assertIn("simulation on this machine", browser.run("document.body.innerText"))
                     self.keep(browser, "simulator" + path.replace("/", "-").rstrip("-"))
+        self.credmgr("git-setup")
+        self.assertIn(address.removeprefix("http://"), text_of(self.environment["GIT_CONFIG_GLOBAL"]))
         # At the end, nothing points to an address that no longer answers.
         person.interrupt()
         self.assertEqual(person.end(), DONE, person.seen)
@@ -181,5 +185,6 @@ endpoints: { authorization: "https://sample.example/authorize", token: "https://
         self.assertEqual(json.loads(self.credmgr("status", "--json").out), [])
         added = [row["provider"] for row in json.loads(self.credmgr("providers", "--json").out) if row["added"]]
         self.assertEqual(added, ["sample"])
+        self.assertNotIn(address.removeprefix("http://"), text_of(self.environment["GIT_CONFIG_GLOBAL"]))
 
     keep = Pages.keep

@@ -7,7 +7,7 @@ import re
 import test_keys
 from discovery_server import DiscoveryServer
 from oauth2_server import CLIENT_SECRET, POST_CLIENT, OAuth2Server
-from program import DONE, USAGE, ProgramTest
+from program import DONE, REFUSED, USAGE, ProgramTest
 
 INTERRUPTED = 130
 
@@ -129,6 +129,11 @@ class Keys(SetupTest):
         self.assertIn("OpenAI rejected the API key", shown)
         self.assertEqual(self.accounts_of("openai"), [])
 
+    def test_a_wrong_paste_is_asked_for_again(self):
+        self.completed([("API key of OpenAI:", "https://platform.openai.com/api-keys"),
+                        (r"it is a web address; it was not stored\r\n(?s:.*)API key of OpenAI:", test_keys.OPENAI)], "setup", "openai")
+        self.assertEqual(self.credmgr("token", "openai").line, test_keys.OPENAI)
+
 
 class Clients(SetupTest):
     CLIENT = [("client ID:", POST_CLIENT), ("client secret:", CLIENT_SECRET)]
@@ -147,6 +152,7 @@ class Clients(SetupTest):
              ("Let git use credmgr for \"git.forge.example\"", "y"), ("Let docker use credmgr for \"registry.forge.example\"", "y")],
             "setup", "forge")
         self.assertIn('logged in to Forge as "ada"', shown)
+        self.assertIn("create a token at https://forge.example/tokens with the scopes read offline, if the page asks for scopes", shown)
         self.assertTrue(service.accepts(token))
         with open(self.environment["GIT_CONFIG_GLOBAL"], encoding="utf-8") as file:
             self.assertIn("git.forge.example", file.read())
@@ -155,9 +161,40 @@ class Clients(SetupTest):
         # Both are set up now.
         shown = self.completed([("another account", "n")], "setup", "forge")
         self.assertNotIn("Let git", shown)
+        # Both files were made for credmgr.
         self.credmgr("git-setup", "--remove")
-        with open(self.environment["GIT_CONFIG_GLOBAL"], encoding="utf-8") as file:
-            self.assertNotIn("git-credential", file.read())
+        self.assertFalse(os.path.exists(self.environment["GIT_CONFIG_GLOBAL"]))
+        self.credmgr("docker-credential", "setup", "--remove")
+        self.assertFalse(os.path.exists(os.path.join(self.folder, ".docker")))
+
+    AGAIN = "Enter the client ID and the secret again"
+
+    def test_a_refused_client_is_asked_for_again(self):
+        service, path = self.own_file()
+        wrong = [("client ID:", POST_CLIENT), ("client secret:", "not-the-secret")]
+        shown = self.completed([("Open this page", "n"), *wrong, (self.AGAIN, "n")], "setup", path, status=REFUSED)
+        self.assertIn('hint: run "credmgr setup own" to enter the client ID and the secret again', shown)
+        shown = self.completed([(self.AGAIN, "y"), ("Open this page", "n"), *wrong, (self.AGAIN, "y"), ("Open this page", "n"),
+                                *self.CLIENT, *self.LATER], "setup", "own")
+        self.assertEqual(shown.count("invalid_client"), 2)
+        self.assertTrue(service.accepts(self.credmgr("token", "own").line))
+        # Without a terminal, a command replaces both values.
+        self.credmgr("add-provider", path, "--replace", "--client-id", POST_CLIENT, "--client-secret-file",
+                     self.file("wrong", "not-the-secret\n"))
+        refused = self.credmgr("login", "own", "--account", "again", status=REFUSED)
+        self.assertIn('hint: run "credmgr add-provider own --replace --client-id ID --client-secret-file FILE"', refused.err)
+
+    def test_a_provider_that_hides_unknown_clients(self):
+        """GitHub answers the request for a device code with 404 then."""
+        service = self.serve(OAuth2Server())
+        text = FORGE.format(name="forge", base=service.base, place=service.base.removeprefix("http://"))
+        self.ship("forge", text.replace("/device\n", "/missing\n"))
+        self.addCleanup(os.remove, self.place("forge"))
+        del self.environment["BROWSER"]
+        self.environment["SSH_TTY"] = "/dev/pts/0"
+        shown = self.completed([("Which one", "2"), *self.CLIENT, (self.AGAIN, "n")], "setup", "forge", status=REFUSED)
+        self.assertIn("(status 404)", shown)
+        self.assertIn('hint: run "credmgr setup forge" to enter', shown)
 
     def test_a_client_of_a_file(self):
         service, path = self.own_file()
@@ -301,6 +338,17 @@ class Shapes(SetupTest):
         self.assertNotIn(CLIENT_SECRET, shown)
         self.assertTrue(service.accepts(self.credmgr("token", "own").line))
 
+    def test_the_client_id_as_the_secret(self):
+        """No pattern is needed for this."""
+        service, path = self.own_file()
+        answers = [("Open this page", "n"), ("client ID:", POST_CLIENT), ("client secret:", POST_CLIENT), ("Use it anyway", "n"),
+                   ("client secret:", CLIENT_SECRET)]
+        shown = self.completed([*answers, *Clients.LATER], "setup", path)
+        self.assertIn(self.WARNING % "secret" + "looks like a client ID\r\n", shown)
+        self.assertTrue(service.accepts(self.credmgr("token", "own").line))
+        outcome = self.credmgr("add-provider", path, "--replace", "--client-id", "same", "--client-secret-file", self.file("same", "same\n"))
+        self.assertIn(self.WARNING % "secret" + "looks like a client ID\n", outcome.err)
+
     def test_a_wrong_paste_is_noticed_in_add_provider(self):
         _, path = self.shaped()
         secret = self.file("secret", "id-4711\n")
@@ -344,9 +392,15 @@ class WithoutATerminal(SetupTest):
         for arguments, hint in (
                 ((), 'run "credmgr providers" to see the providers'),
                 (("openai",), f'run "credmgr login openai {key}" with its file'),
-                (("forge",), f'create a key at https://forge.example/tokens and run "credmgr login forge {key}" with its file'),
+                (("forge",), "create a token at https://forge.example/tokens with the scopes read offline and run "
+                 f'"credmgr login forge {key}" with its file'),
                 ((path,), f'run "credmgr add-provider {path} --client-id ID --client-secret-file FILE && credmgr login own"'),
-                (("https://id.example.org",), 'run "credmgr add-provider https://id.example.org" to see what it offers'),
+                (("https://id.example.org",), 'run "credmgr add-provider https://id.example.org --as id.example.org --yes && '
+                 'credmgr login id.example.org" if you trust this server'),
+                (("https://id.example.org/descriptors/acme.yaml",),
+                 'run "credmgr add-provider https://id.example.org/descriptors/acme.yaml --as acme --yes && credmgr login acme" '
+                 "if you trust this server"),
+                (("forge", "--for", "nope"), 'hint: use "--scope" with the provider\'s names'),
                 (("opnai",), 'run "credmgr setup openai"')):
             with self.subTest(arguments=arguments):
                 outcome = self.credmgr("setup", *arguments, status=USAGE)

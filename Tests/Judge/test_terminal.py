@@ -82,6 +82,19 @@ class Devices(TerminalTest):
 
 
 class Places(TerminalTest):
+    def test_a_warning_replaces_the_countdown(self):
+        service = self.serve(OAuth2Server(interval=1))
+        with open(os.path.join(os.path.dirname(__file__), "descriptors/oauth2-device.yaml"), encoding="utf-8") as file:
+            text = file.read().replace("oauth2-device", "named").replace(
+                "endpoints:", "account: login\nendpoints:\n  identity: http://127.0.0.1:{port}/resource")
+        self.credmgr("add-provider", self.file("named.yaml", text), "--client-id", oauth2_server.PUBLIC_CLIENT,
+                     "--set", f"port={service.port}")
+        for account in ("private", "work"):
+            terminal = self.terminal("login", "named", "--account", account, BROWSER=None)
+            self.consent(service, terminal)
+            self.assertEqual(terminal.end(), 0, terminal.seen)
+        self.assertRegex(terminal.seen, r"Ctrl-C stops\x1b\[K\r\x1b\[Kcredmgr: warning: accounts \"private\"")
+
     def test_over_ssh_the_device_flow_is_preferred(self):
         service = self.serve(OAuth2Server(interval=1))
         text = open(os.path.join(os.path.dirname(__file__), "descriptors/oauth2-device.yaml"), encoding="utf-8").read()

@@ -18,6 +18,7 @@ struct AccountOverview {
   let now: Moment
   let rows: [Row]
   let interrupted: [Interruption]
+  let logins: [StoredLogin]
 
   init(of provider: String?, _ context: Context) throws(CommandError) {
     let vault = try manager(context.source.accountsIfAny())
@@ -31,6 +32,7 @@ struct AccountOverview {
       try context.reportDamagedRecords(provider, without: accounts)
       if let provider, let unknown = context.unknown(provider) { throw CommandError(unknown) }
     }
+    logins = try StoredLogin.all(of: provider, context)
     (self.provider, self.now, self.interrupted) = (provider, now, interrupted)
     rows = zip(accounts, states).map { account, state in
       Row(
@@ -41,7 +43,7 @@ struct AccountOverview {
   }
 
   func tellIfEmpty(_ context: Context) {
-    guard rows.isEmpty else { return }
+    guard rows.isEmpty, logins.isEmpty else { return }
     context.tell("not logged in to " + (provider.map(context.titled) ?? "any provider"))
     // An interrupted login has its own hint.
     if !own.isEmpty { return }

@@ -10,7 +10,8 @@ extension Command {
     options: [json],
     notes: [
       "Each line has the provider, the account, its state and the kind of its credential, and its vault if an "
-        + "account is shared. \"credmgr status\" shows the accounts in detail."
+        + "account is shared. Logins that git or docker stored follow, with their address. \"credmgr status\" shows the "
+        + "accounts in detail."
     ],
     examples: [
       ("credmgr list", "List all accounts"),
@@ -30,7 +31,7 @@ extension Command {
           overview.rows.map { row in
             let title = JSONValue.Member("title", .optional(titles[row.account.provider]))
             return .object((row.json.members ?? []) + [title])
-          }))
+          } + overview.logins.map { .object(($0.json.members ?? []) + [.init("title", .null)]) }))
       return try overview.reportDamagedRecords(context)
     }
     overview.tellIfEmpty(context)
@@ -48,12 +49,18 @@ extension Command {
           credential.kindWords,
         ] + (hasVaults ? [credential.vault ?? "-"] : [])).map(Message.visible)
     }
+    lines += overview.logins.map { login in
+      ([login.origin, login.user, login.stateWords, login.kindWords] + (hasVaults ? ["-"] : [])).map(Message.visible)
+    }
     let columns = Terminal.outputColumns
     if columns != nil, !lines.isEmpty {
       lines.insert(["PROVIDER", "ACCOUNT", "STATE", "KIND"] + (hasVaults ? ["VAULT"] : []), at: 0)
     }
     let shown = Layout.grid(lines, width: columns, shortening: [3, 0, 1, 2], keeping: mark)
     try context.output(shown.map { $0 + "\n" }.joined())
+    if columns != nil, let login = overview.logins.first {
+      context.tell(note: "\(login.deletion) to delete a login of git or docker")
+    }
     try overview.reportDamagedRecords(context)
   }
 }

@@ -21,6 +21,8 @@ extension Command {
       Option("--vault", value: "VAULT", "log out of the account of a shared vault, for all of its members"), json,
     ],
     notes: [
+      "ID can also be an address from \"credmgr list\", such as https://git.example.org or docker:ghcr.io. Then credmgr "
+        + "deletes the login that git or docker stored for it.",
       "If the provider has a page that ends your session, credmgr opens it in your browser. It does so at a terminal, "
         + "for one account.",
       "Without \"--vault\", an account of a shared vault stays in that vault. Only the copy on this machine is "
@@ -37,6 +39,16 @@ extension Command {
     let context = try own.inVaultIfNamed(invocation)
     defer { forgetCopies(invocation, own) }
     var outcome = LogoutOutcome()
+    if let word = invocation.operands.first, !invocation.has("--vault"),
+      let logins = try StoredLogin.delete(word, user: invocation.value("--account"), context)
+    {
+      guard context.isJSON else { return }
+      return try context.output(
+        .array(
+          logins.map {
+            ["provider": .string($0.origin), "account": .string($0.user), "revoked": .boolean(false)]
+          }))
+    }
     if let text = invocation.operands.first {
       try logOut(of: context.provider(text), invocation, context, noting: &outcome)
     } else {

@@ -16,7 +16,7 @@ extension Command {
     let overview = try AccountOverview(of: provider, context)
     let now = overview.now
     if context.isJSON {
-      try context.output(.array(overview.rows.map(\.json)))
+      try context.output(.array(overview.rows.map(\.json) + overview.logins.map(\.json)))
       return try overview.reportDamagedRecords(context)
     }
     overview.tellIfEmpty(context)
@@ -27,6 +27,12 @@ extension Command {
       let account = row.account
       text += style.bold("\(account.provider)  \(account.name)") + (row.isDefault ? "  (default)" : "") + "\n"
       text += Layout.table(details(account.credential, row.state, at: now, style: style), width: columns)
+    }
+    for login in overview.logins {
+      text += style.bold(Message.visible("\(login.origin)  \(login.user)")) + "\n"
+      var rows: [(left: String, right: String)] = [("kind", login.kindWords), ("state", login.stateWords)]
+      if let command = login.deletion.sentence() { rows.append(("to delete it", Message.visible(command))) }
+      text += Layout.table(rows, width: columns)
     }
     try context.output(text)
     overview.tellInterrupted(context)

@@ -15,8 +15,6 @@ final class TerminalUser: User {
   private var isWaitingTold = false
   private var shownURL: String?
   private var strayRedirects = 0
-  /// Whether the countdown is in the cursor's line, which its next update overwrites.
-  private var isCounting = false
   /// The started browser. If it exits after `end`, a time of the monotonic clock, it has not failed.
   private var browser: (command: String, program: Launcher.Launched, end: MonotonicMoment)?
   private var silence: Terminal.Silence?
@@ -123,15 +121,12 @@ final class TerminalUser: User {
 
   func end() {
     silence = nil
-    settle()
+    StandardError.endCount()
     if strayRedirects > 1 { say("ignored \(strayRedirects) redirects that do not belong to this login") }
     strayRedirects = 0
   }
 
-  private func say(_ text: String) {
-    settle()
-    context.tell(text)
-  }
+  private func say(_ text: String) { context.tell(text) }
 
   private func show(_ url: String) { Terminal.writeError("  " + Message.visible(url) + "\n") }
 
@@ -147,16 +142,10 @@ final class TerminalUser: User {
     return "\(seconds / 60):" + (seconds % 60 < 10 ? "0" : "") + "\(seconds % 60)"
   }
 
-  private func settle() {
-    if isCounting { Terminal.writeError("\r\u{1B}[K") }
-    isCounting = false
-  }
-
   private func count(_ texts: [String]) {
     let lines = texts.lazy.map { "credmgr: " + $0 }
     guard canDraw, let line = lines.first(where: { $0.count < Terminal.width }) else { return }
-    isCounting = true
-    Terminal.writeError("\r" + line + "\u{1B}[K")
+    StandardError.count(line)
   }
 
   private var canDraw: Bool { Terminal.isTerminal(2) && ![nil, "", "dumb"].contains(context.environment("TERM")) }

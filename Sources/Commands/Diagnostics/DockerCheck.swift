@@ -6,11 +6,14 @@ import CredmgrText
 extension Doctor {
   mutating func checkDocker(_ claimed: [HostClaim]) {
     guard let path = DockerConfiguration.path(context) else { return ok(.docker, "docker is not set up") }
+    let stored = (try? StoredLogin.all(of: nil, context))?.filter(\.isDocker).map(\.place) ?? []
     let bytes: [UInt8]
     do throws(POSIXError) { bytes = try File.read(path, limit: 1 << 20, ordinary: true) } catch .notRegularFile {
       return tell(.notFile(path), of: path, as: .docker)
     } catch .permissionDenied where File.isOwn(path) == true {
       return problem(.docker, POSIXError.permissionDenied(path: path).message)
+    } catch .notFound where !File.isLink(path) && !stored.isEmpty && (try? Launcher.find("docker")) != nil {
+      bytes = Array("{}".utf8)
     } catch {
       if File.isLink(path), let fault = context.obstacle(to: path) { return tell(fault, of: path, as: .docker) }
       return ok(.docker, "docker is not set up")
@@ -28,10 +31,15 @@ extension Doctor {
           + (registries.isEmpty ? "" : " for " + some(registries)),
         hints: "install the program, or \(credmgr: setup) to let docker ask credmgr")
     }
-    let others = Set(claimed.map(\.host)).sorted().filter { configuration.helper(of: $0) != "credmgr" }
-    if !others.isEmpty {
+    let missing = Set(stored).sorted().filter { configuration.helper(of: $0) != DockerConfiguration.own }
+    let others = Set(claimed.map(\.host)).sorted().filter { configuration.helper(of: $0) != DockerConfiguration.own }
+    if !others.isEmpty || !missing.isEmpty {
       if let fault = context.obstacle(to: path) { return tell(fault, of: path, as: .docker) }
-      note(.docker, "docker does not ask credmgr for " + some(others), hint: "\(credmgr: "docker-credential", "setup")")
+      // Without operands, the command takes only the registries of the providers.
+      let registries = missing.isEmpty ? [] : Set(others + missing).sorted()
+      note(
+        .docker, "docker does not ask credmgr for " + some(Set(others + missing).sorted()),
+        hint: "\(credmgr: ["docker-credential", "setup"] + registries)")
     }
     let readable = configuration.readablePasswords
     if !readable.isEmpty {

@@ -22,6 +22,8 @@ struct DockerConfiguration {
     self.members = members
   }
 
+  var isEmpty: Bool { members.isEmpty }
+
   private var value: JSONValue { .object(members) }
 
   var text: String { value.formatted + "\n" }
@@ -117,7 +119,11 @@ extension Command {
       configuration.ask(for: registries)
       what = "docker now asks credmgr for " + some(registries)
     }
-    if configuration.text != before {
+    if configuration.text != before, configuration.isEmpty, !File.isLink(path) {
+      // docker does without the file.
+      _ = try system(File.remove(path))
+      if let folder = Path.directory(of: path), folder.hasSuffix("/.docker") { File.removeDirectory(folder) }
+    } else if configuration.text != before {
       if let folder = Path.directory(of: path) { try system(File.createDirectory(folder)) }
       // Write to the target of a symbolic link, for example in a dotfiles repository.
       try system(PrivateFile.replace(Path.resolved(path) ?? path, Array(configuration.text.utf8)))

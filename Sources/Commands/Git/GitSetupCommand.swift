@@ -62,6 +62,7 @@ extension Command {
         try change(["config", scope, "--unset-all", "credential.helper", pattern], context)
       }
       for section in ours { try removeOwn(from: section, scope: scope, context) }
+      if scope == "--global" { removeIfEmpty(context) }
       try report(scope, changed: true, hosts: [], context)
       return context.tell("removed credmgr from git's configuration")
     }
@@ -133,6 +134,16 @@ extension Command {
     for section in sections where keys.contains(section.key) && section.values.contains(where: { isOwn($0, context) }) {
       try? removeOwn(from: section, scope: "--global", context)
     }
+  }
+
+  /// Removes the user's configuration if nothing is left in it. git creates the file with the first entry.
+  private static func removeIfEmpty(_ context: Context) {
+    let given = Environment.text("GIT_CONFIG_GLOBAL", context.environment)
+    let path = given ?? context.home.person.map { $0 + "/.gitconfig" }
+    guard let path, !File.isLink(path), let bytes = try? File.read(path, limit: 1, ordinary: true), bytes.isEmpty else {
+      return
+    }
+    _ = try? File.remove(path)
   }
 
   /// Removes our entry from a section, and the empty one that we put before it.

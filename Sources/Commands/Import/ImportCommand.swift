@@ -72,6 +72,7 @@ struct ImportPlan {
     let target: Target
     var servers: [String] = []  // Those that get the credential only if the user agrees.
     var rivals: [String] = []  // The providers that all name the entry's host.
+    var variables: [String: String] = [:]  // With which the provider is added, because its defaults name another host.
 
     var label: String { entry.source + ":" + entry.name }
     var isMovable: Bool { target != .nothing }
@@ -117,6 +118,12 @@ struct ImportPlan {
       let match = providers.provider(of: entry)
       if match == nil, ImportSource.all.first(where: { $0.name == entry.source })?.needsProvider == true { return nil }
       var item = Item(entry: entry, target: Self.target(of: entry, match))
+      if match == nil, let provider = entry.hostedProvider {
+        let variables = providers.variables(hosting: entry)
+        item = Item(
+          entry: entry, target: variables == nil ? .nothing : .account(provider: provider, isAdded: false),
+          variables: variables ?? [:])
+      }
       if case .one(_, _, let servers)? = match { item.servers = servers }
       if case .several(let rivals)? = match { item.rivals = rivals }
       return item
@@ -184,6 +191,15 @@ struct ImportPlan {
     guard item.target == .nothing, item.entry.kind != .unsupported else { return }
     if !item.rivals.isEmpty {
       return context.tell(hint: "\(credmgr: "login", "PROVIDER", "--with-token") to store it for one of them")
+    }
+    if let provider = item.entry.hostedProvider {
+      let setting = ["--as", "NAME", "--set", "host=" + item.entry.host]
+      let options = (try? context.home.library.load(provider)).map { loaded in
+        var needs = ClientNeeds(loaded.descriptor)
+        needs.leaveOut(["host": ""])
+        return needs.options
+      }
+      return context.tell(hint: "\(credmgr: ["add-provider", provider] + setting + (options ?? [])) first")
     }
     let what = item.entry.host.isEmpty ? "this provider" : item.entry.host
     context.tell(
@@ -266,7 +282,11 @@ struct ImportPlan {
       if var numbers = Self.numbers(in: line ?? "", upTo: movable.count) {
         if line?.lowercased() == "all" { numbers.removeAll { Self.mayBeOthers(movable[$0 - 1]) } }
         // The list showed the servers, so do not ask about them again.
-        items = numbers.map { Item(entry: movable[$0 - 1].entry, target: movable[$0 - 1].target) }
+        items = numbers.map { number in
+          var item = movable[number - 1]
+          item.servers = []
+          return item
+        }
         return
       }
       context.tell("enter numbers from 1 to \(movable.count), such as \"1 3-4\"")

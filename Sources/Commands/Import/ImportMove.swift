@@ -49,10 +49,12 @@ struct ImportMove {
       }
       do throws(CommandError) {
         let (result, secret) = try move(item)
-        let removal = removes ? try remove(item, result, having: secret) : false
-        tell(item, result)
+        let reason = removes ? try remove(item, result, having: secret) : nil
+        let isRemoved = removes && reason == nil
+        tell(item, result, isRemoved: isRemoved)
+        if let reason { context.tell("left \(item.label) in \(item.entry.place): \(reason)") }
         moved.append(item)
-        rows.append(row(item, result, isRemoved: removal))
+        rows.append(row(item, result, isRemoved: isRemoved))
       } catch {
         guard let message = context.message(error) else { throw error }
         if message.status == .interrupted { throw error }
@@ -115,6 +117,7 @@ struct ImportMove {
     if !item.servers.isEmpty { try askWhether(item, belongsTo: provider) }
     var wish = LoginOptions()
     wish.verifies = true
+    wish.variables = item.variables
     wish.replaces = replaces
     let account: Account
     do throws(CredentialError) { account = try login(item.entry, having: secret, to: provider, wish) } catch {
@@ -156,20 +159,22 @@ struct ImportMove {
 
   // MARK: The old place
 
-  /// Removes the entry if the vault returns its secret; returns whether it did.
-  private func remove(_ item: ImportPlan.Item, _ result: Result, having secret: Secret) throws(CommandError) -> Bool {
-    if case .account(_, isVerified: false, _) = result {
-      context.tell("left \(item.label) in \(item.entry.place): its provider did not confirm the token")
-      return false
-    }
+  /// Removes the entry if the vault returns its secret; returns why it stays, or `nil`.
+  private func remove(
+    _ item: ImportPlan.Item, _ result: Result, having secret: Secret
+  ) throws(CommandError) -> String? {
+    if case .account(_, isVerified: false, _) = result { return "its provider did not confirm the token" }
     guard item.entry.isRemovable else {
-      context.tell("left \(item.label) in \(item.entry.place): remove it with its own tool")
-      return false
+      return File.exists(item.entry.place)
+        ? "other parts of the file belong to it; edit the file yourself" : "remove it with its own tool"
+    }
+    if try imported({ () throws(ImportFault) in try item.entry.hasFurtherLines(plan.places) }) {
+      return "it has more lines than the secret; \(quoted("pass edit " + item.entry.name)) removes the first line"
     }
     try imported { () throws(ImportFault) in
       try item.entry.remove(plan.places) { isStored(secret, of: item, result) }
     }
-    return true
+    return nil
   }
 
   private func isStored(_ secret: Secret, of item: ImportPlan.Item, _ result: Result) -> Bool {
@@ -187,18 +192,19 @@ struct ImportMove {
 
   // MARK: Words
 
-  private func tell(_ item: ImportPlan.Item, _ result: Result) {
+  private func tell(_ item: ImportPlan.Item, _ result: Result, isRemoved: Bool) {
+    let removal = isRemoved ? ", and removed it from \(item.entry.place)" : ""
     switch result {
     case .account(let account, let isVerified, let wasThere):
       let title = context.titled(account.provider)
       let verb = wasThere ? "the vault already had" : "moved"
       let doubt = isVerified || wasThere ? "" : "; \(title) did not confirm it"
-      context.tell("\(verb) \(item.label) as \(quoted(account.name)) at \(title)\(doubt)")
+      context.tell("\(verb) \(item.label) as \(quoted(account.name)) at \(title)\(doubt)\(removal)")
     case .login(let origin, let wasThere):
       let isDocker = item.target == .dockerLogin
       let place = isDocker ? String(origin.dropFirst(RegistryAddress.prefix.count)) : origin
       let verb = wasThere ? "the vault already had" : "moved"
-      context.tell("\(verb) \(item.label) as a login of \(isDocker ? "docker" : "git") for \(quoted(place))")
+      context.tell("\(verb) \(item.label) as a login of \(isDocker ? "docker" : "git") for \(quoted(place))\(removal)")
     }
   }
 

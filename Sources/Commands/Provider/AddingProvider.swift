@@ -69,13 +69,18 @@ struct AddingProvider {
     agreed = places.unusual
   }
 
+  /// The name by which the user knows the provider before it is added.
+  func title(_ context: Context) -> String {
+    isForeign ? quoted(addition.identifier) : context.titled(addition.identifier)
+  }
+
   /// Warns about values that are probably not those of a client, and asks at a terminal whether to use them.
   func checkClient(_ context: Context) throws(CommandError) {
     let rules = addition.descriptor.client
-    let title = isForeign ? quoted(addition.identifier) : context.titled(addition.identifier)
+    let title = title(context)
     let doubts: [(ClientPart, ClientDoubt?)] = [
       (.identifier, clientIdentifier.flatMap { rules.doubt($0, as: .identifier) }),
-      (.secret, clientSecret.flatMap { rules.doubt($0) }),
+      (.secret, clientSecret.flatMap { rules.doubt($0, of: clientIdentifier) }),
     ]
     for case (let part, let doubt?) in doubts {
       context.tell(doubt.warning(on: part, of: title))

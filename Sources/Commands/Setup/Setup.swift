@@ -93,13 +93,15 @@ struct Setup {
         settings = ["--account", name]
       }
     }
+    let isForeign = isNew || !context.source.isShipped(addition.loaded)
+    var adding = AddingProvider(addition: addition, isDiscovered: isDiscovered, isForeign: isForeign)
     if try isAdded(addition) {
-      try logIn(to: provider, nil, of: addition.descriptor, with: settings)
+      try logIn(replacing: adding, scope: scope) { () throws(CommandError) in
+        try logIn(to: provider, nil, of: addition.descriptor, scope: scope, with: settings)
+      }
       return try finish(provider)
     }
-    let isForeign = isNew || !context.source.isShipped(addition.loaded)
     let way = try chosenWay(ways(of: addition, isForeign: isForeign), of: addition.descriptor, title: title)
-    var adding = AddingProvider(addition: addition, isDiscovered: isDiscovered, isForeign: isForeign)
     try askForSettings(&adding, title)
     settings += adding.variables.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
     let missing = try missing(of: addition, way)
@@ -127,7 +129,9 @@ struct Setup {
       }
       settings = settings.first == "--account" ? Array(settings.prefix(2)) : []
     }
-    try logIn(to: provider, way, of: addition.descriptor, with: settings)
+    try logIn(replacing: adding, scope: scope) { () throws(CommandError) in
+      try logIn(to: provider, way, of: addition.descriptor, scope: scope, with: settings)
+    }
     try finish(provider)
   }
 
@@ -202,20 +206,32 @@ struct Setup {
   // MARK: Login
 
   private func logIn(
-    to provider: String, _ way: Way?, of descriptor: Descriptor, with settings: [String]
+    to provider: String, _ way: Way?, of descriptor: Descriptor, scope: [String], with settings: [String]
   ) throws(CommandError) {
     var words = (login ?? ["credmgr", "login", provider]) + settings
     switch way {
     case .token?:
       if let page = descriptor.key?.page {
-        context.tell("create a token at \(page)")
+        let scopes = Self.scopeWords(descriptor, scope)
+        context.tell("create a token at \(page)\(scopes)\(scopes.isEmpty ? "" : ", if the page asks for scopes")")
         try offer(page)
       }
       words.append("--with-token")
     case .typed(let grant)? where descriptor.grants.first != grant: words += ["--grant", grant.rawValue]
     default: words += options
     }
-    try run(.login, words)
+    while true {
+      do throws(CommandError) { return try run(.login, words) } catch {
+        guard case .credential(.wrongPaste) = error, let message = context.message(error) else { throw error }
+        context.tell(message.text)
+      }
+    }
+  }
+
+  /// The scopes that a token of the user needs for the same purposes as a login.
+  private static func scopeWords(_ descriptor: Descriptor, _ scope: [String]) -> String {
+    let scope = scope.isEmpty ? descriptor.scope.requested : scope
+    return scope.isEmpty ? "" : " with the scopes " + scope.joined(separator: " ")
   }
 
   /// Runs another command. Its errors keep their own hints.
@@ -223,6 +239,12 @@ struct Setup {
     let invocation = try Invocation(command, words.dropFirst(2))
     let inner = context.running(CommandLine(words, invocation, named: Command.named))
     do throws(CommandError) { try command.run(invocation, inner) } catch {
+      switch error {
+      // Another question follows.
+      case .credential(.oauth(let fault, _)) where fault.mayRefuseClient: throw error
+      case .credential(.wrongPaste): throw error
+      default: break
+      }
       guard let message = inner.message(error) else { throw error }
       let hint = message.hint(after: inner.line)
       throw .failed(message.with(hints: hint.map { [Remedy(parts: [.words($0)])] } ?? []))
@@ -256,7 +278,9 @@ struct Setup {
         fault("the URL of the MCP server"), hint: "\(credmgr: "setup", "https://HOST/mcp") with the URL of the server")
     }
     if Command.isURL(source) {
-      return .usage(fault("your consent"), hint: "\(credmgr: "add-provider", source) to see what it offers")
+      let name = try manager(context.source.name(ofAddress: source))
+      let commands = [["credmgr", "add-provider", source, "--as", name, "--yes"], ["credmgr", "login", name]]
+      return .usage(fault("your consent"), hint: "\(all: commands) if you trust this server")
     }
     let addition = try addition(source)
     let provider = addition.identifier
@@ -265,10 +289,12 @@ struct Setup {
     }
     let isForeign = Context.isDescriptorFile(source) || !context.source.isShipped(addition.loaded)
     let way = ways(of: addition, isForeign: isForeign).first ?? .client
+    let scope = try context.scope(Invocation(.login, [provider] + options), of: addition.descriptor)
     let settings = try missing(of: addition, way).flatMap { variable in
       ["--set", variable.name + (variable.isSecret ? "=@FILE" : "=VALUE")]
     }
-    let needs = ClientNeeds(addition.descriptor)
+    var needs = ClientNeeds(addition.descriptor)
+    needs.variables = []
     let adds = isForeign || way.hasOwnClient || settings.contains { $0.hasSuffix("=@FILE") }
     let client = way.hasOwnClient ? needs.options : []
     var commands = adds ? [["credmgr", "add-provider", source] + client + settings] : []
@@ -277,10 +303,12 @@ struct Setup {
     let title = isForeign ? quoted(provider) : context.titled(provider)
     switch way {
     case .typed, .token:
-      let page = addition.descriptor.key?.page.map { "create a key at \($0) and " } ?? ""
+      let scopes = way == .token ? Self.scopeWords(addition.descriptor, scope) : ""
+      let kind = way == .token ? "token" : "key"
+      let page = addition.descriptor.key?.page.map { "create a \(kind) at \($0)\(scopes) and " } ?? ""
       let line = commands.map { $0.map(argument).joined(separator: " ") }.joined(separator: " && ")
       return .usage(
-        fault("a key of \(title)"),
+        fault("a \(kind) of \(title)"),
         hint: "\(page)\(shell: line + " --with-token <FILE") with its file")
     case .client, .document:
       let redirects = addition.descriptor.grants.contains(where: \.traits.redirects)

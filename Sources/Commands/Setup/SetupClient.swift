@@ -33,7 +33,41 @@ extension Setup {
       }
     } while try !confirm(descriptor.client.doubt(identifier, as: .identifier), on: .identifier, of: title)
     adding.clientIdentifier = identifier
-    if descriptor.client.hasSecret { adding.clientSecret = try clientSecret(descriptor, title) }
+    if descriptor.client.hasSecret { adding.clientSecret = try clientSecret(of: identifier, descriptor, title) }
+  }
+
+  /// Runs a login, and asks for another client as long as the provider refuses the user's own.
+  func logIn(
+    replacing adding: AddingProvider, scope: [String], _ logIn: () throws(CommandError) -> Void
+  ) throws(CommandError) {
+    while true {
+      let refusal: CommandError
+      do throws(CommandError) { return try logIn() } catch {
+        guard isRefusedClient(error, of: adding), let message = context.message(error) else { throw error }
+        context.tell("error: \(message.text)")
+        refusal = error
+      }
+      let words = Self.clientWords(hasSecret: adding.addition.descriptor.client.hasSecret)
+      guard try Question.confirm("Enter \(words) again?") else { throw refusal }
+      var another = adding
+      another.replaces = true
+      // The user agreed to these places when the provider was added.
+      another.agreed = []
+      try askForClient(&another, adding.title(context), scope: scope)
+      _ = try another.run(context)
+    }
+  }
+
+  static func clientWords(hasSecret: Bool) -> String { hasSecret ? "the client ID and the secret" : "the client ID" }
+
+  /// Whether another client may help: the user registered the present one, and the provider refuses it or hides that
+  /// it does not know it.
+  private func isRefusedClient(_ error: CommandError, of adding: AddingProvider) -> Bool {
+    guard case .credential(.oauth(let fault, provider: adding.addition.identifier)) = error,
+      fault.mayRefuseClient, ClientNeeds(adding.addition.descriptor).needsIdentifier,
+      let client = try? context.source.accountsIfAny()?.registration(of: adding.addition.identifier)
+    else { return false }
+    return client.registered == nil && !client.clientIdentifier.isEmpty
   }
 
   /// Asks whether to use a value that does not have the form that the provider issues. Returns true without a doubt.
@@ -66,7 +100,9 @@ extension Setup {
     }
   }
 
-  private func clientSecret(_ descriptor: Descriptor, _ title: String) throws(CommandError) -> Secret? {
+  private func clientSecret(
+    of identifier: String, _ descriptor: Descriptor, _ title: String
+  ) throws(CommandError) -> Secret? {
     let isCertified = descriptor.client.authentication?.usesCertificate == true
     if isCertified || descriptor.client.authentication == .privateKeyJWT {
       let name = isCertified ? "file with the certificate and its private key:" : "file with the private key:"
@@ -78,7 +114,7 @@ extension Setup {
       let typed = try Question.secret("client secret" + (isNeeded ? ":" : " (Enter for none):"))
       if !typed.isEmpty {
         let secret = try context.issuedSecret(typed, "-", called: "client secret")
-        if try confirm(descriptor.client.doubt(secret), on: .secret, of: title) { return secret }
+        if try confirm(descriptor.client.doubt(secret, of: identifier), on: .secret, of: title) { return secret }
         continue
       }
       if !isNeeded { return nil }
@@ -103,5 +139,26 @@ extension Setup {
       context.tell(warning)
       if try Question.confirm("Use it anyway?") { return }
     }
+  }
+}
+
+extension Context {
+  /// Whether the descriptor in use is a shipped one, whose endpoints are right.
+  func isShipped(_ provider: String) -> Bool { (try? home.library.load(provider)).map(source.isShipped) ?? false }
+
+  /// Returns the command that replaces a refused client; empty if none was added. The refused identifier may be the
+  /// wrong one, so the command does not repeat it.
+  func anotherClient(of provider: String) -> [Remedy] {
+    guard let client = try? source.accountsIfAny()?.registration(of: provider), !client.clientIdentifier.isEmpty else {
+      return [replacingClient(provider)]
+    }
+    if client.registered != nil {
+      return ["\(credmgr: "add-provider", provider, "--replace") to register another client"]
+    }
+    let hasSecret = client.clientSecret != nil
+    if Question.canAsk, !isJSON {
+      return ["\(credmgr: "setup", provider) to enter \(Setup.clientWords(hasSecret: hasSecret)) again"]
+    }
+    return [replacingClient(provider, hasSecret: hasSecret)]
   }
 }

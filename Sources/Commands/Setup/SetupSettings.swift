@@ -21,7 +21,7 @@ extension Setup {
     }
     Terminal.writeError(Layout.table(rows, width: Terminal.width))
     while true {
-      let text = try Question.answer("Another value? (NAME=VALUE; Enter to continue)")
+      let text = try Question.answer("Another value? (NAME=VALUE, never a secret; Enter to continue)")
       if text.isEmpty { return }
       let name = String(text.prefix { $0 != "=" })
       guard let variable = variables.first(where: { $0.name == name }), name.count < text.count else {

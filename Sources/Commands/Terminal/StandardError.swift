@@ -1,11 +1,30 @@
 import CredmgrDescriptors
 import CredmgrMessages
 import CredmgrPlatform
+import Synchronization
 
 /// Writes messages. For programs, each sentence is one line. On a terminal, long sentences wrap between words, except
 /// quoted text such as commands, which users may copy.
 package enum StandardError {
+  /// Whether the cursor's line has a countdown, which the next message replaces.
+  private static let isCounting = Mutex(false)
+
+  /// Shows a text in the cursor's line until the next call or message.
+  static func count(_ text: String) {
+    isCounting.withLock { $0 = true }
+    Terminal.writeError("\r" + text + "\u{1B}[K")
+  }
+
+  static func endCount() {
+    let wasCounting = isCounting.withLock { isCounting in
+      defer { isCounting = false }
+      return isCounting
+    }
+    if wasCounting { Terminal.writeError("\r\u{1B}[K") }
+  }
+
   package static func tell(_ sentence: String) {
+    endCount()
     Terminal.writeError(lines("credmgr: ", Message.visible(sentence), columns: columns))
   }
 
@@ -23,6 +42,7 @@ package enum StandardError {
 
   /// Shows a message and adds the failed command's options to its hints.
   package static func show(_ message: Message, program: String = "credmgr", after line: CommandLine? = nil) {
+    endCount()
     show(message.findings)
     Terminal.writeError(message.lines(program: program, after: line, style: Style(2), columns: columns))
   }

@@ -12,10 +12,12 @@ extension ImportSource {
         guard let token else { return nil }
         // Another program may have written the token below its key.
         let isWhole = lines.allSatisfy { text.bytes[$0].firstPlace(of: token.utf8) != nil }
-        return ImportEntry(
+        var entry = ImportEntry(
           user.map { $0 + "@" + host } ?? host, host: host, user: user, kind: .token, use: .git,
           held: .value(Secret(token)),
           removal: isWhole ? .cut(lines) : .none)
+        entry.hostedProvider = provider(hosting: host)
+        return entry
       }
     },
     ask: { places throws(ImportFault) in
@@ -37,11 +39,17 @@ extension ImportSource {
             held: .command(ImportCommand(program: "secret-tool", arguments: ["lookup"] + item)),
             removal: .command(ImportCommand(program: "secret-tool", arguments: ["clear"] + item)))
           entry.place = "Secret Service"
+          entry.hostedProvider = provider(hosting: host)
           found.append(entry)
         }
       }
       return found
     })
+
+  /// The provider of a host that is not github.com.
+  private static func provider(hosting host: String) -> String {
+    host.lowercased().hasSuffix(".ghe.com") ? "github" : "github-enterprise"
+  }
 
   @Sendable private static func hostsFile(_ places: ImportPlaces) -> [String] {
     let folder = places.path("GH_CONFIG_DIR") ?? places.configuration.map { $0 + "/gh" }

@@ -61,6 +61,8 @@ package struct ImportEntry: Sendable, Equatable {
   package var variable: String?
   /// All values of a credential that has several, by the environment variable that programs read instead.
   package var variables: [String: Secret] = [:]
+  /// The provider for hosts that no descriptor names, which its variable `host` takes, if the tool has only such hosts.
+  package var hostedProvider: String?
   package var isUserToken = false  // Whether the user name is the token.
 
   init(

@@ -84,11 +84,18 @@ extension ImportEntry {
     }
   }
 
+  /// Whether the old place has more than the secret, which would be lost with it: an entry of pass may also have a user
+  /// name, a second factor or recovery codes.
+  package func hasFurtherLines(_ places: ImportPlaces) throws(ImportFault) -> Bool {
+    guard case .command(let command) = held, command.program == "pass" else { return false }
+    return String(decoding: try places.run(command), as: UTF8.self).split(whereSeparator: \.isNewline).count > 1
+  }
+
   package var isRemovable: Bool { removal != .none }
 
   /// The user name, unless it may be a token.
   package var shownUser: String? {
-    isUserToken ? nil : user.map { $0.contains("@") ? $0 : CredentialSource.logged($0) }
+    isUserToken ? nil : user.map(CredentialSource.shown)
   }
 
   /// Removes the entry from its old place. A copy of the file is next to it until `isWorking` confirms that the vault

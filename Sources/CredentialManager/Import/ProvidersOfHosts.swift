@@ -48,6 +48,16 @@ package final class ProvidersOfHosts {
     return result
   }
 
+  /// Returns the values with which a shipped provider takes the entry's host; `nil` if no shipped provider does, or if
+  /// that provider has already been added.
+  package func variables(hosting entry: ImportEntry) -> [String: String]? {
+    guard let provider = entry.hostedProvider, !added.contains(where: { $0.provider == provider }),
+      let loaded = try? source.home.library.load(provider), source.isShipped(loaded),
+      let variable = loaded.descriptor.variable("host"), variable.accepts(entry.host)
+    else { return nil }
+    return [variable.name: entry.host]
+  }
+
   /// The hosts for which git gets the tokens of an added or a shipped provider.
   package var gitHosts: [String] {
     let own = added.flatMap { $0.agreement.claims ?? [] }

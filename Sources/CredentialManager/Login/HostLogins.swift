@@ -19,6 +19,9 @@ package struct HostLogin: Sendable, Equatable {
     self.scheme = scheme
   }
 
+  /// The user name for lists: empty without one, and `…` for one that may be a token.
+  package var shownUser: String { username.map(CredentialSource.shown) ?? "" }
+
   var encoded: Secret {
     var members: [JSONValue.Member] = [
       .init("username", .optional(username)), .init("password", .string(password.reveal())),
@@ -116,6 +119,9 @@ extension CredentialSource {
     changes.append(noting(.erase, account: pattern.username.map(Self.logged), detail: pattern.origin))
     try accounts.apply(changes)
   }
+
+  /// Returns a user name for lists.
+  static func shown(_ username: String) -> String { username.contains("@") ? username : logged(username) }
 
   /// Some hosts take a token as the user name, so the log omits a name that is long enough to be a token.
   static func logged(_ username: String) -> String { username.count < 20 ? username : "…" }

@@ -51,6 +51,16 @@ extension CredentialSource {
     { .discovery($0, issuer: issuer.text) }
   }
 
+  /// Returns the name under which an address is added: that of its published descriptor, or of the issuer.
+  package func name(ofAddress text: String) throws(CredentialError) -> String {
+    if Self.isDescriptor(at: text), let file = text.split(separator: "/").last?.prefix(while: { $0 != "." }),
+      DescriptorLibrary.isIdentifier(String(file))
+    {
+      return String(file)
+    }
+    return Self.identifier(of: try wrapping({ CredentialError.http($0, provider: text) }, Issuer(text)))
+  }
+
   private static func identifier(of issuer: Issuer) -> String {
     let host = issuer.uri.host ?? ""
     let whole = ([host] + issuer.uri.path.lowercased().split(separator: "/").map(String.init)).joined(separator: "-")

@@ -11,6 +11,9 @@ package enum Signals {
 
   package static var isInterrupted: Bool { credmgr_last_signal() != 0 }
 
+  /// Makes waits possible again after an interruption, for programs that clean up. The next signal interrupts them.
+  package static func forgetInterruption() { credmgr_forget_signal() }
+
   /// Makes writing to a closed output, or beyond the file size limit, an error instead of a silent end of the program.
   package static func ignoreFailedWrites() { credmgr_ignore_failed_writes() }
 

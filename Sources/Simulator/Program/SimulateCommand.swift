@@ -100,13 +100,22 @@ package enum SimulateCommand {
       return answer
     }
     // Without a terminal, a script may still need what it added.
-    if Terminal.isTerminal(2) { removeAdded(at: address, context) }
+    guard Terminal.isTerminal(2) else { return }
+    // git would count as interrupted too.
+    Signals.forgetInterruption()
+    removeAdded(at: address, as: identifier, context)
   }
 
   /// Removes the providers that the user added with the shown commands, because their address no longer answers.
-  private static func removeAdded(at address: String, _ context: Context) {
+  private static func removeAdded(at address: String, as identifier: String, _ context: Context) {
     let source = context.source
-    for identifier in (try? source.accountsIfAny()?.addedProviders()) ?? [] {
+    let added: [String]
+    do throws(CredentialError) { added = try source.accountsIfAny()?.addedProviders() ?? [] } catch {
+      guard context.home.library.path(of: identifier) != nil else { return }
+      StandardError.tell("cannot remove \(quoted(identifier)): \(error.message.text)")
+      return context.tell(hint: "\(credmgr: "remove-provider", identifier)")
+    }
+    for identifier in added {
       guard let path = context.home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
         Simulation.isOurs(bytes) && bytes.firstPlace(of: (address + "/").utf8) != nil
           || bytes.firstPlace(of: (address + Simulation.standardPath).utf8) != nil,
