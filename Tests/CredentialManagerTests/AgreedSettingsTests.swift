@@ -288,6 +288,23 @@ struct AgreedSettingsTests {
     #expect(try Self.new(fixture) == ["pkce none", "assertion.claims.jti x"])
   }
 
+  /// Unchanged files have the same values, so a refresh does not collect them again.
+  @Test func valuesOfUnchangedFiles() throws {
+    let fixture = try Fixture()
+    try fixture.addOwn(Self.text("pkce: plain"))
+    let registration = try #require(try fixture.registration())
+    var marked = registration
+    marked.agreement?.written = ["marked": "x"]
+    for files in [registration.agreement?.files, nil] {
+      marked.agreement?.files = files
+      _ = try fixture.another().vault(.readWrite).apply([
+        .store(marked.encoded, as: Accounts.registration("example"))
+      ])
+      _ = try fixture.another().permit(.refresh, "example")
+      #expect(try fixture.registration() == (files == nil ? registration : marked))
+    }
+  }
+
   /// An earlier version accepted another server's issuer without asking.
   @Test(arguments: [("https://honest.example", true), ("https://provider.example/x", false)])
   func anIssuerThatAnEarlierVersionSealed(_ issuer: String, _ asks: Bool) throws {

@@ -168,8 +168,7 @@ extension CredentialSource {
       registration = try register(permit, variables: values, initialAccessToken: initialAccessToken)
       (registration.redirect, registration.agreement) = (redirect, agreement)
     }
-    registration.seal(
-      addition.descriptor, try self.client(addition.descriptor, registration), ownFiles: ownFiles)
+    registration.seal(addition.loaded, try self.client(addition.descriptor, registration), ownFiles: ownFiles)
     try install(addition)
     dependents[identifier] = registration
     try store(dependents, with: [noting(.addProvider, of: identifier)])
@@ -207,13 +206,13 @@ extension CredentialSource {
       else { continue }
       let before = registration.agreement
       let keepsVariable = client.descriptor.variables.contains { $0.isSecret && registration.variables[$0.name] != nil }
-      let now = Agreement(client, ownFiles: ownFiles(of: loaded))
+      let now = Agreement(client, ownFiles: ownFiles(of: loaded), files: loaded.digest)
       // Descriptors that extend this one need consent for the change, even without stored secrets.
       let kept = KeptSecrets(
         accounts: try accounts.accounts(of: provider), clientSecret: registration.clientSecret != nil,
         variable: keepsVariable, login: true)
       try requireConsent(loaded, client, now: now, replacing: before, kept: kept, confirms: confirms)
-      registration.seal(loaded.descriptor, client, ownFiles: now.ownFiles ?? "")
+      registration.seal(loaded, client, ownFiles: now.ownFiles ?? "")
       if registration.agreement != before { dependents[provider] = registration }
     }
     return dependents

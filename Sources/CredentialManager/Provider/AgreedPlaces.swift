@@ -46,6 +46,7 @@ extension Agreement {
       .init("client_id", .optional(clientIdentifier)), .init("places", .object(kinds)),
       .init("settings", object(settings, list)),
       .init("written", written.map { object($0, JSONValue.string) } ?? .null), .init("own_files", .optional(ownFiles)),
+      .init("files", .optional(files)),
       .init("secrets", list(secrets.sorted())),
       .init("shown_secrets", list(shownSecrets.sorted())),
       .init("claims", claims.map { .array($0.map(\.value)) } ?? .null),
@@ -65,6 +66,7 @@ extension Agreement {
       settings = (value["settings"]?.members ?? []).reduce(into: [:]) { $0[$1.name] = list($1.value) }
       written = value["written"]?.members?.reduce(into: [:]) { $0[$1.name] = $1.value.text }
       ownFiles = value["own_files"]?.text
+      files = value["files"]?.text
       if value["requires_issuer"] == .boolean(true) { settings["iss"] = ["required"] }
       secrets = Set(list(value["secrets"]) ?? [])
       shownSecrets = Set(list(value["shown_secrets"]) ?? [])

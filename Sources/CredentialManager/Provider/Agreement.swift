@@ -40,18 +40,14 @@ package struct Agreement: Sendable, Equatable {
   /// A digest of the descriptor's files that did not come with the program; `nil` in a registration of an earlier
   /// version.
   var ownFiles: String?
+  /// A digest of all files (`DescriptorLibrary.Loaded.digest`); `nil` in a registration of an earlier version.
+  var files: String?
   var secrets: Set<String> = []  // The names of the secret variables.
   var shownSecrets: Set<String> = []  // Formerly secret variables that the user agreed to show.
   /// The hosts for which helpers return tokens; `nil` in a registration of an earlier version.
   package var claims: [HostClaim]?
   var bounds: OriginPattern.Bounds = [:]
   var isOfEarlierVersion = false  // Whether an earlier version stored this agreement, without all these fields.
-
-  init(_ client: Client, ownFiles: String?) {
-    self.init(client)
-    self.ownFiles = ownFiles
-    written = client.written
-  }
 
   package init(_ client: Client) {
     let descriptor = client.descriptor
@@ -203,7 +199,8 @@ extension CredentialSource {
     let values = try read(variables, of: loaded.descriptor, for: route)
     let own = try self.client(loaded.descriptor, registration, variables: values)
     let wider = agreement.widened(by: own)
-    try requireNothingNew(beyond: wider, Agreement(own, ownFiles: wider.ownFiles), loaded, of: registration)
+    let now = Agreement(own, ownFiles: wider.ownFiles, files: wider.files, sealed: wider)
+    try requireNothingNew(beyond: wider, now, loaded, of: registration)
     return Permit(route, client: own, wider)
   }
 
@@ -235,7 +232,7 @@ extension CredentialSource {
       clientIdentifier: descriptor.client.identifier ?? "", variables: registered,
       redirect: Descriptor.standardRedirect(of: descriptor.identifier))
     let client = try client(descriptor, registration)
-    registration.seal(descriptor, client, ownFiles: "")
+    registration.seal(loaded, client, ownFiles: "")
     let values = try read(variables, of: descriptor, for: .login)
     let own = try self.client(descriptor, registration, variables: values)
     return (Permit(.login, client: own, Agreement(client).widened(by: own)), registration)
@@ -331,7 +328,7 @@ extension CredentialSource {
   private func agreed(
     _ loaded: DescriptorLibrary.Loaded, client: Client, _ registration: Registration
   ) throws(CredentialError) -> Agreement {
-    let now = Agreement(client, ownFiles: ownFiles(of: loaded))
+    let now = Agreement(client, ownFiles: ownFiles(of: loaded), files: loaded.digest, sealed: registration.agreement)
     var agreed = now
     if let sealed = registration.agreement {
       try requireNothingNew(beyond: sealed, now, loaded, of: registration)
@@ -379,7 +376,7 @@ extension CredentialSource {
     to loaded: DescriptorLibrary.Loaded, _ client: Client, ownFiles: String, replacing agreed: Agreement?,
     kept: KeptSecrets, confirms: Consent
   ) throws(CredentialError) -> Permit {
-    let now = Agreement(client, ownFiles: ownFiles)
+    let now = Agreement(client, ownFiles: ownFiles, files: loaded.digest)
     try requireConsent(loaded, client, now: now, replacing: agreed, kept: kept, confirms: confirms)
     return Permit(.registration, client: client, now.widened(by: client))
   }

@@ -291,7 +291,8 @@ extension CredentialSource {
     registration.variables = previous.variables.filter { addition.descriptor.variable($0.key) != nil }
     var found: [NewPlace] = []
     let client = try client(addition.descriptor, registration)
-    let now = Agreement(client, ownFiles: ownFiles(of: addition.loaded, installing: addition.file))
+    let now = Agreement(
+      client, ownFiles: ownFiles(of: addition.loaded, installing: addition.file), files: addition.loaded.digest)
     try requireConsent(
       addition.loaded, client, now: now, replacing: previous.agreement,
       kept: KeptSecrets(

@@ -55,9 +55,10 @@ extension Registration {
   }
 
   /// Records the agreement. A secret variable stays secret, even if the descriptor no longer says so.
-  mutating func seal(_ descriptor: Descriptor, _ client: Client, ownFiles: String) {
-    var agreement = Agreement(client, ownFiles: ownFiles)
-    agreement.shownSecrets = agreement.secrets.subtracting(descriptor.variables.filter(\.isSecret).map(\.name))
+  mutating func seal(_ loaded: DescriptorLibrary.Loaded, _ client: Client, ownFiles: String) {
+    var agreement = Agreement(client, ownFiles: ownFiles, files: loaded.digest)
+    let secrets = loaded.descriptor.variables.filter(\.isSecret).map(\.name)
+    agreement.shownSecrets = agreement.secrets.subtracting(secrets)
     self.agreement = agreement.keepingClusters(of: self.agreement)
   }
 

@@ -192,7 +192,7 @@ extension CredentialSource {
       registration.agreement?.ownFiles = own?.ownFiles.map { _ in "-" }
       return ImportedRegistration(provider: provider, file: file, registration: registration, made: nil)
     }
-    registration.seal(loaded.descriptor, client, ownFiles: ownFiles(of: loaded))
+    registration.seal(loaded, client, ownFiles: ownFiles(of: loaded))
     return ImportedRegistration(provider: provider, file: file, registration: registration, made: (loaded, client))
   }
 

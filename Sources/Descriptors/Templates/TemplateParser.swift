@@ -41,7 +41,10 @@ struct TemplateParser {
   }
 
   private static func trimmed(_ piece: some StringProtocol) -> String {
-    String(piece.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+    var piece = piece[...]
+    while piece.first == " " { piece.removeFirst() }
+    while piece.last == " " { piece.removeLast() }
+    return String(piece)
   }
 
   private static func term(_ text: String) throws(TemplateError) -> Template.Term {
