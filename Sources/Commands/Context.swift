@@ -119,7 +119,7 @@ package struct Context {
   func message(_ error: CommandError) -> Message? {
     if case .missingSeparator(let operands) = error { return error.message?.with(hints: [separated(operands)]) }
     guard case .credential(let error) = error else { return error.message.map { $0.with(hints: resolved($0.hints)) } }
-    let message = message(error)
+    let message = message(source.sharedName.map(error.inVault) ?? error)
     return message.with(hints: resolved(message.hints))
   }
 

@@ -111,6 +111,9 @@ package enum CredentialError: Error, Sendable, Equatable {
   case alreadyShared(provider: String, account: String, vault: String)
   /// The vault has another account of this name.
   case nameTaken(provider: String, account: String, vault: String)
+  /// The account of a login is on this machine only, because the vault did not take it. `replaces` says whether the
+  /// vault has the same account.
+  indirect case notInVault(provider: String, account: String, vault: String, replaces: Bool, CredentialError)
   /// The variable names a place on this machine, which other members must not choose.
   case notShareable(provider: String, variable: String)
   /// A request for the account was interrupted or refused, so its tokens may no longer be valid.

@@ -251,6 +251,10 @@ extension CredentialError {
       .usage(
         "the vault \(quoted(vault)) has another account \(quoted(account)) at \(titled(provider)); nothing was changed"
       ).hint("\(add: "--replace") to replace it, or log in with another name")
+    case .notInVault(let provider, let account, let vault, let replaces, let error):
+      error.keptHere(account, at: titled(provider), insteadOf: vault, error.message(titled: titled)).with(hints: [
+        "\(credmgr: ["share", provider, account, "--vault", vault] + error.replacement(replaces)) to move it"
+      ])
     case .notShareable(let provider, let variable):
       .usage(
         "cannot share \(quoted(provider)): \(quoted(variable)) names a file or an environment variable of one machine"
@@ -302,6 +306,22 @@ extension CredentialError {
     let isBelowHome = path == "~" || path.hasPrefix("~/")
     let rest = isBelowHome ? String(path.dropFirst()) : "/" + path
     return "\(shell: "export CREDMGR_HOME=\(isBelowHome ? "~" : "$PWD")" + (rest.isEmpty ? "" : argument(rest)))"
+  }
+}
+
+extension CredentialError {
+  fileprivate var isNameTaken: Bool { if case .nameTaken = self { true } else { false } }
+
+  fileprivate func replacement(_ isNeeded: Bool) -> [String] { isNeeded || isNameTaken ? ["--replace"] : [] }
+
+  /// Returns the message for a login whose account is not in its shared vault because of this error.
+  fileprivate func keptHere(
+    _ account: String, at title: String, insteadOf vault: String, _ message: Message
+  ) -> Message {
+    let reason = isNameTaken ? "it has another account of this name" : message.text
+    return Message(
+      "logged in to \(title) as \(quoted(account)) on this machine only, not in the vault \(quoted(vault)): \(reason)",
+      status: message.status)
   }
 }
 

@@ -46,7 +46,7 @@ extension Notice {
       "named the account \(quoted(account)), because the name from \(titled(provider)) has control characters or "
         + "more than 255 bytes"
     case .hidden(let provider, let account, let vault):
-      "using your own account \(quoted(account)) at \(titled(provider)), not the one in the vault \(quoted(vault))"
+      "using this machine's account \(quoted(account)) at \(titled(provider)), not the one in the vault \(quoted(vault))"
     case .vanished(let provider, let account, let vault):
       "the vault \(quoted(vault)) no longer has the account \(quoted(account)) at \(titled(provider))"
     case .registrationTaken(let provider, let vault):
@@ -116,7 +116,10 @@ extension Interruption {
     let past = startedAt > 0 && now - startedAt >= .seconds(60) ? " \(duration(now - startedAt)) ago" : ""
     let interrupted = " \(exchange.rawValue)\(whose) was interrupted\(past)"
     return switch exchange {
-    case .refresh: "a" + interrupted + ", and the new token may be lost"
+    case .refresh:
+      "a" + interrupted
+        + (vault.map { ", and the new token may wait on this machine for the vault \(quoted($0))" }
+          ?? ", and the new token may be lost")
     case .login: "a" + interrupted
     case .logout: "a" + interrupted + ", and the token may be revoked"
     }
@@ -125,7 +128,9 @@ extension Interruption {
   package var remedy: Remedy {
     let account = accountOption(account)
     return switch exchange {
-    case .refresh: "if the token is rejected, \(credmgr: ["login", provider] + account)"
+    case .refresh:
+      vault.map { "\(credmgr: "vault", "sync", "--vault", $0) to store it" }
+        ?? "if the token is rejected, \(credmgr: ["login", provider] + account)"
     case .login: "\(credmgr: ["login", provider] + account + options.arguments) again"
     case .logout: "\(credmgr: ["logout", provider] + account) to finish it"
     }

@@ -11,7 +11,8 @@ extension ServerFault {
       .unexpected("cannot reach the vault \(name): libpq is not installed")
         .hint("\(run: "sudo", "apt-get", "install", "libpq5")")
     case .badAddress:
-      .usage("\(name) is not the address of a database").hint("write it like postgresql://db.example/credmgr")
+      // It may contain a password.
+      .usage("cannot read the address of the database").hint("write it like postgresql://db.example/credmgr")
     case .passwordInAddress:
       .usage("the address of the database contains a password")
         .hint("remove it from the address, and use --password-file or ~/.pgpass")
@@ -21,15 +22,21 @@ extension ServerFault {
     case .wrongPassword:
       .vault("the server of the vault \(name) refused the password")
         .hint(
-          "check PGPASSWORD and ~/.pgpass; after a change, \(credmgr: "vault", "sync", "--password-file", "FILE")"
+          "check PGPASSWORD and ~/.pgpass; after a change, \(credmgr: "vault", "sync", "--password-file", "FILE", "--vault", vault)"
         )
     case .unreachable(let detail): .unreachable("cannot reach the vault \(name): \(detail)")
     case .silent: .unreachable("cannot reach the vault \(name): the server does not answer")
-    case .certificate(let detail): .unreachable("cannot trust the server of the vault \(name): \(detail)")
-    case .noRights(let detail): .vault("the server refuses access to the vault \(name): \(detail)")
+    case .certificate(let detail):
+      .unreachable("cannot trust the server of the vault \(name): \(detail)")
+        .hint("if your own authority issued the certificate, name its file with \"sslrootcert\" in the address")
+    case .noRights(let detail):
+      .vault("the server refuses access to the vault \(name): \(detail)")
+        .hint("grant the role the rights that docs/shared-vault.md lists")
     case .readOnly: .vault("the server of the vault \(name) accepts no changes; nothing was changed")
     case .full: .vault("the disk of the server of the vault \(name) is full; nothing was changed")
-    case .noVault: .vault("the database of \(name) does not contain this vault")
+    case .noVault:
+      .vault("the database of \(name) does not contain this vault")
+        .hint("restore the database; if it is lost, \(credmgr: "vault", "leave", "--vault", vault)")
     case .noDatabase(let detail):
       .unreachable("cannot reach the vault \(name): \(detail)").hint("create the database, or correct the address")
     case .newerVersion(let found, let supported):
@@ -48,14 +55,16 @@ extension ServerFault {
         .hint("\(credmgr: "vault", "leave", "--vault", vault) to leave the vault")
     case .removed:
       .vault("this machine was removed from the vault \(name), or the server hides its copy of the key")
-        .hint("ask an administrator to run \(credmgr: "vault", "verify", "--vault", vault)")
+        .hint("ask an administrator to \(credmgr: "vault", "verify", "--vault", "VAULT")")
     case .invitation(let fault): fault.message
     case .setBack(let record):
       .vault("the server of the vault \(name) shows an older state of \(changed(record)) than before")
-        .hint(.joiningAgain(vault))
+        .hint(.goingOn(with: record, vault))
     case .forked(let record):
       .vault("the server of the vault \(name) shows another history of \(changed(record)) than before")
-        .hint(.joiningAgain(vault))
+        .hint(.goingOn(with: record, vault))
+    case .damaged(let record):
+      .vault("\(record.words) is damaged in the vault \(name)").hint(record.remedy(inVault: vault))
     case .altered: .vault("the vault \(name) was altered")
     case .overtaken(let account):
       .unexpected("another machine took over the request for \(quoted(account.name ?? account.provider))")
@@ -76,8 +85,25 @@ extension StoreError {
 
 extension Remedy {
   /// For a machine that has seen what its team gave up, such as a fork or what was lost with a disk.
-  fileprivate static func joiningAgain(_ vault: String) -> Remedy {
-    "if the server is right now, \(credmgr: "vault", "leave", "--vault", vault) and join again"
+  fileprivate static func goingOn(with record: RecordIdentifier?, _ vault: String) -> Remedy {
+    if let record, [.credential, .registration, .descriptor, .selection].contains(record.kind) {
+      return "if the server is right now, \(record.remedy(inVault: vault))"
+    }
+    return "if the server is right now, \(credmgr: "vault", "leave", "--vault", vault) and join again; "
+      + "without another administrator, create another vault"
+  }
+}
+
+extension RecordIdentifier {
+  /// Returns the remedy for a record of a shared vault, whose members refuse a backup.
+  package func remedy(inVault vault: String) -> Remedy {
+    switch kind {
+    case .credential: "\(credmgr: "login", provider, "--account", account, "--vault", vault)"
+    case .selection: "\(credmgr: "login", provider, "--vault", vault)"
+    case .registration, .descriptor:
+      "\(credmgr: "add-provider", provider, "--client-id", "ID", "--replace", "--vault", vault)"
+    default: "\(credmgr: "vault", "verify", "--vault", vault)"
+    }
   }
 }
 

@@ -251,6 +251,8 @@ extension VaultFinding {
     case .slots: "the key slots were modified"
     case .log(let record): "the log of \(record?.words ?? "the vault") was modified"
     case .keyCopies: "the members' copies of the key were modified"
+    case .invitation(let member): "the invitation of \(quoted(member)) was modified or removed"
+    case .tables: "the tables of the database were changed"
     case .schema: "the file does not have the tables of a vault"
     case .structure: "the structure of the file is damaged"
     }

@@ -11,6 +11,10 @@ package struct DatabaseAddress: Sendable {
   package init(_ text: String) throws(PostgreSQLError) {
     let values = try Self.values(text)
     if values["password"] != nil || values["sslpassword"] != nil { throw .passwordInAddress }
+    // A user and a password where they do not belong, which messages about a host or a database would repeat.
+    for keyword in ["host", "dbname"] {
+      if values[keyword]?.utf8.contains(where: { "@=&".utf8.contains($0) }) == true { throw .badAddress }
+    }
     self.text = text
     let always = ["application_name": "credmgr", "client_encoding": "UTF8"]
     var certificates: String?

@@ -120,7 +120,7 @@ extension TeamVault {
       let rows = try server.query(
         Schema.lease, [.bytes(vault), .bytes(keys.lookup(name)), .bytes(holder), .byteLists(others)])
       guard try accept(rows) else { continue }
-      guard let row = rows.first.flatMap(Row.init) else {
+      guard let row = try cellRows(rows).first else {
         try makeEmpty(name)
         continue
       }

@@ -80,7 +80,7 @@ enum Schema {
     + "AND (r.lookup=ANY($4) OR (r.kind=$2 AND ($3::bytea IS NULL OR r.grouping=$3))) WHERE v.id=$1"
 
   static let listAll =
-    "SELECT \(state),\(cells) FROM credmgr.vault v LEFT JOIN credmgr.record r ON r.vault=v.id WHERE v.id=$1"
+    "SELECT \(state),\(cells),r.kind,r.grouping FROM credmgr.vault v LEFT JOIN credmgr.record r ON r.vault=v.id WHERE v.id=$1"
 
   /// Takes the lease of the cell `$2` for the new holder `$3` if it is free or belongs to one of the holders `$4`.
   /// Returns the state, the cell with its holder, and whether the lease was taken.
@@ -108,7 +108,7 @@ enum Schema {
     "WITH v AS (SELECT id FROM credmgr.vault WHERE id=$1 AND epoch=$2\(locksKey ? " FOR SHARE" : "")),"
       + "n AS (SELECT * FROM unnest($3::bytea[],$4::bytea[],$5::bytea[],$6::bigint[],$7::bigint[],$8::bytea[],"
       + "$9::bytea[],$10::bigint[]) AS n(lookup,kind,grouping,old,revision,sealed,holder,ends)),"
-      + "u AS (UPDATE credmgr.record r SET revision=n.revision,sealed=n.sealed,"
+      + "u AS (UPDATE credmgr.record r SET kind=n.kind,grouping=n.grouping,revision=n.revision,sealed=n.sealed,"
       + "holder=CASE WHEN n.ends=1 THEN NULL ELSE r.holder END FROM n,v WHERE r.vault=v.id AND r.lookup=n.lookup "
       + "AND n.old<>0 AND r.revision=n.old AND (n.holder='' OR r.holder=n.holder) RETURNING 1),"
       + "i AS (INSERT INTO credmgr.record(vault,lookup,kind,grouping,revision,sealed) "

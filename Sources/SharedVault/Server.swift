@@ -12,6 +12,8 @@ final class Server {
   private var connection: PostgreSQL?
   private(set) var isInTransaction = false
   private(set) var statementCount = 0
+  /// Whether the server refused the stored password, and another one opened the connection.
+  private(set) var isPasswordOutdated = false
 
   /// The time limit of a connection and of a statement. A lease outlasts several of them.
   static let patience = Duration.seconds(10)
@@ -66,6 +68,7 @@ final class Server {
       // The password was changed: the user may have set the new one elsewhere, such as in ~/.pgpass.
       do throws(PostgreSQLError) {
         new = try PostgreSQL.connect(to: address, password: nil, within: Self.patience)
+        isPasswordOutdated = true
       } catch .passwordNeeded { throw error } catch let failure { throw failure }
     }
     connection = new

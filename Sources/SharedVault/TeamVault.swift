@@ -131,6 +131,8 @@ package final class TeamVault {
     let revision: Int64
     let sealed: [UInt8]
     let holder: [UInt8]?
+    /// The columns `kind` and `grouping`, if the statement returns them.
+    let groups: (kind: [UInt8], grouping: [UInt8])?
 
     init?(_ row: SQLRow) {
       guard let lookup = row.bytes(4), let revision = row.integer(5), let sealed = row.bytes(6) else { return nil }
@@ -138,6 +140,7 @@ package final class TeamVault {
       self.revision = revision
       self.sealed = sealed
       holder = row.bytes(7)
+      if let kind = row.bytes(8), let grouping = row.bytes(9) { groups = (kind, grouping) } else { groups = nil }
     }
   }
 
@@ -148,9 +151,19 @@ package final class TeamVault {
     for _ in 0..<8 {
       let (text, parameters) = statement(keys)
       let rows = try server.query(text, [.bytes(vault)] + parameters)
-      if try accept(rows) { return rows.compactMap(Row.init) }
+      if try accept(rows) { return try cellRows(rows) }
     }
     throw server.fault(.altered)
+  }
+
+  /// The rows with a cell. Without one, its columns are null.
+  func cellRows(_ rows: [SQLRow]) throws(StoreError) -> [Row] {
+    let cells = rows.filter { $0.bytes(4) != nil }
+    let read = cells.compactMap(Row.init)
+    guard read.count == cells.count else {
+      throw server.fault(.schemaEdited(detail: "a column of the table record has another type"))
+    }
+    return read
   }
 
   /// Compares the vault's state in a result with what this machine knows; returns `false` if the key has changed.
@@ -189,7 +202,7 @@ package final class TeamVault {
   func loaded(_ name: CellName, _ row: Row?) throws(StoreError) -> Loaded {
     let known = try seenMark(of: name)
     guard let row else {
-      return known == nil ? .absent : .faulty(server.fault(.setBack(name.identifier)), revision: 0)
+      return known == nil ? .absent : .faulty(server.fault(.setBack(named(name))), revision: 0)
     }
     guard
       let cell = Cell(opening: row.sealed, keys, vault: vault, lookup: row.lookup, revision: row.revision),
@@ -203,14 +216,19 @@ package final class TeamVault {
     let mark = Cell.mark(row.revision, row.sealed)
     if let known {
       if mark.revision < known.revision {
-        return .faulty(server.fault(.setBack(name.identifier)), revision: row.revision)
+        return .faulty(server.fault(.setBack(named(name))), revision: row.revision)
       }
       if !cell.follows(known, at: mark) {
-        return .faulty(server.fault(.forked(name.identifier)), revision: row.revision)
+        return .faulty(server.fault(.forked(named(name))), revision: row.revision)
       }
     }
     if mark != known { remember(name, mark) }
     return .cell(Stored(cell: cell, mark: mark, holder: row.holder))
+  }
+
+  /// The record for an error. The directory and the log are records of the vault without a name.
+  private func named(_ name: CellName) -> RecordIdentifier {
+    name.identifier ?? RecordIdentifier(kind: .seen, provider: self.name, account: "")
   }
 
   // MARK: What this machine saw

@@ -100,7 +100,7 @@ package struct TeamVaults: SharedVaults {
 
   package func join(
     _ invitation: Secret, as name: String?, member: String?, in place: SharedPlace
-  ) throws(StoreError) -> String {
+  ) throws(StoreError) -> (name: String, invited: String) {
     guard let text = InvitationText(invitation) else { throw .server(.invitation(.malformed), vault: "") }
     let name = name ?? text.name
     try requireFree(name, place)
@@ -141,7 +141,9 @@ package struct TeamVaults: SharedVaults {
         box: membership.box.publicKey, joined: now)
       let entry = membership.roster.entry(.join(new), at: now, signedBy: signing)
       guard membership.roster.follow(entry) else { throw server.fault(.altered) }
-      if try commit(entry, membership, as: name, with: identifier, on: server, in: place) { return name }
+      if try commit(entry, membership, as: name, with: identifier, on: server, in: place) {
+        return (name, open.name)
+      }
     }
     throw server.fault(.failed(detail: "other machines change the members all the time"))
   }

@@ -11,10 +11,10 @@ package protocol SharedVaults: Sendable {
   ) throws(StoreError)
 
   /// Joins the vault of an invitation. `name` replaces the vault's name, and `member` the name in the invitation.
-  /// Returns the vault's name on this machine.
+  /// Returns the vault's name on this machine, and the name in the invitation.
   func join(
     _ invitation: Secret, as name: String?, member: String?, in place: SharedPlace
-  ) throws(StoreError) -> String
+  ) throws(StoreError) -> (name: String, invited: String)
 
   /// Opens a vault that this machine joined, without a connection: the first use connects.
   func open(_ name: String, in place: SharedPlace) throws(StoreError) -> any SharedStore
@@ -51,6 +51,8 @@ package protocol SharedStore: AccountStore {
   func invite(_ member: String, asAdministrator: Bool, for time: Duration) throws(StoreError) -> Secret
   /// The members and the open invitations.
   func members() throws(StoreError) -> [SharedMember]
+  /// The members and invitations that this machine knows, without a connection.
+  var knownMembers: [SharedMember] { get }
   /// Removes a member or an open invitation and changes the key. Returns the accounts that the member could read.
   func remove(_ member: String) throws(StoreError) -> [AccountID]
   /// Removes this machine from the members and changes the key; returns `false` if only another member may do that.
@@ -73,6 +75,7 @@ package protocol SharedStore: AccountStore {
 extension SharedStore {
   package var clockOffset: Duration { .zero }
   package var memberName: String? { nil }
+  package var knownMembers: [SharedMember] { [] }
   package func setPassword(_ password: Secret) throws(StoreError) {}
 }
 
@@ -172,6 +175,8 @@ package enum ServerFault: Error, Equatable, Sendable {
 
   /// The server shows an older state than this machine has seen; `nil` for the list of members.
   case setBack(RecordIdentifier?)
+  /// The record was altered.
+  case damaged(RecordIdentifier)
   /// The server shows another history than this machine has seen; `nil` for the list of members.
   case forked(RecordIdentifier?)
   /// The list of members or the list of records was altered.

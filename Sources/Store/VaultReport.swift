@@ -40,6 +40,10 @@ package enum VaultFinding: Sendable, Hashable {
   case log(RecordIdentifier?)
   /// The members' copies of a shared vault's key.
   case keyCopies
+  /// The open invitation of this member to a shared vault.
+  case invitation(String)
+  /// A shared vault's tables.
+  case tables
   /// SQLite cannot read the whole file or finds inconsistent parts.
   case structure
 

@@ -235,6 +235,77 @@ struct SharedAccountTests {
     #expect(fixture.http.requests.count == 1)
   }
 
+  // MARK: Answers that wait
+
+  /// A process dies after it has saved the provider's answer, and before it has committed it.
+  private static func withWaitingAnswer(_ fixture: Fixture) throws {
+    let id = AccountID("example", "ana")
+    let theirs = try fixture.source.joined("team").accounts(.readWrite)
+    let locked = try theirs.store.lock(id, timeout: .zero, clock: fixture.clock) { _ in true }
+    let pending = try locked.begin(noting: ExchangeNote(.refresh, startedAt: Fixture.now).encoded)
+    pending.keep(Fixture.credential("token-2", refresh: "refresh-2", identity: "ana"), after: Secret("token-1"))
+    try pending.finish(.unfinished)
+    _ = consume locked
+    try fixture.leave(ExchangeNote(.refresh, startedAt: Fixture.now), nil)
+  }
+
+  private static func state(_ fixture: Fixture) throws -> AccountState? {
+    let accounts = try fixture.another().accounts()
+    return try accounts.states(of: accounts.accounts(of: nil), at: fixture.clock.now()).first
+  }
+
+  enum Use: CaseIterable { case token, sync, answers }
+
+  /// The token of the copy is still valid. The next use commits the answer all the same, without an exchange.
+  @Test(arguments: Use.allCases) func aWaitingAnswerIsCommittedAtTheNextUse(_ use: Use) throws {
+    let (fixture, vaults) = try Self.shared()
+    try Self.withWaitingAnswer(fixture)
+    #expect(try Self.state(fixture) == .expiring)
+    #expect(try fixture.another().interruptedExchanges().map(\.vault) == ["team"])
+    #expect(throws: CredentialError.networkNeeded) { try fixture.another().freshAccount("ana", of: "example") }
+    // Without the server, the valid token is served.
+    vaults.isReachable(false)
+    #expect(try fixture.fresh().credential.accessToken == Secret("token-1"))
+    vaults.isReachable(true)
+    switch use {
+    case .token: #expect(try fixture.fresh().credential.accessToken == Secret("token-2"))
+    case .sync: try fixture.source.synchronize(with: "team")
+    case .answers: try fixture.source.commitAnswers(waitingFor: "team")
+    }
+    #expect(try fixture.sharedCredential()?.refreshToken == Secret("refresh-2"))
+    #expect(try fixture.stored()?.accessToken == Secret("token-2"))
+    #expect(try Self.state(fixture) == .usable && fixture.source.interruptedExchanges().isEmpty)
+    #expect(fixture.http.requests.isEmpty)
+    // From now on, nothing asks the vault.
+    let before = vaults.calls
+    _ = try fixture.another().freshAccount("ana", of: "example")
+    #expect(vaults.calls == before)
+  }
+
+  /// The process died without an answer. The copy says so, stays as it is, and asks the vault once at most.
+  @Test func anInterruptedExchangeOfACopy() throws {
+    let (fixture, vaults) = try Self.shared()
+    try fixture.leave(ExchangeNote(.refresh, startedAt: Fixture.now), nil)
+    vaults.isReachable(false)
+    for _ in 0..<2 { #expect(try fixture.fresh().credential.accessToken == Secret("token-1")) }
+    #expect(fixture.notices.count == 2)
+    #expect(try Self.state(fixture) == .usable)
+    #expect(try fixture.another().interruptedExchanges().map(\.vault) == [nil])
+    vaults.isReachable(true)
+    fixture.http.then(.token("token-2", refresh: "refresh-2"))
+    #expect(try fixture.refreshedAnew().credential.accessToken == Secret("token-2"))
+    #expect(try fixture.source.interruptedExchanges().isEmpty)
+  }
+
+  /// An exchange that ends leaves no note, whatever the provider says.
+  @Test func noNoteStays() throws {
+    let (fixture, _) = try Self.shared()
+    fixture.http.then(.json("{\"error\":\"invalid_grant\"}", status: 400))
+    #expect(throws: CredentialError.self) { try fixture.refreshedAnew() }
+    #expect(try fixture.source.interruptedExchanges().isEmpty)
+    #expect(try Self.state(fixture) == .usable)
+  }
+
   // MARK: Accounts that come and go
 
   @Test func anAccountThatIsGone() throws {
@@ -328,6 +399,24 @@ struct SharedAccountTests {
     #expect(try File.read(third.source.home.userProviders + "/example.yaml", limit: 1 << 20) == own)
   }
 
+  /// The server hides the team's own descriptor, whose name is that of a shipped one with other servers. A new member
+  /// must not use the shipped one with the team's tokens.
+  @Test func ownDescriptorThatIsMissing() throws {
+    let fixture = try Fixture()
+    try fixture.addOwn(Fixture.endpoints)
+    try fixture.store(Fixture.credential())
+    let vaults = try fixture.team()
+    try fixture.source.share("ana", of: "example", in: "team")
+    let descriptor = RecordIdentifier(kind: .descriptor, provider: "example", account: "")
+    try fixture.source.joined("team").accounts().apply([.remove(descriptor)])
+    try fixture.ship(Fixture.endpoints.replacing("provider.example", with: "shipped.example"))
+    let other = try OtherMachine(beside: fixture, vaults)
+    #expect(throws: CredentialError.vault(.server(.damaged(descriptor), vault: "team"))) {
+      try other.source.synchronize(with: "team") { _, _ in true }
+    }
+    #expect(try other.source.accounts().accounts(of: nil).isEmpty)
+  }
+
   /// A variable that names a file of one machine would let the other members choose what this machine reads.
   @Test func placesOnOneMachineAreRefused() throws {
     let text = """
@@ -383,6 +472,58 @@ struct SharedAccountTests {
     fixture.consent(.token("token-2", refresh: "refresh-2"), .json("{\"login\":\"bot\"}"))
     #expect(try fixture.login { $0.account = "bot" }.credential.vault == "team")
     #expect(try fixture.sharedCredential("bot")?.refreshToken == Secret("refresh-2"))
+  }
+
+  /// The account of a vault must not become this machine's own because the server is away.
+  @Test func aLoginWithoutTheServer() throws {
+    let (fixture, vaults) = try Self.shared()
+    vaults.isReachable(false)
+    for name in ["ana", nil] {
+      #expect(throws: Self.unreachable) { try fixture.login { $0.account = name } }
+    }
+    #expect(try fixture.stored()?.vault == "team")
+    #expect(fixture.http.requests.isEmpty)
+  }
+
+  /// The server goes away during the login. The error says where the account is now.
+  @Test func aServerThatGoesAwayDuringALogin() throws {
+    var hasFailed = false
+    for count in 1..<20 where !hasFailed {
+      let (fixture, vaults) = try Self.shared()
+      vaults.state.withLock { $0.limit = $0.calls + count }
+      fixture.clock.advance(.seconds(1))
+      fixture.consent(.token("token-2", refresh: "refresh-2"), .json("{\"login\":\"ana\"}"))
+      do { _ = try fixture.login { $0.account = "ana" } } catch let error as CredentialError {
+        guard error != Self.unreachable else { continue }
+        #expect(
+          error
+            == .notInVault(provider: "example", account: "ana", vault: "team", replaces: true, Self.unreachable))
+        vaults.state.withLock { $0.limit = .max }
+        try fixture.source.share("ana", of: "example", in: "team", replaces: true)
+        #expect(try fixture.sharedCredential()?.refreshToken == Secret("refresh-2"))
+        hasFailed = true
+      }
+    }
+    #expect(hasFailed)
+  }
+
+  /// The vault has another account of the name, so the login ends before the user logs in, unless it replaces it.
+  @Test func aLoginToANameThatIsTaken() throws {
+    let (fixture, vaults) = try Self.shared()
+    var own = Fixture.credential("own", refresh: "refresh-own", identity: "ana")
+    own.loggedInAt = 1
+    try fixture.store(own)
+    func logIn(replaces: Bool) throws -> Account {
+      try fixture.login { ($0.account, $0.vault, $0.givesAway) = ("ana", "team", replaces) }
+    }
+    #expect(throws: CredentialError.nameTaken(provider: "example", account: "ana", vault: "team")) {
+      try logIn(replaces: false)
+    }
+    #expect(fixture.http.requests.isEmpty)
+    fixture.consent(.token("token-2", refresh: "refresh-2"), .json("{\"login\":\"ana\"}"))
+    #expect(try logIn(replaces: true).credential.vault == "team")
+    #expect(try fixture.sharedCredential()?.refreshToken == Secret("refresh-2"))
+    _ = vaults
   }
 
   // MARK: The library

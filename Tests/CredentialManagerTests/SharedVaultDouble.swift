@@ -16,6 +16,8 @@ final class DirectoryVaults: SharedVaults {
     var isReachable = true
     var calls = 0
     var holdsLeases = true
+    /// The number of operations after which the vaults can no longer be reached.
+    var limit = Int.max
     var clockOffset = Duration.zero
   }
 
@@ -32,7 +34,7 @@ final class DirectoryVaults: SharedVaults {
   fileprivate func enter(_ name: String) throws(StoreError) {
     let isReachable = state.withLock { state in
       state.calls += 1
-      return state.isReachable
+      return state.isReachable && state.calls <= state.limit
     }
     if !isReachable { throw .server(.unreachable(detail: "connection refused"), vault: name) }
   }
@@ -41,11 +43,12 @@ final class DirectoryVaults: SharedVaults {
     _ name: String, at server: String, password: Secret?, member: String, in place: SharedPlace
   ) throws(StoreError) { try store(membership: name, in: place) }
 
-  func join(_ invitation: Secret, as name: String?, member: String?, in place: SharedPlace) throws(StoreError) -> String
-  {
+  func join(
+    _ invitation: Secret, as name: String?, member: String?, in place: SharedPlace
+  ) throws(StoreError) -> (name: String, invited: String) {
     let name = name ?? invitation.reveal()
     try store(membership: name, in: place)
-    return name
+    return (name, "member")
   }
 
   private func store(membership name: String, in place: SharedPlace) throws(StoreError) {

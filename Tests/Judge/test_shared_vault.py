@@ -6,6 +6,7 @@ processes each.
 """
 
 import contextlib
+import json
 import os
 import re
 import resource
@@ -17,6 +18,7 @@ import threading
 import time
 
 import postgres
+from oauth2_server import PUBLIC_CLIENT
 from postgres import PASSWORD, Pooler, PostgreSQL, Proxy
 from program import (
     ADA, DONE, LOCKED, LOGIN_NEEDED, REFUSED, ROOT, TIMEOUT, UNEXPECTED, UNREACHABLE, USAGE, disguises, is_test_build, text_of,
@@ -52,6 +54,7 @@ class SharedVault(TeamTest):
     def test_altered_exchanged_removed_and_replayed_rows(self):
         _, first = self.founded(lifetime=3600)
         second = self.invited(first)
+        self.invitation(first, "carol")
         first.vault("verify")
         before = self.server.dump(self.database)
         flip = "set_byte(sealed, length(sealed) / 2, get_byte(sealed, length(sealed) / 2) # 1)"
@@ -70,6 +73,9 @@ class SharedVault(TeamTest):
             "insert into credmgr.wrap select vault, 'x', 1, 'x' from credmgr.roster limit 1",
             "update credmgr.vault set sequence = sequence - 1",
             "update credmgr.vault set epoch = epoch + 1",
+            "update credmgr.record set kind = '\\x00112233445566778899aabbccddeeff' where kind <> ''",
+            f"update credmgr.record set grouping = '\\x00' where {credential}",
+            "delete from credmgr.invitation where state = 1",
         ):
             with self.subTest(change):
                 self.sql(change)
@@ -77,6 +83,29 @@ class SharedVault(TeamTest):
                     self.assertEqual(machine.vault("verify", status=None).status, LOCKED)
                 self.server.restore(self.database, before)
         first.vault("verify")
+
+    def test_a_new_member_finds_the_rows_that_the_server_hides(self):
+        service, first = self.founded(lifetime=3600)
+        for column in ("kind", "grouping"):
+            self.sql(f"update credmgr.record set {column} = '\\x00112233445566778899aabbccddeeff' where {column} <> ''")
+            other = self.invited(first, f"{MACHINE}-{column}")
+            self.assertTrue(service.accepts(other.token().line))
+            self.assertEqual(other.vault("verify", status=None).status, LOCKED)
+
+    def test_a_damaged_account_names_the_login_that_replaces_it(self):
+        _, first = self.founded(lifetime=3600)
+        self.sql("update credmgr.record set sealed = set_byte(sealed, 99, get_byte(sealed, 99) # 1) where kind <> ''")
+        login = f"credmgr login {PROVIDER} --account {BOT} --vault {TEAM}"
+        for command in (("token", PROVIDER, "--refresh"), ("vault", "sync"), ("vault", "verify", "--vault", TEAM)):
+            outcome = first.run(*command, status=None)
+            self.assertEqual(outcome.status, LOCKED)
+            self.assertIn(f"--vault {TEAM}", outcome.err)
+            self.assertNotIn("backup", outcome.err)
+        first.run("add-provider", PROVIDER, "--client-id", PUBLIC_CLIENT, "--replace", "--vault", TEAM, "--yes")
+        self.assertIn(login, first.vault("sync", status=LOCKED).err)
+        first.run(*login.split()[1:])
+        first.vault("verify")
+        first.vault("sync")
 
     def test_an_old_backup_is_noticed_by_members_that_have_seen_more(self):
         service, first = self.founded()
@@ -88,7 +117,9 @@ class SharedVault(TeamTest):
         # The valid token needs no server. Everything else finds the older state.
         self.assertEqual(first.token().line, token)
         self.assertEqual(first.vault("verify", status=None).status, LOCKED)
-        self.assertIn(BOT, first.token("--refresh", status=LOCKED).err)
+        said = first.token("--refresh", status=LOCKED).err
+        self.assertIn(f"credmgr login {PROVIDER} --account {BOT} --vault {TEAM}", said)
+        self.assertIn(BOT, first.vault("sync", status=LOCKED).err)
         self.assertEqual(service.counts["reuse"], 0)
         # The second machine has seen nothing newer.
         second.vault("verify")
@@ -172,9 +203,13 @@ class SharedVault(TeamTest):
             self.assertEqual(first.token().line, token)
             self.expire()
             self.assertIn(TEAM, first.token(status=UNREACHABLE).err)
+            # The account does not become the machine's own.
+            first.run("login", PROVIDER, "--account", BOT, status=UNREACHABLE)
+            self.assertIn("no other", first.copy().vault("leave", "--yes").err)
         finally:
             self.server.start()
         first.token()
+        self.assertEqual(json.loads(first.run("status", "--json").out)[0]["vault"], TEAM)
 
     # Holders that die, or lose the network.
     def test_a_dead_holder_delays_others_for_the_lease_time(self):
@@ -206,6 +241,60 @@ class SharedVault(TeamTest):
         holder.kill()
         end(holder)
         self.assert_one_token([end(machine.start(*TOKEN)) for machine in (first, second)], service)
+
+    def test_an_answer_that_waits_is_committed_although_the_token_is_valid(self):
+        self.require_fault_points()
+        service, first = self.founded(lifetime=3600)
+        second = self.invited(first)
+        for count, use in enumerate((TOKEN, ("vault", "sync"), ("vault", "verify", "--vault", TEAM)), 1):
+            with self.subTest(use):
+                old = first.token().line
+                self.kill(first, "refresh.kept")
+                self.assertEqual(self.shown(first), ("refresh", True))
+                self.assertIn("credmgr vault sync", first.run("doctor", status=None).out)
+                self.server.stop()
+                try:
+                    self.assertEqual(first.token().line, old)
+                finally:
+                    self.server.start()
+                first.run(*use)
+                token = first.token().line
+                self.assertNotEqual(token, old)
+                self.assertEqual(self.shown(first), ("valid", False))
+                self.assertEqual(self.sql("select count(*) from credmgr.record where holder is not null"), "0")
+                # The refresh token of the answer is in the vault.
+                self.assertTrue(service.accepts(second.token("--refresh").line))
+                self.assertEqual(service.counts["token:refresh_token"], 2 * count)
+                first.token("--refresh")
+                service.counts["token:refresh_token"] -= 1
+        self.assertEqual(service.counts["reuse"], 0)
+
+    def test_an_exchange_that_was_killed_is_shown(self):
+        self.require_fault_points()
+        _, first = self.founded(lifetime=3600)
+        old = first.token().line
+        self.kill(first, "refresh.noted")
+        self.assertEqual(self.shown(first), ("refresh", True))
+        self.assertEqual(first.token().line, old)
+        before = len(self.server.statements(self.database))
+        self.assertEqual(first.token().line, old)
+        self.assertEqual(self.shown(first), ("valid", True))
+        self.assertEqual(len(self.server.statements(self.database)), before)
+        self.assertIn("interrupted", first.run("doctor", status=None).out)
+        first.token("--refresh")
+        self.assertEqual(self.shown(first), ("valid", False))
+
+    @staticmethod
+    def shown(machine):
+        account = json.loads(machine.run("status", "--json").out)[0]
+        return account["next"], account["interrupted"]
+
+    def kill(self, machine, point):
+        """Kills a refresh at a point. The token of the account stays valid."""
+        holder = machine.start(*TOKEN, "--refresh", CREDMGR_FAULT=f"{point}=stop")
+        self.wait_until(lambda: state(holder.pid) == "T")
+        holder.kill()
+        end(holder)
 
     def test_a_holder_that_returns_late_does_not_ask(self):
         self.require_fault_points()
@@ -359,7 +448,10 @@ class SharedVault(TeamTest):
                   self.file("old", PASSWORD + "\n"))
         self.sql(f"alter role {self.database} password 'n3w'")
         self.assertIn("--password-file", first.vault("members", status=LOCKED).err)
-        Machine(self, first.home, {"PGPASSWORD": "n3w"}).vault("members")
+        other = Machine(self, first.home, {"PGPASSWORD": "n3w"})
+        other.vault("members")
+        # The invitation would contain the old password.
+        other.vault("invite", MACHINE, status=LOCKED)
         first.vault("sync", "--password-file", self.file("wrong", "other\n"), status=LOCKED)
         first.vault("sync", "--password-file", self.file("new", "n3w\n"))
         first.vault("members")
@@ -373,7 +465,12 @@ class SharedVault(TeamTest):
         self.server.sql("create schema credmgr; create table credmgr.vault(name text)", "other" + self.database)
         for address, variables, status, words in (
             (url.replace("@", f":{secret}@"), {}, USAGE, "password"),
-            ("mysql://localhost/x", {}, USAGE, "mysql://localhost/x"),
+            ("mysql://localhost/x", {}, USAGE, "cannot read the address"),
+            (f"e1:{secret}@127.0.0.1/e1", {}, USAGE, "cannot read the address"),
+            (f"postgresql//e1:{secret}@127.0.0.1/e1", {}, USAGE, "cannot read the address"),
+            (f"user=e1 password = {secret} host=127.0.0.1 foo", {}, USAGE, "cannot read the address"),
+            (f"host=e1:{secret}@127.0.0.1 dbname=e1", {}, USAGE, "cannot read the address"),
+            (f"{url}&passwor={secret}", {}, USAGE, "cannot read the address"),
             (self.server.socket_url(self.database).replace(f"/{self.database}?", "/nowhere?"), {}, UNREACHABLE, "nowhere"),
             (url, {"PGPASSWORD": secret, "PGSSLROOTCERT": self.authority.certificate}, LOCKED, "password"),
             (url.replace(f":{self.server.port}", ":1"), {}, UNREACHABLE, "cannot reach"),
@@ -446,6 +543,13 @@ class SharedVault(TeamTest):
                 self.server.restore(self.database, before)
         self.sql(f"grant all on all tables in schema credmgr to {self.database}")
         first.token()
+
+    def test_doctor_reports_a_server_that_accepts_no_changes(self):
+        _, first = self.founded(lifetime=3600)
+        self.sql(f"alter database {self.database} set default_transaction_read_only = on")
+        outcome = first.run("doctor", status=None)
+        self.assertEqual(outcome.status, LOCKED)
+        self.assertIn("accepts no changes", outcome.out)
 
     def test_clocks_that_disagree_by_an_hour(self):
         self.require_fault_points()

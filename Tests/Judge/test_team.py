@@ -169,8 +169,43 @@ class Team(ProgramTest):
         self.shared()
         self.assertIn("will be lost", self.credmgr("vault", "leave", "--yes").err)
 
+    def test_a_login_to_a_name_that_the_vault_has(self):
+        _, provider = self.shared()
+        self.join("grace")
+        # The account of this machine's own hides the vault's.
+        self.credmgr("logout", provider, "--account", ADA)
+        self.credmgr("login", provider, "--account", ADA)
+        said = self.credmgr("login", provider, "--account", ADA, "--vault", "team", status=USAGE).err
+        self.assertIn("another account", said)
+        self.assertIn(f"credmgr login {provider} --account {ADA} --vault team --replace", said)
+        self.credmgr("login", provider, "--account", ADA, "--vault", "team", "--replace")
+        self.assertEqual([each["vault"] for each in self.valid("status")], ["team"])
+        token = self.credmgr("token", provider).line
+        self.at(0)
+        self.credmgr("vault", "sync")
+        self.assertEqual(self.credmgr("token", provider).line, token)
+
+    def test_a_change_of_the_key_names_the_invitations_that_it_ends(self):
+        self.create()
+        for member in ("grace", "hedy"):
+            self.credmgr("vault", "invite", member)
+        said = self.credmgr("vault", "remove-member", "grace", "--yes").err
+        self.assertIn("hedy", said)
+        self.assertNotIn('"grace" no longer', said)
+        self.assertIn("nobody", self.credmgr("vault", "remove-member", "nobody", status=USAGE).err)
+
+    def test_the_log_says_who_used_an_invitation(self):
+        self.create()
+        invitation = self.credmgr("vault", "invite", "grace").line
+        self.new_home()
+        self.credmgr("vault", "join", "-", "--machine", "runner-17", stdin=invitation + "\n")
+        self.at(0)
+        joined = next(each for each in self.valid("log", "--vault", "team") if each["event"] == "join")
+        self.assertEqual((joined["detail"], joined["member"]), ("grace", "runner-17"))
+
     def test_invitations(self):
         self.create()
+        self.assertIn("between", self.credmgr("vault", "invite", "grace", "--for", "0s", status=USAGE).err)
         replaced = self.credmgr("vault", "invite", "grace").line
         again = self.credmgr("vault", "invite", "grace")
         self.assertIn("earlier invitation", again.err)

@@ -16,7 +16,7 @@ private let credential = RecordIdentifier(.credential, of: AccountID("example", 
 
   @discardableResult private func join(
     _ text: Secret, _ machine: Machine, member: String? = nil
-  ) throws(StoreError) -> String { try TeamVaults().join(text, as: nil, member: member, in: machine.place) }
+  ) throws(StoreError) -> String { try TeamVaults().join(text, as: nil, member: member, in: machine.place).name }
 
   @Test func membersAndInvitations() throws {
     let team = try Team(2)
@@ -52,7 +52,7 @@ private let credential = RecordIdentifier(.credential, of: AccountID("example", 
     let other = try Machine()
     let second = try invitation(team, "second")
     #expect(throws: ServerFault.memberExists("new").ofTeam) { try join(second, other, member: "new") }
-    #expect(try TeamVaults().join(second, as: "work", member: "laptop", in: other.place) == "work")
+    #expect(try TeamVaults().join(second, as: "work", member: "laptop", in: other.place) == ("work", "second"))
     #expect(try other.open("work").record(credential)?.payload == Secret("x"))
     #expect(try team.machines[0].open().members().map(\.name) == ["m0", "new", "laptop"])
   }
@@ -226,6 +226,27 @@ private let credential = RecordIdentifier(.credential, of: AccountID("example", 
       try restore()
       #expect(try team.machines[2].open().verify() == [])
     }
+  }
+
+  /// The server removes an open invitation, or changes what decides whether it works.
+  @Test func alteredInvitations() throws {
+    let team = try Team(2)
+    _ = try team.machines[0].open().invite("used", asAdministrator: false, for: .seconds(-1))
+    _ = try team.machines[0].open().invite("late", asAdministrator: false, for: .seconds(60))
+    #expect(try team.machines[1].open().verify() == [])
+    let restore = try team.backup()
+    for change in [
+      "DELETE FROM credmgr.invitation WHERE vault=$1",
+      "UPDATE credmgr.invitation SET state=-1,sealed='' WHERE vault=$1",
+      "UPDATE credmgr.invitation SET sealed='' WHERE vault=$1",
+      "UPDATE credmgr.invitation SET state=7 WHERE vault=$1", "UPDATE credmgr.invitation SET expires=1 WHERE vault=$1",
+    ] {
+      try team.tamper(change)
+      #expect(try team.machines[1].open().verify() == [.invitation("late")], "\(change)")
+      try restore()
+    }
+    try team.machines[0].open().rotate()
+    #expect(try team.machines[1].open().verify() == [])
   }
 
   @Test func forgetting() throws {

@@ -38,7 +38,10 @@ import Testing
   }
 
   @Test func addresses() throws {
-    for text in ["team", "postgresql://[x/y", "nonsense=1", ""] {
+    for text in [
+      "team", "postgresql://[x/y", "nonsense=1", "", "host=ada:secret@h dbname=x", "dbname=postgresql://ada:secret@h/x",
+      "postgresql://ada@h/x&passwor=secret",
+    ] {
       #expect(throws: PostgreSQLError.badAddress) { try DatabaseAddress(text) }
     }
     for text in ["postgresql://ada:secret@host/x", "host=h password=secret", "postgresql://h/x?sslpassword=s"] {

@@ -52,6 +52,7 @@ extension Command {
     if accounts.isEmpty { context.tell("no tokens to refresh") }
     var worst = ExitStatus.done
     var rows: [JSONValue] = []
+    var shown: Set<String> = []
     for account in accounts {
       do throws(CredentialError) {
         let renewed = try context.source.handOut(
@@ -62,7 +63,8 @@ extension Command {
       } catch {
         if error == .interrupted { throw CommandError(error) }
         let message = context.message(CommandError(error)) ?? error.message
-        StandardError.show(message)
+        // A server that is away concerns many accounts.
+        if shown.insert(message.text).inserted { StandardError.show(message) }
         rows.append(refreshed(account, isDone: false))
         worst = worst == .done ? message.status : worst
       }

@@ -11,7 +11,7 @@ extension Command {
     notes: [
       "credmgr checks its directories, the vault, the clock, the browser, the keyrings, the configuration of git and "
         + "docker, descriptors, certificates and proxies. It changes nothing, asks for no passphrase and shows no "
-        + "secret. It sends nothing over the network without ID or \"--reach\".",
+        + "secret. Without ID or \"--reach\", it uses the network only for the servers of shared vaults.",
       "The exit status is 0 if it finds no problems. Otherwise, the first problem sets it: 2 for the setup, 3 for a "
         + "login, 5 for the network, 6 for the vault.",
     ],

@@ -4,7 +4,7 @@ import CredmgrStore
 import CredmgrText
 
 extension Doctor {
-  /// Checks the servers of the joined vaults, if the user names servers to reach.
+  /// Checks the servers of the joined vaults.
   mutating func checkSharedVaults() {
     for name in (try? context.source.joinedVaults()) ?? [] {
       guard context.source.vaults != nil else {
@@ -14,7 +14,11 @@ extension Doctor {
       do throws(CredentialError) {
         let store = try context.source.joined(name).sharedStore()
         let status: SharedVaultStatus
-        do throws(StoreError) { status = try store.sharedStatus() } catch { throw .vault(error) }
+        do throws(StoreError) {
+          status = try store.sharedStatus()
+          // A new token could not be stored in a server that accepts no changes.
+          try store.check([])
+        } catch { throw .vault(error) }
         if status.hasStandby == false {
           note(.vault, "no standby of the vault \(quoted(name)) confirms commits, so its disk has the only copy")
         } else {

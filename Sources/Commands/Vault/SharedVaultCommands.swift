@@ -71,9 +71,18 @@ enum SharedVaultOperations {
     if let path = invocation.value("--password-file") { password = try context.secret(path, called: "password") }
     do throws(CredentialError) {
       try context.source.createVault(name, at: server, password: password, member: member)
-    } catch .vault(.server(.badAddress, _)) {
-      throw CommandError(.vault(.server(.badAddress, vault: server)))
-    } catch .vault(.server(.passwordNeeded, _)) where password == nil && Terminal.isTerminal(0) {
+    } catch .vault(.server(.wrongPassword, _)) {
+      let message = CredentialError.vault(.server(.wrongPassword, vault: name)).message
+      throw .failed(
+        message.with(hints: [
+          password == nil
+            ? "check PGPASSWORD and ~/.pgpass, or \(add: "--password-file", "FILE")"
+            : "check the file of \"--password-file\" and the user in the address"
+        ]))
+    } catch .vault(.server(.passwordNeeded, _)) where password == nil && !Terminal.isTerminal(0) {
+      let message = CredentialError.vault(.server(.passwordNeeded, vault: name)).message
+      throw .failed(message.with(hints: ["\(add: "--password-file", "FILE"), or write the password to ~/.pgpass"]))
+    } catch .vault(.server(.passwordNeeded, _)) where password == nil {
       let password = try context.secret("-", called: "password of the database")
       try manager(context.source.createVault(name, at: server, password: password, member: member))
     } catch { throw CommandError(error) }
@@ -85,7 +94,7 @@ enum SharedVaultOperations {
   private static func invite(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let member = try name(operand(invocation, "the member"), "name of a member")
     let time = try context.duration("--for", invocation) ?? .days(1)
-    guard time > .zero, time <= .days(30) else { throw .usage("the time of \"--for\" must be at most 30 days") }
+    guard time > .zero, time <= .days(30) else { throw .usage("the time of \"--for\" must be between 1 s and 30 d") }
     let (source, store) = try opened(invocation, context)
     let isAdministrator = invocation.has("--administrator")
     let replaces = try vault(store.members()).contains { $0.isInvited && $0.name == member }
@@ -134,6 +143,7 @@ enum SharedVaultOperations {
         Question.confirm(
           "\(quoted(provider)) requires your consent", list: places.peculiarities, isGiven: invocation.has("--yes"))
       })
+    try manager(context.source.requireIntact(name))
     if context.isJSON {
       try context.output(["vault": .string(name), "accounts": .array(accounts.map(json))])
     }
@@ -145,7 +155,7 @@ enum SharedVaultOperations {
 
   private static func leave(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let name = try manager(context.source.vaultName(invocation.value("--vault")))
-    let loss = loss(of: name, context)
+    let (loss, isListed) = loss(of: name, context)
     if invocation.has("--yes") {
       if let loss { context.tell("warning: \(loss)") }
     } else {
@@ -160,21 +170,35 @@ enum SharedVaultOperations {
     let isRemoved = try manager(context.source.leaveVault(name))
     if context.isJSON { try context.output(["vault": .string(name)]) }
     context.tell("left the vault \(quoted(name)), and removed the copies of its accounts")
-    if !isRemoved { context.tell(note: "the other members list this machine until an administrator removes it") }
+    if !isRemoved, loss == nil, isListed {
+      context.tell(note: "the other members list this machine until an administrator removes it")
+    }
   }
 
-  /// Returns what is lost when this machine leaves; `nil` if it is nothing, or if the server does not answer.
-  private static func loss(of name: String, _ context: Context) -> String? {
-    guard let members = try? context.source.joined(name).sharedStore().members().filter({ !$0.isInvited }) else {
-      return nil
-    }
+  /// Returns what is lost when this machine leaves, or `nil` if it is nothing, and whether this machine is a member. If
+  /// the server does not answer, the members that this machine knows count.
+  private static func loss(of name: String, _ context: Context) -> (words: String?, isListed: Bool) {
+    guard let store = try? context.source.joined(name).sharedStore() else { return (nil, true) }
+    var members = store.knownMembers
+    do throws(StoreError) { members = try store.members() } catch .server(.removed, _) { return (nil, false) } catch {}
+    members = members.filter { !$0.isInvited }
+    if members.isEmpty { return (nil, true) }
     if members.allSatisfy(\.isSelf) {
-      return "no other machine can open \(quoted(name)), so its accounts and their refresh tokens will be lost"
+      return ("no other machine can open \(quoted(name)), so its accounts and their refresh tokens will be lost", true)
     }
     if members.filter(\.isAdministrator).allSatisfy(\.isSelf), members.contains(where: \.isSelf) {
-      return "\(quoted(name)) has no other administrator, so its members can never change again"
+      return ("\(quoted(name)) has no other administrator, so its members can never change again", true)
     }
-    return nil
+    return (nil, true)
+  }
+
+  /// Says which open invitations a change of the key has made invalid.
+  private static func tellVoid(_ before: [SharedMember], but removed: String?, _ context: Context) {
+    let names = before.filter { $0.isInvited && $0.name != removed }.map { quoted($0.name) }
+    if names.isEmpty { return }
+    context.tell(
+      note: "the open invitation\(names.count == 1 ? "" : "s") of \(some(names)) no longer "
+        + (names.count == 1 ? "works" : "work"))
   }
 
   // MARK: Members
@@ -211,12 +235,16 @@ enum SharedVaultOperations {
   private static func removeMember(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let member = try operand(invocation, "the member")
     let name = try manager(context.source.vaultName(invocation.value("--vault")))
+    let (source, store) = try opened(invocation, context)
+    let before = try vault(store.members())
+    guard before.contains(where: { $0.name == member }) else {
+      throw CommandError(.vault(.server(.noMember(member), vault: name)))
+    }
     if Question.canAsk, !invocation.has("--yes"),
       !(try Question.confirm("Remove \(quoted(member)) from the vault \(quoted(name)), and change its key?"))
     {
       throw .usage("nothing was changed")
     }
-    let (source, store) = try opened(invocation, context)
     let seen = try vault(store.remove(member))
     source.noteShared(.removeMember, member)
     func revocation(_ account: AccountID) -> [String] {
@@ -233,6 +261,7 @@ enum SharedVaultOperations {
           }),
       ])
     context.tell("removed \(quoted(member)), who cannot read anything that is written from now on")
+    tellVoid(before, but: member, context)
     if !seen.isEmpty {
       context.tell(
         "\(quoted(member)) could read \(seen.count == 1 ? "1 account" : "\(seen.count) accounts"); the commands above "
@@ -274,10 +303,12 @@ enum SharedVaultOperations {
       throw .usage("the key was not changed")
     }
     let (source, store) = try opened(invocation, context)
+    let before = try vault(store.members())
     try vault(store.rotate())
     source.noteShared(.rotate, nil)
     if context.isJSON { try context.output(["vault": .string(name)]) }
     context.tell("encrypted the vault \(quoted(name)) with a new key")
+    tellVoid(before, but: nil, context)
   }
 
   private static func json(_ account: AccountID) -> JSONValue {

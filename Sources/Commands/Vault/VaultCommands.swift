@@ -123,6 +123,7 @@ extension Command {
   }
 
   private static func verify(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    if let name = invocation.value("--vault") { try? context.source.commitAnswers(waitingFor: name) }
     let context = try context.inVaultIfNamed(invocation)
     let findings: [VaultFinding]
     do throws(CredentialError) {
@@ -140,7 +141,9 @@ extension Command {
       let records = findings.compactMap { finding in if case .record(let record, _) = finding { record } else { nil } }
       let hint = records.count == findings.count ? records.first.map(context.mending) : nil
       let text = "the vault is damaged: \(count)"
-      if invocation.has("--vault") { throw .failed(text, status: .vault) }
+      if let name = invocation.value("--vault") {
+        throw .failed(text, hint: records.first.map { $0.remedy(inVault: name) }, status: .vault)
+      }
       throw .failed(text, hint: hint ?? .rescuing(context.home.vault), status: .vault)
     }
     if !invocation.has("--json") { context.tell("the vault is intact") }

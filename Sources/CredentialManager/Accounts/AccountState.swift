@@ -42,8 +42,9 @@ package enum AccountState: Sendable, Equatable {
   case expired(CredentialError.LoginReason)  // Only a login helps.
 
   /// Computes the state. `note` is the account's `pending` record. `answerWaits` says whether a saved answer will
-  /// replace the token, `refreshes` whether the descriptor has a refresh endpoint, and `isHeld` whether a login holds
-  /// the account, so no other process can refresh it.
+  /// replace the token, or may do so for the copy of a shared account, whose token stays valid. `refreshes` says
+  /// whether the descriptor has a refresh endpoint, and `isHeld` whether a login holds the account, so no other
+  /// process can refresh it.
   init(
     _ credential: Credential, note: ExchangeNote? = nil, answerWaits: Bool = false, refreshes: Bool = true,
     isHeld: Bool = false, isLoggingIn: @autoclosure () -> Bool = false, for wish: RefreshPolicy = RefreshPolicy(),
@@ -53,8 +54,8 @@ package enum AccountState: Sendable, Equatable {
     let canRefresh = wouldRefresh && !isHeld
     let refusal = wish.asksAgain ? nil : note?.refusal(of: credential)
     switch (credential.life(for: wish, canRefresh: canRefresh && refusal == nil, at: now), refusal?.reason) {
-    case _ where answerWaits: self = .refreshable
-    case (.wanted, nil): self = .usable
+    case _ where answerWaits && credential.vault == nil: self = .refreshable
+    case (.wanted, nil): self = answerWaits && canRefresh ? .expiring : .usable
     case (.shorter, nil): self = canRefresh ? .expiring : .ending
     case (.wanted, let reason?), (.shorter, let reason?): self = .refused(reason)
     case (.over, nil) where canRefresh:
@@ -115,7 +116,8 @@ extension Accounts {
     // A login without an account name locks the provider, because the account is not known yet.
     let anybody = AccountID(account.provider)
     return AccountState(
-      account.credential, note: note, answerWaits: note != nil && answer(of: account) != nil, refreshes: refreshes,
+      account.credential, note: note, answerWaits: note.map { answerWaits($0, of: account) } ?? false,
+      refreshes: refreshes,
       isHeld: !isLocked && isLogin(note, of: account.id),
       isLoggingIn: isLogin(try? self.note(anybody), of: anybody), for: wish, at: now)
   }
@@ -130,6 +132,13 @@ extension Accounts {
       if damaged.contains(identifier) { throw .vault(.damagedRecord(identifier)) }
       return state(of: account, notes[identifier], at: now)
     }
+  }
+
+  /// Whether an answer waits that a process has saved. That of a shared account is in a file of its vault, so the note
+  /// of the copy says whether there may be one.
+  private func answerWaits(_ note: ExchangeNote, of account: Account) -> Bool {
+    guard account.credential.vault != nil else { return answer(of: account) != nil }
+    return note.exchange == .refresh && !note.hasNoAnswer && !store.isLocked(account.id)
   }
 
   /// Whether a login that is under way wrote the note.

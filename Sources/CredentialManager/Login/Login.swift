@@ -73,12 +73,26 @@ extension CredentialSource {
       try requireShareable(options.variables, of: descriptor)
       // Gets the registration, and shows whether the server can be reached.
       try synchronize(with: vault, of: provider)
+      if let name = options.account, !options.givesAway { try requireFree(name, of: provider, in: vault) }
     }
-    let copies = try accountsIfAny()?.accounts(of: provider).filter { $0.credential.vault != nil } ?? []
+    let accounts = try accountsIfAny()
+    let copies = try accounts?.accounts(of: provider).filter { $0.credential.vault != nil } ?? []
+    if options.vault == nil, !copies.isEmpty {
+      // The login is useless if the vault of the account that it is probably for does not take it.
+      let meant = if let name = options.account { name } else { try accounts?.likely(at: provider)?.name }
+      if let vault = copies.first(where: { $0.name == meant })?.credential.vault {
+        try requireChangeable(provider, in: vault)
+        _ = try joined(vault).accounts().registration(of: provider)
+      }
+    }
     let account = try login()
     let before = copies.first { $0.name == account.name }?.credential.vault
     guard let vault = options.vault ?? before else { return account }
-    return try share(account.name, of: provider, in: vault, replaces: vault == before)
+    do throws(CredentialError) {
+      return try share(account.name, of: provider, in: vault, replaces: vault == before || options.givesAway)
+    } catch {
+      throw .notInVault(provider: provider, account: account.name, vault: vault, replaces: vault == before, error)
+    }
   }
 
   func grant(_ options: LoginOptions, _ offered: [Grant]) throws(CredentialError) -> Grant {

@@ -17,6 +17,8 @@ package struct Interruption: Sendable, Equatable {
   package let startedAt: Moment
   /// The options of an interrupted login, without secret variables.
   package var options = LoginNote()
+  /// The shared vault for which the answer may wait on this machine.
+  package var vault: String?
 }
 
 /// The options of a login that its hint repeats.
@@ -44,6 +46,9 @@ struct ExchangeNote: Equatable {
   var refusal: Refusal?
   /// Whether the answer to a refresh before this login or logout may be lost.
   private var isAfterLoss = false
+  /// For the copy of an account of a shared vault: whether no answer waits on this machine, so that the note only says
+  /// that one may be lost.
+  var hasNoAnswer = false
   /// The answer to a login, moved here after a key rotation made its file unreadable.
   var answer: KeptAnswer?
 
@@ -73,7 +78,7 @@ struct ExchangeNote: Equatable {
       "process": process.map { .integer($0) } ?? .null, "scope": .array(options.scope.map(JSONValue.string)),
       "variables": .object(options.variables.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) }),
       "ended": .optional(refusal?.ended?.reveal()),
-      "answer": .optional(answer?.encoded.reveal()),
+      "answer": .optional(answer?.encoded.reveal()), "no_answer": .boolean(hasNoAnswer),
     ]
     return Secret(value.encoded)
   }
@@ -96,6 +101,7 @@ struct ExchangeNote: Equatable {
         ended: value?["ended"]?.text.map { Secret($0) })
     }
     answer = value?["answer"]?.text.flatMap { KeptAnswer(decoding: Secret($0)) }
+    hasNoAnswer = value?["no_answer"] == .boolean(true)
   }
 }
 
@@ -174,7 +180,9 @@ extension Accounts {
     guard let note, note.isInterruption, !store.isLocked(id) else { return nil }
     // The next refresh will use the saved answer, so nothing is lost.
     if note.exchange == .refresh, note.refusal == nil, keptAnswer(id)?.previous != nil { return nil }
-    return Interruption(id, note)
+    var interruption = Interruption(id, note)
+    if !note.hasNoAnswer { interruption.vault = try? account(id)?.credential.vault }
+    return interruption
   }
 }
 

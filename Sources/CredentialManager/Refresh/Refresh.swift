@@ -44,7 +44,7 @@ extension CredentialSource {
     }
   }
 
-  private func warn(_ account: Account, _ error: CredentialError) {
+  func warn(_ account: Account, _ error: CredentialError) {
     let left = account.credential.expiresAt.map { $0 - clock.now() }
     notice(.notRefreshed(provider: account.provider, account: account.name, left: left, error))
   }
@@ -386,7 +386,7 @@ extension CredentialError {
   fileprivate func leavesTokenGood(of account: Account) -> Bool {
     switch self {
     // The vault of a copy has no newer token either.
-    case .loginNeeded where account.credential.vault != nil: true
+    case .loginNeeded where account.credential.vault != nil, .uncommitted where account.credential.vault != nil: true
     case .http, .oauth, .proofNeeded, .lockTimedOut, .notAdded, .provider, .malformedRegistration, .subjectToken: true
     case .loginNeeded(_, _, .refreshRefused), .loginNeeded(_, _, .refreshInterrupted): true
     case .vault(.conflict), .vault(.absent): false

@@ -81,8 +81,10 @@ extension CredentialSource {
     _ invitation: Secret, as name: String?, member: String?
   ) throws(CredentialError) -> String {
     let (vaults, place) = try sharedVaults()
-    let joined = try inStore(vaults.join(invitation, as: name, member: member, in: place))
+    let (joined, invited) = try inStore(vaults.join(invitation, as: name, member: member, in: place))
     note(.join, joined)
+    // The other members learn who used which invitation.
+    try? self.joined(joined).noteShared(.join, invited)
     return joined
   }
 
@@ -125,6 +127,7 @@ extension CredentialSource {
   func forget(_ copy: Account, in accounts: Accounts) throws(CredentialError) {
     var changes: [Change] = [
       .remove(RecordIdentifier(.credential, of: copy.id), if: .revision(copy.revision)),
+      .remove(RecordIdentifier(.pending, of: copy.id)),
       noting(.logout, of: copy.provider, account: copy.name, detail: copy.credential.vault),
     ]
     if try accounts.selected(for: copy.provider) == copy.name {
@@ -195,7 +198,17 @@ extension CredentialSource {
   private static var pause: Int64 { 60 }
 }
 
+extension CredentialSource {
+  /// The shared vault that this source uses; `nil` for the user's own vault.
+  package var sharedName: String? { shared?.name }
+}
+
 extension CredentialError {
+  /// Returns the error with the shared vault that has the damaged record, because its remedy names the vault.
+  package func inVault(_ name: String) -> CredentialError {
+    if case .vault(.damagedRecord(let record)) = self { .vault(.server(.damaged(record), vault: name)) } else { self }
+  }
+
   /// Whether this machine does not know the account.
   fileprivate var meansUnknown: Bool {
     switch self {

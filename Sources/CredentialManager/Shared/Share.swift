@@ -46,6 +46,16 @@ extension CredentialSource {
     }
   }
 
+  /// Throws if a vault has another account of this name than this machine.
+  func requireFree(_ name: String, of provider: String, in vault: String) throws(CredentialError) {
+    let id = AccountID(provider, name)
+    guard let here = try accountsIfAny()?.readableAccount(id), here.credential.vault != vault,
+      // A damaged account is replaced.
+      let theirs = try? joined(vault).accounts().account(id)
+    else { return }
+    throw .nameTaken(provider: provider, account: theirs.name, vault: vault)
+  }
+
   /// Stores a moving account in its shared vault, and makes it a copy here. The caller holds the account's lock.
   func finishMove(
     of account: Account, to source: CredentialSource, replaces: Bool = false
@@ -54,7 +64,9 @@ extension CredentialSource {
     var whole = account
     (whole.credential.vault, whole.credential.isMoving) = (nil, false)
     // The first contact also tells how the server's clock differs.
-    let isFirst = try theirs.accounts(of: account.provider).isEmpty
+    var isFirst = try theirs.accounts(of: account.provider).isEmpty
+    // A login also puts a damaged default account right.
+    if !isFirst { isFirst = try inStore(theirs.store.isLost(Accounts.selection(account.provider))) }
     let moved = whole.credential.shifted(by: source.shared?.clockOffset ?? .zero)
     let identifier = RecordIdentifier(.credential, of: account.id)
     var changes: [Change] = [

@@ -16,6 +16,7 @@ extension CredentialSource {
   @discardableResult package func synchronize(
     with vault: String, of provider: String? = nil, agrees: Agrees = { _, _ in false }
   ) throws(CredentialError) -> [AccountID] {
+    if provider == nil { try commitAnswers(waitingFor: vault) }
     let theirs = try joined(vault).accounts()
     let all = try theirs.accounts(of: provider)
     let damaged = Set(try theirs.unreadable(of: provider, without: all))
@@ -38,6 +39,17 @@ extension CredentialSource {
       }
     }
     return all.map(\.id)
+  }
+
+  /// Throws if a record of a shared vault was altered, removed or set back.
+  package func requireIntact(_ vault: String) throws(CredentialError) {
+    let theirs = try joined(vault).accounts()
+    for kind in [RecordKind.credential, .registration, .descriptor, .selection] {
+      guard let first = try inStore(theirs.store.unreadable(kind, provider: nil, without: [])).first else { continue }
+      // The record itself says why.
+      do throws(CredentialError) { _ = try theirs.record(first) } catch { throw error.inVault(vault) }
+      throw .vault(.server(.damaged(first), vault: vault))
+    }
   }
 
   /// Stores copies of a provider's accounts, and the registration if this machine has none.
@@ -64,6 +76,13 @@ extension CredentialSource {
     if own == nil || own?.vault == vault {
       registration = try theirs.registration(of: provider)
       descriptors = try descriptorsToTake(of: provider, theirs, insteadOf: own)
+      // The shipped descriptor of this name could send the tokens elsewhere.
+      if registration?.agreement?.ownFiles?.isEmpty == false,
+        let loaded = try? library(with: descriptors).load(provider), ownFiles(of: loaded).isEmpty
+      {
+        let record = RecordIdentifier(kind: .descriptor, provider: provider, account: "")
+        throw .vault(.server(.damaged(record), vault: vault))
+      }
       if let own, let new = registration, own.isSameClient(as: new), descriptors.isEmpty { registration = nil }
     }
     if copies.isEmpty, registration == nil || own == nil { return }
@@ -87,6 +106,10 @@ extension CredentialSource {
     }
     let export = VaultExport(items, descriptors: descriptors)
     _ = try take(export, replaces: true, from: vault, confirms: agrees, agrees: agrees)
+    for account in copies {
+      let removals = try accounts.removals(ofRefresh: account.id)
+      if !removals.isEmpty { try accounts.apply(removals) }
+    }
     if registration != nil { notice(.registrationTaken(provider: provider, vault: vault)) }
   }
 
@@ -127,6 +150,12 @@ extension CredentialSource {
   func renewedCopy(
     _ copy: Account, from vault: String, _ policy: RefreshPolicy
   ) throws(CredentialError) -> Account {
+    do throws(CredentialError) { return try renew(copy, from: vault, policy) } catch { throw error.inVault(vault) }
+  }
+
+  private func renew(
+    _ copy: Account, from vault: String, _ policy: RefreshPolicy
+  ) throws(CredentialError) -> Account {
     let source = try joined(vault)
     let accounts = try accounts(.readWrite)
     var policy = policy
@@ -149,7 +178,14 @@ extension CredentialSource {
         let isNew = wish.acceptsNewer && current.credential.accessToken != known
         if !wish.always || isNew, isNewEnough(current, wish) { return current }
       }
-      guard let theirs = try source.newest(than: current, wish) else {
+      // The copy is valid, so only an answer that waits here makes this machine ask the vault.
+      let isNoted = try accounts.note(current.id)?.exchange == .refresh
+      if isNoted || source.hasAnswer(current.id),
+        AccountState(current.credential, for: wish, at: clock.now()) == .usable
+      {
+        return try settle(current, with: source, in: accounts)
+      }
+      guard let theirs = try noting(current, in: accounts, with: source, wish) else {
         try forget(current, in: accounts)
         notice(.vanished(provider: current.provider, account: current.name, vault: vault))
         throw .loginNeeded(provider: current.provider, account: current.name, .noCredential)
@@ -166,8 +202,10 @@ extension CredentialSource {
   }
 
   /// Returns the account of this shared vault with a newer token than the copy of a machine, or the same token if it
-  /// cannot be refreshed; `nil` if the vault no longer has the account.
-  private func newest(than copy: Account, _ policy: RefreshPolicy) throws(CredentialError) -> Account? {
+  /// cannot be refreshed; `nil` if the vault no longer has the account. Calls `begins` before an exchange.
+  func newest(
+    than copy: Account, _ policy: RefreshPolicy, begins: () throws(CredentialError) -> Void
+  ) throws(CredentialError) -> Account? {
     let accounts = try accounts()
     var policy = policy
     // The account, and the plan of a refresh unless the vault has a newer token. One statement reads them, because each
@@ -190,15 +228,18 @@ extension CredentialSource {
     guard let (account, plan) = try inStore(accounts.store.snapshot(look)).get() else { return nil }
     guard let plan else { return account }
     exchangeCount += 1
+    try begins()
     return try refreshed(account, policy, with: plan)
   }
 
   /// Stores the copy of an account of a shared vault, unless a login on this machine has replaced it meanwhile.
   func store(_ theirs: Account, insteadOf copy: Account, in accounts: Accounts) throws(CredentialError) -> Account {
     guard let vault = copy.credential.vault else { return copy }
+    let removals = try accounts.removals(ofRefresh: copy.id)
     if !copy.credential.isMoving, !copy.credential.isRejected,
       copy.credential.accessToken == theirs.credential.accessToken
     {
+      if !removals.isEmpty { try accounts.apply(removals) }
       return copy
     }
     let identifier = RecordIdentifier(.credential, of: copy.id)
@@ -207,7 +248,8 @@ extension CredentialSource {
     var revision = copy.revision
     while true {
       do throws(StoreError) {
-        revision = try accounts.store.apply([.store(credential.encoded, as: identifier, if: .revision(revision))])
+        revision = try accounts.store.apply(
+          [.store(credential.encoded, as: identifier, if: .revision(revision))] + removals)
         return Account(provider: copy.provider, name: copy.name, credential: credential, revision: revision)
       } catch .conflict {
         let current = try accounts.existing(copy.id)

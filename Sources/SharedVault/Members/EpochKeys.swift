@@ -31,6 +31,12 @@ struct EpochKeys: Sendable {
     }
   }
 
+  /// The values of the columns `kind` and `grouping`, by which the database finds the cells of a kind and a provider.
+  func groups(of name: CellName) -> (kind: [UInt8], grouping: [UInt8]) {
+    guard let identifier = name.identifier else { return ([], []) }
+    return (grouping(identifier.kind, provider: nil), grouping(identifier.kind, provider: identifier.provider))
+  }
+
   private func hash(_ purpose: Int64, _ fill: (inout FieldWriter) -> Void) -> [UInt8] {
     var fields = FieldWriter()
     fields.append(purpose)

@@ -7,6 +7,10 @@ import CredmgrText
 extension TeamVault: SharedStore {
   package func members() throws(StoreError) -> [SharedMember] {
     try refreshState()
+    return knownMembers
+  }
+
+  package var knownMembers: [SharedMember] {
     let now = (serverNow() ?? 0) / 1_000_000
     return membership.roster.members.map { member in
       SharedMember(
@@ -30,6 +34,8 @@ extension TeamVault: SharedStore {
     var expires: Int64 = 0
     try append({ () throws(StoreError) in
       try requireAdministrator()
+      // The invitation would contain a password that the server refuses.
+      if server.isPasswordOutdated { throw server.fault(.wrongPassword) }
       if membership.roster.members.contains(where: { $0.name == member }) {
         throw server.fault(.memberExists(member))
       }
@@ -187,8 +193,9 @@ extension TeamVault: SharedStore {
       missing.remove(name)
       olds.append(row.lookup)
       lookups.append(new.lookup(name))
-      kinds.append(name.identifier.map { new.grouping($0.kind, provider: nil) } ?? [])
-      groupings.append(name.identifier.map { new.grouping($0.kind, provider: $0.provider) } ?? [])
+      let groups = new.groups(of: name)
+      kinds.append(groups.kind)
+      groupings.append(groups.grouping)
       revisions.append(revision)
       sealings.append(sealed)
       if olds.count == 500 { try flush() }

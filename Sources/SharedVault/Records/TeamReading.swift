@@ -26,7 +26,7 @@ extension TeamVault {
   private func saveSeenUnlessBusy() { if leases.isEmpty { saveSeen() } }
 
   package func records(_ kind: RecordKind, provider: String?) throws(StoreError) -> [Record] {
-    let read = try list(kind, provider, with: [])
+    let read = try list(kind, provider)
     saveSeenUnlessBusy()
     return read.compactMap { name, loaded -> Record? in
       guard case .cell(let stored) = loaded, let identifier = name.identifier else { return nil }
@@ -37,25 +37,23 @@ extension TeamVault {
     }.sorted { ($0.identifier.provider, $0.identifier.account) < ($1.identifier.provider, $1.identifier.account) }
   }
 
-  /// The cells of a kind, and `others`. A cell that cannot be opened is left out, because only its name would tell what
-  /// it is.
-  private func list(
-    _ kind: RecordKind, _ provider: String?, with others: [CellName]
-  ) throws(StoreError) -> [CellName: Loaded] {
+  private static let directory = (0..<CellName.directoryCount).map { CellName.directory($0) }
+
+  /// The cells of a kind, and the directory. A cell that cannot be opened is left out, because only its name would tell
+  /// what it is.
+  private func list(_ kind: RecordKind, _ provider: String?) throws(StoreError) -> [CellName: Loaded] {
     try beginView()
-    return try withAllSeen { () throws(StoreError) in try listed(kind, provider, with: others) }
+    return try withAllSeen { () throws(StoreError) in try listed(kind, provider) }
   }
 
-  private func listed(
-    _ kind: RecordKind, _ provider: String?, with others: [CellName]
-  ) throws(StoreError) -> [CellName: Loaded] {
+  private func listed(_ kind: RecordKind, _ provider: String?) throws(StoreError) -> [CellName: Loaded] {
     let kind = kind == .pending ? RecordKind.credential : kind
     let rows = try current { keys in
       (
         Schema.list,
         [
           .bytes(keys.grouping(kind, provider: nil)),
-          .bytes(provider.map { keys.grouping(kind, provider: $0) }), .byteLists(others.map(keys.lookup)),
+          .bytes(provider.map { keys.grouping(kind, provider: $0) }), .byteLists(Self.directory.map(keys.lookup)),
         ]
       )
     }
@@ -66,16 +64,24 @@ extension TeamVault {
       }
       cells[cell.name] = try loaded(cell.name, row)
     }
-    return cells
+    // The server can change the columns by which it finds the rows of a kind, but not the directory.
+    var hidden: [CellName] = []
+    for part in Self.directory {
+      guard case .cell? = cells[part] else { continue }
+      hidden += try directory(part, in: cells).records.filter { identifier in
+        identifier.kind == kind && provider.map { identifier.provider.utf8.elementsEqual($0.utf8) } ?? true
+      }.map(CellName.record).filter { cells[$0] == nil }
+    }
+    if hidden.isEmpty { return cells }
+    return cells.merging(try fetch(hidden)) { first, _ in first }
   }
 
   package func unreadable(
     _ kind: RecordKind, provider: String?, without known: Set<RecordIdentifier>
   ) throws(StoreError) -> [RecordIdentifier] {
-    let parts = (0..<CellName.directoryCount).map { CellName.directory($0) }
-    let cells = try list(kind, provider, with: parts)
+    let cells = try list(kind, provider)
     var listed: Set<RecordIdentifier> = []
-    for part in parts { listed.formUnion(try directory(part, in: cells).records) }
+    for part in Self.directory { listed.formUnion(try directory(part, in: cells).records) }
     // Rows of kinds that the directory does not list, and rows that were set back.
     for case (.record(let identifier), .faulty) in cells { listed.insert(identifier) }
     return listed.filter { identifier in

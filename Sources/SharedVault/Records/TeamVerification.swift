@@ -5,7 +5,7 @@ import CredmgrStore
 extension TeamVault {
   package func verify() throws(StoreError) -> [VaultFinding] {
     var findings: Set<VaultFinding> = []
-    do throws(StoreError) { try Schema.check(server) } catch .server(.schemaEdited, _) { findings.insert(.schema) }
+    do throws(StoreError) { try Schema.check(server) } catch .server(.schemaEdited, _) { findings.insert(.tables) }
     try verifyRoster()
     // All statements see the same moment, because the log and the cells that name its ends change together.
     try server.beginReading()
@@ -25,6 +25,8 @@ extension TeamVault {
         continue
       }
       cells[cell.name] = try loaded(cell.name, row)
+      // The server finds the rows of a kind by these columns, so another value hides the row.
+      if let groups = row.groups, groups != keys.groups(of: cell.name) { findings.insert(cell.name.alteration) }
     }
     if cells[.log]?.mark == nil { findings.insert(.log(nil)) }
     var listed: Set<RecordIdentifier> = []
@@ -64,9 +66,27 @@ extension TeamVault {
       guard case .cell(let stored) = loaded else { return nil }
       return (name, stored.cell.log)
     }
-    if findings.contains(.schema) { return }
+    if findings.contains(.tables) { return }
     try verifyLog(ends, &findings)
     try verifyCopies(&findings)
+    try verifyInvitations(&findings)
+  }
+
+  /// An open invitation that is missing would be refused when its member joins. The list of members has no identifiers
+  /// of invitations, so their expiries are compared. The join checks the content.
+  private func verifyInvitations(_ findings: inout Set<VaultFinding>) throws(StoreError) {
+    let now = (serverNow() ?? 0) / 1_000_000
+    let rows = try server.query(
+      "SELECT expires FROM credmgr.invitation WHERE vault=$1 AND state=$2 AND sealed<>''",
+      [.bytes(vault), .integer(membership.roster.epoch)])
+    var found = rows.compactMap { $0.integer(0) }
+    for invitation in membership.roster.invitations where invitation.expires > now {
+      if let index = found.firstIndex(of: invitation.expires) {
+        found.remove(at: index)
+      } else {
+        findings.insert(.invitation(invitation.name))
+      }
+    }
   }
 
   /// A missing copy would make its member believe that he was removed.
@@ -88,5 +108,15 @@ extension TeamVault {
       [.bytes(vault), .integer(membership.roster.head.sequence)])
     try Self.follow(rows, vault: vault, by: &again, on: server)
     guard again.roster == membership.roster else { throw server.fault(.forked(nil)) }
+  }
+}
+
+extension CellName {
+  fileprivate var alteration: VaultFinding {
+    switch self {
+    case .record(let identifier): .record(identifier, .altered)
+    case .directory(let number): .index(UInt8(number), .altered)
+    case .log: .log(nil)
+    }
   }
 }

@@ -106,12 +106,7 @@ extension TeamVault {
   /// `events` continue the chain of the first cell.
   func write(_ writes: [Write], _ events: [[UInt8]]) throws(StoreError) -> Server.Outcome {
     let log = writes.first?.cell.log ?? LogEnd()
-    let kinds = writes.map { write -> (kind: [UInt8], grouping: [UInt8]) in
-      guard let identifier = write.name.identifier else { return ([], []) }
-      return (
-        keys.grouping(identifier.kind, provider: nil), keys.grouping(identifier.kind, provider: identifier.provider)
-      )
-    }
+    let kinds = writes.map { keys.groups(of: $0.name) }
     return try server.attempt(
       Schema.write(locksKey: writes.contains { $0.old == 0 }),
       [
@@ -145,7 +140,8 @@ extension TeamVault {
       throw .tooLarge(identifier)
     }
     // Taking a lease has just shown that the server accepts changes.
-    if identifiers.allSatisfy({ CellName($0).identifier.map { leases[$0] != nil } ?? false }) { return }
+    let held = identifiers.filter { CellName($0).identifier.map { leases[$0] != nil } ?? false }
+    if !held.isEmpty, held.count == identifiers.count { return }
     _ = try current { _ in (Schema.readState, []) }
     let rows = try server.query(
       "SELECT (current_setting('transaction_read_only')='on')::int,"
