@@ -51,11 +51,13 @@ static inline CURLcode credmgr_curl_set_body(credmgr_curl curl, CURL *handle, co
   return code != CURLE_OK ? code : curl.setopt(handle, CURLOPT_COPYPOSTFIELDS, count > 0 ? bytes : "");
 }
 
-/// Copies a certificate with its private key, both as PEM.
+/// Copies a certificate with its private key, both as PEM. Without a passphrase, libcurl reads address 0 for an
+/// encrypted key.
 static inline CURLcode credmgr_curl_set_certificate(credmgr_curl curl, CURL *handle, const void *bytes, size_t count) {
   struct curl_blob blob = {(void *)bytes, count, CURL_BLOB_COPY};
   CURLcode code = curl.setopt(handle, CURLOPT_SSLCERT_BLOB, &blob);
-  return code != CURLE_OK ? code : curl.setopt(handle, CURLOPT_SSLKEY_BLOB, &blob);
+  if (code == CURLE_OK) code = curl.setopt(handle, CURLOPT_SSLKEY_BLOB, &blob);
+  return code != CURLE_OK ? code : curl.setopt(handle, CURLOPT_KEYPASSWD, "");
 }
 
 /// Sets a body of known length that libcurl reads while it sends it.

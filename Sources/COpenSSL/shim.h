@@ -20,12 +20,14 @@
 // Keys and signatures. A weak reference links nothing from a static library: in a fully static program these functions
 // are null, and a program linked with the shared library has to sign.
 #define COPENSSL_SIGNATURES(EACH) \
-  EACH(BIO_free) EACH(BIO_new_mem_buf) EACH(ERR_clear_error) EACH(EVP_DigestSign) EACH(EVP_DigestSignInit) \
-  EACH(EVP_DigestVerify) EACH(EVP_DigestVerifyInit) EACH(EVP_MD_CTX_free) EACH(EVP_MD_CTX_new) \
-  EACH(EVP_PKEY_CTX_set_rsa_padding) EACH(EVP_PKEY_CTX_set_rsa_pss_saltlen) EACH(EVP_PKEY_free) \
-  EACH(EVP_PKEY_get_base_id) EACH(EVP_PKEY_get_group_name) EACH(EVP_PKEY_get_octet_string_param) \
-  EACH(EVP_PKEY_get_size) EACH(EVP_sha1) EACH(EVP_sha256) EACH(EVP_sha384) EACH(EVP_sha512) \
-  EACH(PEM_read_bio_PrivateKey) EACH(d2i_PUBKEY) EACH(i2d_PUBKEY)
+  EACH(ASN1_TIME_diff) EACH(ASN1_TIME_free) EACH(ASN1_TIME_set) EACH(BIO_free) EACH(BIO_new_mem_buf) \
+  EACH(ERR_clear_error) EACH(EVP_DigestSign) EACH(EVP_DigestSignInit) EACH(EVP_DigestVerify) \
+  EACH(EVP_DigestVerifyInit) EACH(EVP_MD_CTX_free) EACH(EVP_MD_CTX_new) EACH(EVP_PKEY_CTX_set_rsa_padding) \
+  EACH(EVP_PKEY_CTX_set_rsa_pss_saltlen) EACH(EVP_PKEY_free) EACH(EVP_PKEY_get_base_id) \
+  EACH(EVP_PKEY_get_group_name) EACH(EVP_PKEY_get_octet_string_param) EACH(EVP_PKEY_get_size) EACH(EVP_sha1) \
+  EACH(EVP_sha256) EACH(EVP_sha384) EACH(EVP_sha512) EACH(PEM_read_bio_PrivateKey) EACH(PEM_read_bio_X509) \
+  EACH(X509_check_private_key) EACH(X509_free) EACH(X509_get0_notAfter) EACH(X509_get0_notBefore) EACH(d2i_PUBKEY) \
+  EACH(i2d_PUBKEY)
 
 #define COPENSSL_PRAGMA(text) _Pragma(#text)
 #define COPENSSL_WEAK(name) COPENSSL_PRAGMA(weak name)

@@ -332,7 +332,7 @@ package struct Context {
     return Secret(bytes: bytes)
   }
 
-  /// Parses a secret from a provider: one line, or a private key.
+  /// Parses a secret from a provider: one line, or a private key, which no other user may read.
   func issuedSecret(_ bytes: [UInt8], _ path: String, called name: String) throws(CommandError) -> Secret {
     let secret = try secret(bytes, path, called: name)
     let bytes = secret.revealBytes()
@@ -341,6 +341,9 @@ package struct Context {
       throw .usage(
         "invalid \(name): \(place) has several lines",
         hint: "use a file that contains only the \(name): one line, or a private key as PEM")
+    }
+    if path != "-", !File.isGivenStream(path), bytes.firstPlace(of: "PRIVATE KEY-----".utf8) != nil {
+      try system(PrivateFile.checkUnreadable(path))
     }
     return secret
   }

@@ -212,6 +212,8 @@ package enum Notice: Sendable, Equatable {
   case idTokenUnverified(provider: String, CredentialError)
   /// The answer to a login does not say whether the user authenticated as the login demanded.
   case authenticationUnconfirmed(provider: String)
+  /// A connection failed, probably because of the client's certificate.
+  case certificateRefused(provider: String, CertificateFault)
   /// Something other than the log file is at its path, so uses of credentials cannot be noted.
   case handOutNotNoted(POSIXError)
   /// The token could not be refreshed, but is valid for the time `left`; `nil` if the expiry is unknown.

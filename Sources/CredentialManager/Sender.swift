@@ -84,6 +84,11 @@ extension CredentialSource {
           return demanded != nil
         }
       } catch {
+        if request.clientCertificate != nil, case .unreachable(_, let reason) = error, reason.mayBeOfCertificate,
+          let fault = permit?.client.certificateFault(at: clock.now())
+        {
+          notice(.certificateRefused(provider: provider, fault))
+        }
         throw error == .interrupted ? .interrupted : .http(error, provider: provider)
       }
       guard let next = demanded else { return response }
@@ -97,5 +102,15 @@ extension CredentialSource {
     guard credential.proofKey != nil else { return }
     let nonces = old?.serverNonces ?? [:]
     credential.serverNonces = nonces.merging(serverNonces[permit.provider]?.nonces ?? [:]) { _, new in new }
+  }
+}
+
+extension HTTPError.Unreachable {
+  /// Whether the server may have ended the connection because of the client's certificate.
+  fileprivate var mayBeOfCertificate: Bool {
+    switch self {
+    case .tls, .broken: true
+    default: false
+    }
   }
 }

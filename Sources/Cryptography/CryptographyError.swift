@@ -6,6 +6,9 @@ package enum CryptographyError: Error, Equatable, Sendable {
   case notAnECKey
   case notAnEdKey
   case notAPublicKey
+  case notAPrivateKey
+  case notACertificate
+  case otherCertificate  // The certificate is for another private key.
   case noSignatures  // A fully static program has no public-key cryptography; another program must sign.
   case cannotSign  // The key is too short for this digest.
   case costsOutOfRange

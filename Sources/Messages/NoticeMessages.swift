@@ -70,6 +70,8 @@ extension Notice {
       "cannot verify the ID token of \(titled(provider)), so kubectl does not get it"
     case .authenticationUnconfirmed(let provider):
       "warning: \(titled(provider)) did not say how or when you authenticated, so its API may still refuse the token"
+    case .certificateRefused(let provider, let fault):
+      "warning: the server may have refused the client certificate of \(titled(provider)): \(fault.sentence)"
     case .handOutNotNoted(let error):
       "warning: cannot log which program received the credential: \(error.message.text)"
     case .notRefreshed(let provider, let account, let left, _):
@@ -88,6 +90,7 @@ extension Notice {
       return "\(credmgr: "login", provider, "--set", "\(variable)=NAME") to use another one"
     case .withheld(_, let vault, .peculiar), .withheld(_, let vault, .importWidens):
       return "\(credmgr: "vault", "sync", "--vault", vault) at a terminal to agree"
+    case .certificateRefused(let provider, _): return .replacingCertificate(of: provider)
     case .tokensLeft: return "revoke the access in your account settings at the provider if you do not use it"
     case .defaultNeedsLogin(let provider, _, let other):
       return "\(credmgr: "use", provider, other) to use \(quoted(other)) by default"

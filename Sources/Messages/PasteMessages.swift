@@ -99,10 +99,10 @@ extension KeyFile.Fault {
     case .noPrivateKey: return .usage("this is not the key file of \(title): it has no private key").hint(other)
     case .encrypted:
       return .usage("cannot read the key file of \(title): it has a passphrase")
-        .hint("\(run: "openssl", "pkey", "-in", "FILE", "-out", "NEW") to write the key without one")
+        .hint(.removingPassphrase)
     case .openSSH:
       return .usage("cannot read the key file of \(title): it has the form of OpenSSH")
-        .hint("\(run: "ssh-keygen", "-p", "-m", "PKCS8", "-f", "FILE") to change its form")
+        .hint(.changingForm)
     }
   }
 }

@@ -52,11 +52,14 @@ package enum OAuthError: Error, Sendable, Equatable {
   case callbackNotConfirmed
   case deviceCodeExpired
   case clientSecretMissing
-  case clientCertificateMissing  // The client's secret does not contain a certificate and its private key.
+  case clientCertificateMissing  // The client's secret does not contain a certificate.
+  case clientCertificate(CertificateFault)
   case privateKeyIsNotSent  // The descriptor would send a private key as the client secret.
   case unknownAuthentication(String)
   case clientKeyMalformed
   case clientKeyTooShort  // An RSA key of fewer than 2048 bits (RFC 7518, 3.3).
+  case clientKeyEncrypted  // The private key has a passphrase.
+  case clientKeyOpenSSH  // The form of OpenSSH, which only its own programs read.
   case noSignatures  // A statically linked program cannot sign; a dynamically linked one can.
   case libraryMissing(String)  // The library for the format of an answer is not installed.
   case unknownSignature(String)

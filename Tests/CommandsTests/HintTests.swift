@@ -70,7 +70,7 @@ import CredmgrYAML
     .unavailable(.token, status: 503, words: nil, retryAfter: nil), .redirected(.token, status: 302), .stateMismatch,
     .stateMissing, .unknownAuthentication("x"), .notARedirect, .foreignRedirect(expected: "http://127.0.0.1/"),
     .tokenMismatch, .callbackNotConfirmed, .deviceCodeExpired, .clientSecretMissing, .clientKeyMalformed,
-    .clientKeyTooShort,
+    .clientKeyTooShort, .clientKeyEncrypted, .clientKeyOpenSSH, .clientCertificate(.otherKey),
     .privateKeyIsNotSent, .clientCertificateMissing, .tokenNotBound(.token, "Bearer"),
     .notRefreshable, .foreignHost("other.example"), .presentedInQuery, .ambiguousQuery,
     .credentialHeader("Authorization"), .signatureNeedsURL, .malformedCredential,
@@ -423,7 +423,7 @@ import CredmgrYAML
 }
 
 /// Placeholders for values that only the user knows.
-private let ofThePerson = ["ID", "FILE", "NAME", "SCOPE", "URL", "ACCOUNT", "@FILE", "VALUE"]
+private let ofThePerson = ["ID", "FILE", "NEW", "PKCS8", "NAME", "SCOPE", "URL", "ACCOUNT", "@FILE", "VALUE"]
 
 /// Checks a remedy: a shell changes nothing in it, credmgr accepts its own commands, and every command is a value, not
 /// part of the words.

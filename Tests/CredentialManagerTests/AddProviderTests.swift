@@ -3,6 +3,7 @@ import CredmgrHTTP
 import CredmgrOAuth
 import CredmgrPlatform
 import CredmgrDescriptors
+import CredmgrText
 import Testing
 
 @testable import CredmgrCredentialManager
@@ -129,6 +130,67 @@ struct AddProviderTests {
     #expect(client.identifier == "client-1")
     #expect(client.secret == Secret("secret-1"))
   }
+
+  /// A certificate that is of no use never replaces one that works.
+  @Test func onlyAUsableCertificateIsStored() throws {
+    let fixture = try Fixture()
+    let text = Fixture.endpoints + "\nclient: { authentication: tls_client_auth }"
+    let good = Self.key + "\n" + Self.certificate
+    try Self.add(fixture, fixture.file(text), secret: good)
+    func refusal(_ secret: String) -> OAuthError? {
+      do { try Self.add(fixture, fixture.file(text), secret: secret, replaces: true) } catch let error
+        as CredentialError
+      {
+        if case .oauth(let error, "example") = error { return error }
+      } catch {}
+      return nil
+    }
+    #expect(refusal(Self.key) == .clientCertificateMissing)
+    #expect(refusal(Self.certificate + "\n" + Self.certificate) == .clientCertificate(.noKey))
+    #expect(try fixture.registration()?.clientSecret == Secret(good))
+    let old = Self.key + "\n" + Self.oldCertificate
+    try Self.add(fixture, fixture.file(text), secret: old, replaces: true)
+    fixture.clock.advance(.days(100))
+    let fault = CertificateFault.expired(try #require(Moment("2024-01-01T00:00:00Z")))
+    #expect(refusal(old) == .clientCertificate(fault))
+    // A server need not say why it ends the connection.
+    let failure = HTTPError.unreachable(host: "provider.example", reason: .broken)
+    fixture.consent()
+    fixture.http.then(failure)
+    #expect(throws: CredentialError.http(failure, provider: "example")) { try fixture.login() }
+    #expect(fixture.notices == [.certificateRefused(provider: "example", fault)])
+  }
+
+  private static let key = """
+    -----BEGIN PRIVATE KEY-----
+    MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgzSS2IqWFXOus35N1
+    DRH43ab7xOY8Jw4C5PKmoZNT/bWhRANCAATBDGzytEsz2U1+qfyZlSG1u4OxO1cR
+    JcaCwrpEA5PTmrNMIMXE7rz7+Zjr5ptf+p9RhWeBwBW4Lc+eikiAoOLl
+    -----END PRIVATE KEY-----
+    """
+
+  private static let certificate = """
+    -----BEGIN CERTIFICATE-----
+    MIIBDzCBt6ADAgECAgEBMAoGCCqGSM49BAMCMBExDzANBgNVBAMMBmNsaWVudDAg
+    Fw0wMDAxMDEwMDAwMDBaGA8yMjAwMDEwMTAwMDAwMFowETEPMA0GA1UEAwwGY2xp
+    ZW50MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEwQxs8rRLM9lNfqn8mZUhtbuD
+    sTtXESXGgsK6RAOT05qzTCDFxO68+/mY6+abX/qfUYVngcAVuC3PnopIgKDi5TAK
+    BggqhkjOPQQDAgNHADBEAiB8HtMIFrqdc79J1vgryDMkMaIppYUT/h8ruoDgdLBt
+    CwIgYWXzXu99euE2W8cMmnXf8ds/Rt5UZElcY5qljxfUg6w=
+    -----END CERTIFICATE-----
+    """
+
+  /// For the same key, but only until 2024.
+  private static let oldCertificate = """
+    -----BEGIN CERTIFICATE-----
+    MIIBDjCBtaADAgECAgEBMAoGCCqGSM49BAMCMBExDzANBgNVBAMMBmNsaWVudDAe
+    Fw0wMDAxMDEwMDAwMDBaFw0yNDAxMDEwMDAwMDBaMBExDzANBgNVBAMMBmNsaWVu
+    dDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABMEMbPK0SzPZTX6p/JmVIbW7g7E7
+    VxElxoLCukQDk9Oas0wgxcTuvPv5mOvmm1/6n1GFZ4HAFbgtz56KSICg4uUwCgYI
+    KoZIzj0EAwIDSAAwRQIhALHeJAkGNYle0kn1jSasGR1p6ioOoutufc4PgHb2Ta+E
+    AiBIDu6FSQoNKxx6YtTxbWVdMcHYtgZXUIYp0guQcelbgQ==
+    -----END CERTIFICATE-----
+    """
 
   @Test func unknown() throws {
     let fixture = try Fixture()

@@ -402,9 +402,41 @@ final class Fixture {
     let bytes = Array("provider: \(identifier)\n\(text)\n".utf8)
     try source.add(
       source.addition(bytes, named: identifier + ".yaml", as: nil), clientIdentifier: "client-1",
-      clientSecret: Secret("secret-1"), variables: variables, replaces: replaces, confirms: { _, _, _ in false },
-      agrees: agrees)
+      clientSecret: Secret(text.contains("private_key_jwt") ? Self.clientKey : "secret-1"), variables: variables,
+      replaces: replaces, confirms: { _, _, _ in false }, agrees: agrees)
   }
+
+  // An RSA key only for tests, made by `openssl genpkey`.
+  static let clientKey = """
+    -----BEGIN PRIVATE KEY-----
+    MIIEvAIBADANBgkqhkiG9w0BAQEFAASCBKYwggSiAgEAAoIBAQCM7D8nu4ixFrQ5
+    XoaejSGj2EYS7ZypstIh1Bd14c+PH0HCjqc/snlXrxOkenMsYinJZ8asEhOiEJoB
+    DTAXjZqGa496wFYWdnYmVGzqp9OZ/bU3lCtXvHQ3N0VWTCO00Xqi6xqtWtQW7gYg
+    XrnLdPlmWdMzukqGPd+n1wewipKsNFQLbPvfTR/j7b9UIgaLJrYVzmdHzkUfYndq
+    yIwoJLSqBwvfSSuMjtx1WPiSDe1JCzP81OA6mCJhcOLs+FfpE9hv5EG0mxksNfhi
+    OLByCo2xTHS66wnXMr0dl/0ajAW/AHI9VuiF59vEsNmS5Pg4Ba0odHjodXDllYHG
+    ytCX3NbpAgMBAAECggEAAu4OgPJnNgB+ji9dyks/vc0v5X+06myZEmlEdL6w23rq
+    mapeLz/9QdyWRxqYEdmXfD+liF2/2Qi/5l9pP7QdIX7l21l+FUjnhIY1Z8pqndeU
+    PmK4QIuVpvqFxj3VTMlmLMRk3wZjjnehkYxvxr/9R3PGEu4bLx/lDs7ZacsXxG+f
+    5jeeM5fN3JAPVMpexOGpq8YYSEoWhltx9BZmdPdt7h3vtdWtvutxMt7h1UK/G2TY
+    vzdU/5EQoYOljzBIJEtFA3EmLwddqR1pYQ+NFXB9ooYvpZCVPt361kGAQwtBC8kY
+    qoPo1bO8NmdWzjagcNdCupPIC8hGrQw1gREXXjfFuQKBgQDAVnMdfmDNJStTyRFK
+    HmNlWKUbWcdjc82ehH2q3zlOvtr3C938a5yCg3u2ExFGUJGgLfe3V2sJHeLwvLCT
+    5nm8Q0NauR6fIpPs5r5GeskFGrWIpIg+jKC16o7HfJZIyyPEAIacUPqQNlylDAps
+    gXcFK5i2eoetnu+Zo7Yb5q4AGwKBgQC7kTVf8woA3i1RIkjOmhhZHIqAJFXMmQOH
+    4Ht3K8rqDoTLDxCLL1MPfEo0kOoeAamzrqQcesGzl6wuUHbqSH8huxCSx1cX37jf
+    lzeOHwFmGJUeYPU98qCGDfyojQjHEFbg/AVm566BbLO+PxUz1OONLZyDwmoNpHm7
+    V8pG/htdSwKBgFl/4NE4nZLYWPED/yeePGJMfYfcnwuIN4Yr4M5CUUhzRzDuNL3g
+    1VNmG4r+FGvD0f/XZA3Mf+IeJhwfsYshFESmiBEPU1B5ppv2Q1RIjoHxi8epyDxS
+    8/Wyz/3D26rD3EC4fer/Q5kXssSadb9H/zpIryc6nSgNbTDxHSyeixlBAoGAFa4A
+    BFocIuOLS2ByF+c5vzsMSyln/WEGRnNM8gZOyuTotmvEVsIekKCmFxNU7Cj3C3y5
+    HU2XDAIQ9b15MTU19JkhnkWKLIlAXh+lXTj6OWnH+p3sWr+rjDMbrAO5KwEZeaHH
+    ohBPXEhLMkcqVTZbIttNxvD2vyLuqxfHmpMOaKcCgYBcGk9Jqkz4Kpy86IQvqgE4
+    IlnK6sf5hsyloZkAPRcW3EIdDEnjJsBvL/V4HeHp7C4qX69ypbzdMg/XbNdE+geY
+    4Uj2Lgaa3JBWrusSktVP0ppn1lMlHm2NEUlrSDAycXtuiwjeROCmaiFON5pPJ/D5
+    i4LMij97Kwv/W01mF2R+2g==
+    -----END PRIVATE KEY-----
+    """
 
   /// Edits an installed file.
   func editOwn(_ text: String, _ identifier: String = "example") throws {

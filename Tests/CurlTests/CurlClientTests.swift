@@ -51,6 +51,39 @@ struct CurlClientTests {
     #expect(!sent.contains("fragment"))
   }
 
+  /// libcurl asks for the passphrase of such a key.
+  @Test func aKeyWithAPassphraseIsAnError() throws {
+    let server = try ScriptedServer([Self.ok])
+    var request = try Self.request(server.port, scheme: "https")
+    request.clientCertificate = Array((Self.encryptedKey + "\n" + Self.certificate).utf8)
+    let error = #expect(throws: HTTPError.self) { try Self.send(request) }
+    guard case .unreachable(_, .tls)? = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+  }
+
+  private static let encryptedKey = """
+    -----BEGIN ENCRYPTED PRIVATE KEY-----
+    MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAgItBkUUIeC2AICCAAw
+    DAYIKoZIhvcNAgkFADAdBglghkgBZQMEAQIEELWK9ib+g9rr1Q9HzFfk+cEEgZCO
+    i1IplwxwU24HhVA5+/7oIkr046Pr09bjbxzjCz/2RhD+4uyAUhcOidaJIpULw0sZ
+    CbwAcBL/5t5UEVbuXsmRHfByGRBBu98Rs8iAhBIJlcfcLIIVzcktUKdwgupUyCr3
+    dC+1nMvfaRZWeq2k/e587Bavk4AtRvhk3Ddfb8JeBeYAZLUmEehiBhzZm2v9bG8=
+    -----END ENCRYPTED PRIVATE KEY-----
+    """
+
+  private static let certificate = """
+    -----BEGIN CERTIFICATE-----
+    MIIBDzCBt6ADAgECAgEBMAoGCCqGSM49BAMCMBExDzANBgNVBAMMBmNsaWVudDAg
+    Fw0wMDAxMDEwMDAwMDBaGA8yMjAwMDEwMTAwMDAwMFowETEPMA0GA1UEAwwGY2xp
+    ZW50MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEwQxs8rRLM9lNfqn8mZUhtbuD
+    sTtXESXGgsK6RAOT05qzTCDFxO68+/mY6+abX/qfUYVngcAVuC3PnopIgKDi5TAK
+    BggqhkjOPQQDAgNHADBEAiB8HtMIFrqdc79J1vgryDMkMaIppYUT/h8ruoDgdLBt
+    CwIgYWXzXu99euE2W8cMmnXf8ds/Rt5UZElcY5qljxfUg6w=
+    -----END CERTIFICATE-----
+    """
+
   /// A body in memory that is read like a file.
   private final class Source: HTTPBodySource {
     let length: Int64

@@ -104,21 +104,19 @@ class BoundToKey(ProgramTest):
 class BoundToCertificate(ProgramTest):
     def setUp(self):
         super().setUp()
-        authority = Authority(self.folder)
+        self.authority = authority = Authority(self.folder)
         self.environment["SSL_CERT_FILE"] = authority.certificate
         self.service = self.serve(MutualTLSServer(authority))
         self.certificate, self.key = authority.client("client")
 
-    def add_client(self, *arguments):
+    def add_client(self, *arguments, key=None, status=0):
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "descriptors", "mutual-tls.yaml")
-        self.credmgr("add-provider", path, "--client-id", CLIENT_ID, "--client-secret-file", self.key,
-                     "--set", f"port={self.service.port}", "--replace", *arguments)
+        return self.credmgr("add-provider", path, "--client-id", CLIENT_ID, "--client-secret-file", key or self.key,
+                            "--set", f"port={self.service.port}", "--replace", *arguments, status=status)
 
     def test_token_and_request_carry_the_certificate(self):
         # A key without its certificate is not enough.
-        self.add_client()
-        self.assertIn("requires a client certificate", self.credmgr("login", "mutual-tls", status=USAGE).err)
-        self.assertEqual(self.service.seen, [])
+        self.assertIn("requires a client certificate", self.add_client(status=USAGE).err)
         self.add_client("--client-certificate", self.certificate)
         self.credmgr("login", "mutual-tls")
         answer = self.credmgr("request", "mutual-tls", self.service.base + "/notes").out
@@ -135,6 +133,18 @@ class BoundToCertificate(ProgramTest):
         self.credmgr("request", "mutual-tls", self.service.base + "/notes")
         self.assertEqual([path for path, _ in self.service.seen[2:]], ["/notes", "/token", "/notes"])
         self.assertEqual({key for _, key in self.service.seen}, {own})
+
+    def test_a_useless_certificate_never_replaces_a_good_one(self):
+        self.add_client("--client-certificate", self.certificate)
+        encrypted = os.path.join(self.folder, "encrypted.key")
+        subprocess.run(["openssl", "pkey", "-in", self.key, "-aes128", "-passout", "pass:x", "-out", encrypted],
+                       check=True, capture_output=True)
+        _, other = self.authority.client("other")
+        for key, why in ((encrypted, "it has a passphrase"), (other, "belongs to another certificate"),
+                         (self.certificate, "its private key is missing")):
+            refused = self.add_client("--client-certificate", self.certificate, key=key, status=USAGE)
+            self.assertIn(why, refused.err)
+        self.credmgr("login", "mutual-tls")
 
     def test_old_versions_of_TLS_are_refused(self):
         self.service.http.socket.context.maximum_version = ssl.TLSVersion.TLSv1_1

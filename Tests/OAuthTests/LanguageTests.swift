@@ -315,6 +315,22 @@ struct LanguageTests {
     }
   }
 
+  /// A key that cannot sign is found before a login sends the user to a page.
+  @Test func aClientsKeyIsCheckedEarly() throws {
+    func check(_ more: String, _ secret: String) throws {
+      try Self.client(more, endpoints: "token: https://p.example/token", secret: secret).checkSecret()
+    }
+    let signs = "client: { authentication: private_key_jwt }"
+    #expect(throws: OAuthError.clientKeyTooShort) { try check(signs, Self.shortKey) }
+    #expect(throws: OAuthError.clientKeyMalformed) { try check(signs, Self.ecKey) }
+    #expect(throws: OAuthError.clientKeyMalformed) { try check(signs, "secret") }
+    #expect(throws: OAuthError.clientKeyTooShort) { try check("request_object: true", Self.shortKey) }
+    try check(signs + "\nassertion: { algorithm: ES256 }", Self.ecKey)
+    // Other clients have any secret.
+    try check("", Self.shortKey)
+    try check("client: { authentication: client_secret_jwt }", "secret")
+  }
+
   // A key of 1024 bits only for tests, made by `openssl genrsa`.
   private static let shortKey = """
     -----BEGIN PRIVATE KEY-----

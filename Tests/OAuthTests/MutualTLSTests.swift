@@ -1,21 +1,77 @@
 import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrHTTP
+import CredmgrText
 import Testing
 
 @testable import CredmgrOAuth
 
 /// Tests clients with a certificate and tokens that are bound to it (RFC 8705).
 struct MutualTLSTests {
-  /// Only the marks matter, because TLS reads the content.
-  static let bundle = """
+  /// A certificate of the years 2000 to 2200 with its private key.
+  static let bundle = certificate + "\n" + key
+
+  private static let certificate = """
     -----BEGIN CERTIFICATE-----
-    MIIBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+    MIIBDzCBt6ADAgECAgEBMAoGCCqGSM49BAMCMBExDzANBgNVBAMMBmNsaWVudDAg
+    Fw0wMDAxMDEwMDAwMDBaGA8yMjAwMDEwMTAwMDAwMFowETEPMA0GA1UEAwwGY2xp
+    ZW50MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEwQxs8rRLM9lNfqn8mZUhtbuD
+    sTtXESXGgsK6RAOT05qzTCDFxO68+/mY6+abX/qfUYVngcAVuC3PnopIgKDi5TAK
+    BggqhkjOPQQDAgNHADBEAiB8HtMIFrqdc79J1vgryDMkMaIppYUT/h8ruoDgdLBt
+    CwIgYWXzXu99euE2W8cMmnXf8ds/Rt5UZElcY5qljxfUg6w=
     -----END CERTIFICATE-----
+    """
+
+  /// For the same key, but only until 2010.
+  private static let oldCertificate = """
+    -----BEGIN CERTIFICATE-----
+    MIIBDTCBtaADAgECAgEBMAoGCCqGSM49BAMCMBExDzANBgNVBAMMBmNsaWVudDAe
+    Fw0wMDAxMDEwMDAwMDBaFw0xMDAxMDEwMDAwMDBaMBExDzANBgNVBAMMBmNsaWVu
+    dDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABMEMbPK0SzPZTX6p/JmVIbW7g7E7
+    VxElxoLCukQDk9Oas0wgxcTuvPv5mOvmm1/6n1GFZ4HAFbgtz56KSICg4uUwCgYI
+    KoZIzj0EAwIDRwAwRAIgBlx1mo4F9CC4YQZAb3J4LME6KkQjyBDSCrEnYmY1j4EC
+    IAN0Q2EwDRzi1wmedqVTQv7dlz3UnHKuROo8uqiiq+jr
+    -----END CERTIFICATE-----
+    """
+
+  private static let key = """
     -----BEGIN PRIVATE KEY-----
-    MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgAAAAAAAAAAAAAAAA
+    MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgzSS2IqWFXOus35N1
+    DRH43ab7xOY8Jw4C5PKmoZNT/bWhRANCAATBDGzytEsz2U1+qfyZlSG1u4OxO1cR
+    JcaCwrpEA5PTmrNMIMXE7rz7+Zjr5ptf+p9RhWeBwBW4Lc+eikiAoOLl
     -----END PRIVATE KEY-----
     """
+
+  private static let otherKey = """
+    -----BEGIN PRIVATE KEY-----
+    MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgh2nqu+gtPvXBLQ7M
+    h1I1fWd/kU9K0MeTiw7DuKNcI9WhRANCAAQnvskqgV4CTugze47fnAiTJZhW/1DW
+    wCM7EUNMFdBofcopFLKmO2upyx8leVsfp+UrKHcm/2VbSiaG9zsyo6uG
+    -----END PRIVATE KEY-----
+    """
+
+  /// The same key with a passphrase, in the forms of RFC 5958 and RFC 1421.
+  private static let encryptedKeys = [
+    """
+    -----BEGIN ENCRYPTED PRIVATE KEY-----
+    MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAgItBkUUIeC2AICCAAw
+    DAYIKoZIhvcNAgkFADAdBglghkgBZQMEAQIEELWK9ib+g9rr1Q9HzFfk+cEEgZCO
+    i1IplwxwU24HhVA5+/7oIkr046Pr09bjbxzjCz/2RhD+4uyAUhcOidaJIpULw0sZ
+    CbwAcBL/5t5UEVbuXsmRHfByGRBBu98Rs8iAhBIJlcfcLIIVzcktUKdwgupUyCr3
+    dC+1nMvfaRZWeq2k/e587Bavk4AtRvhk3Ddfb8JeBeYAZLUmEehiBhzZm2v9bG8=
+    -----END ENCRYPTED PRIVATE KEY-----
+    """,
+    """
+    -----BEGIN EC PRIVATE KEY-----
+    Proc-Type: 4,ENCRYPTED
+    DEK-Info: AES-128-CBC,9362E66393CE74C3B0F2B9BFCA066B99
+
+    VMR1yW2DlTkkEUZdEyVSoBqIc0zLDndU1nm/2UqPCs+0EtF8FYu5LOUImtNy7kIY
+    gw2wnuijllExMRwPsZ3pOxTIh0u97OiMSTuFt2snMoO2+gkbzs4jS+Dnq1/DJGe7
+    05B21CPhJXr7dto/LVyDE/2G23oPv4z5XfGLtHLTaUw=
+    -----END EC PRIVATE KEY-----
+    """,
+  ]
 
   private static func client(_ more: String, secret: String? = bundle) throws -> Client {
     try Fixture.client(more + "\nhosts: [api.example]", grant: "client_credentials", secret: secret)
@@ -72,5 +128,37 @@ struct MutualTLSTests {
     let old = try client.presenting(
       Fixture.credential(), on: HTTPRequest(method: "GET", uri: uri), nonce: Fixture.nonce)
     #expect(old.clientCertificate == nil)
+  }
+
+  @Test func onlyACertificateWithItsKeyIsUsed() throws {
+    let openSSH = Self.key.replacing(" PRIVATE", with: " OPENSSH PRIVATE")
+    let broken = Self.certificate.replacing("MIIB", with: "AAAA")
+    let faults: [(String, OAuthError)] =
+      Self.encryptedKeys.map { (Self.certificate + "\n" + $0, .clientKeyEncrypted) } + [
+        (Self.otherKey + "\n" + Self.certificate, .clientCertificate(.otherKey)),
+        (Self.certificate + "\n" + Self.certificate, .clientCertificate(.noKey)),
+        ("secret\n" + Self.certificate, .clientCertificate(.noKey)),
+        (openSSH + "\n" + Self.certificate, .clientKeyOpenSSH),
+        (Self.key + "\n" + broken, .clientCertificate(.unreadable)),
+        (Self.key, .clientCertificateMissing), ("secret", .clientCertificateMissing),
+      ]
+    for (secret, fault) in faults {
+      let client = try Self.client("client: { authentication: self_signed_tls_client_auth }", secret: secret)
+      #expect(throws: fault) { try client.checkSecret() }
+      #expect(throws: fault) { try client.clientCredentialsRequest(scope: [], nonce: Fixture.nonce) }
+    }
+    #expect(throws: Never.self) { try Self.client("", secret: "secret").checkSecret() }
+  }
+
+  @Test func theDatesOfTheCertificateAreKnown() throws {
+    let more = "client: { authentication: self_signed_tls_client_auth }"
+    let (end, begin) = (Moment("2010-01-01T00:00:00Z"), Moment("2000-01-01T00:00:00Z"))
+    let old = try Self.client(more, secret: Self.key + "\n" + Self.oldCertificate)
+    #expect(try old.certificateFault(at: Fixture.now) == .expired(#require(end)))
+    #expect(old.certificateFault(at: 1_000_000_000) == nil)
+    #expect(try old.certificateFault(at: 900_000_000) == .notYetValid(#require(begin)))
+    // Some servers accept a certificate that has expired.
+    #expect(try old.clientCredentialsRequest(scope: [], nonce: Fixture.nonce).clientCertificate != nil)
+    #expect(try Self.client(more).certificateFault(at: Fixture.now) == nil)
   }
 }

@@ -157,6 +157,8 @@ struct Login {
     // Without the client, a signature would be wrong.
     let needsClient = grant.traits.needsClient && (!hasToken || grant.traits.tokenSecretField != nil)
     (permit, registration) = try source.permitToLogIn(loaded, needsClient: needsClient, variables: options.variables)
+    // The key of an older registration may be of no use. The user should know before a consent.
+    if needsClient { try source.core(provider, permit.client.checkSecret()) }
     let accounts = try source.accounts(.readWrite)
     let id = AccountID(provider, options.account)
     try inStore(accounts.store.check([RecordIdentifier(.credential, of: id), RecordIdentifier(.pending, of: id)]))

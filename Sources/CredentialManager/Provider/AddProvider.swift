@@ -137,6 +137,7 @@ extension CredentialSource {
       // Another client's registration does not apply.
       registered: known == previous?.clientIdentifier ? previous?.registered : nil, agreement: agreed)
     let client = try client(addition.descriptor, registration)
+    if clientSecret != nil { try requireUsableSecret(of: client) }
     let registers = canRegister ? try self.registers(client, given: clientIdentifier, previous: previous) : false
     if registers { _ = try network() }
     let kept = KeptSecrets(
@@ -174,6 +175,16 @@ extension CredentialSource {
     try store(dependents, with: [noting(.addProvider, of: identifier)])
     if let conflict = others.conflict(of: client) { notice(.loginsRefused(conflict)) }
     return registers ? registration : nil
+  }
+
+  /// Throws if a new secret is not the key or the certificate that the descriptor requires, so that it never replaces a
+  /// secret that works.
+  private func requireUsableSecret(of client: Client) throws(CredentialError) {
+    let provider = client.descriptor.identifier
+    try core(provider, client.checkSecret())
+    if client.usesCertificate, let fault = client.certificateFault(at: clock.now()) {
+      throw .oauth(.clientCertificate(fault), provider: provider)
+    }
   }
 
   /// Whether a secret value stays. Checks both descriptors, because the new one could omit `secret`.

@@ -193,7 +193,7 @@ extension Client {
     do throws(OAuthError) { return try !sign([], algorithm, key: key).isEmpty } catch { return error == .noSignatures }
   }
 
-  private static func sign(
+  static func sign(
     _ text: [UInt8], _ algorithm: AssertionAlgorithm, key: String
   ) throws(OAuthError) -> [UInt8] {
     let bytes = Array(key.utf8)
