@@ -23,6 +23,23 @@ struct KnownSecretsTests {
     ])
   func everyForm(_ text: String, _ expected: String) { #expect(Self.masked(text, "s3cret+/=") == expected) }
 
+  /// Servers quote a request as JSON, whose escapes are a matter of taste.
+  @Test(
+    arguments: [
+      (#"bad "umlaut\u00e41234""#, #"bad "…""#), (#"umlaut\u00E41234 x umlautä1234"#, "… x …"),
+      (#"{\"p\":\"umlaut\\u00e41234\"}"#, #"{\"p\":\"…\"}"#), (#"a\/b\"c\\d\ud83d\ude00"#, "…"),
+      (#"a\/b\"c\\d😀"#, "…"), (#"a\u002fb\u0022c\u005cd\uD83D\uDE00"#, "…"),
+      // Not escapes of a secret.
+      (#"\u00e \ud83d \u+0e4 \"#, #"\u00e \ud83d \u+0e4 \"#),
+    ]) func jsonEscapes(_ text: String, _ expected: String)
+  {
+    let secrets = ["umlautä1234", #"a/b"c\d😀"#]
+    let known = KnownSecrets()
+    for secret in secrets { known.learn(Secret(secret)) }
+    #expect(known.masked(text) == expected)
+    #expect(known.reveals(text) == (text != expected))
+  }
+
   /// Published metadata is not masked when it is sent later.
   @Test func metadata() {
     let known = KnownSecrets()

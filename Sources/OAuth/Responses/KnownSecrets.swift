@@ -213,6 +213,7 @@ package final class KnownSecrets {
       for form in Self.forms(of: secret) { bytes = Self.replacing(form, least: form.count, in: bytes) }
     }
     for token in tokens { bytes = Self.replacing(token.revealBytes(), least: Self.leastOfBeginning, in: bytes) }
+    bytes = maskedInEscapes(bytes)
     // The provider may have cut its message off inside a secret.
     for secret in secrets {
       let form = secret.revealBytes()
@@ -228,11 +229,37 @@ package final class KnownSecrets {
   /// Whether a text that credmgr would show or store is a secret, or contains one in any form. A text may contain a
   /// short secret by chance.
   package func reveals(_ text: String) -> Bool {
-    certain.contains { secret in
+    let bytes = Array(text.utf8)
+    let levels = EscapedText.levels(of: bytes)
+    return certain.contains { secret in
       secret == Secret(text)
         || secret.count >= Self.leastInAnswer
-          && Self.forms(of: secret).contains { Array(text.utf8).firstPlace(of: $0) != nil }
+          && (Self.forms(of: secret).contains { bytes.firstPlace(of: $0) != nil }
+            || levels.contains { !$0.ranges(of: secret.revealBytes()).isEmpty })
     }
+  }
+
+  /// Returns the text with an ellipsis for each secret that JSON escapes hide.
+  private func maskedInEscapes(_ bytes: [UInt8]) -> [UInt8] {
+    let levels = EscapedText.levels(of: bytes)
+    if levels.isEmpty { return bytes }
+    let ranges = secrets.map { $0.revealBytes() }.flatMap { form in levels.flatMap { $0.ranges(of: form) } }
+    var result = bytes
+    // From the end, so that earlier places stay the same.
+    for range in Self.joined(ranges).reversed() { result.replaceSubrange(range, with: Array("…".utf8)) }
+    return result
+  }
+
+  private static func joined(_ ranges: [Range<Int>]) -> [Range<Int>] {
+    var joined: [Range<Int>] = []
+    for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+      if let last = joined.last, range.lowerBound < last.upperBound {
+        joined[joined.count - 1] = last.lowerBound..<max(last.upperBound, range.upperBound)
+      } else {
+        joined.append(range)
+      }
+    }
+    return joined
   }
 
   private static func forms(of secret: Secret) -> [[UInt8]] {
