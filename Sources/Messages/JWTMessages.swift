@@ -30,6 +30,7 @@ extension JWTFault {
     }
   }
 }
+    case .authenticatedLater: "you signed in in the future (\"auth_time\"); the clock of this machine may be wrong"
 
 /// Quotes a text of a token, which may be as long as an answer.
 private func shortened(_ text: String) -> String {

@@ -73,6 +73,10 @@ extension OAuthError {
       answer("the ID token in the answer of \(at(kind)) lacks the \"nonce\" of the login")
         .with(hints: ["if the provider never returns it, add \"nonce: false\" to the descriptor"])
     case .idToken(.identity, .subject):
+    case .idToken(.identity, .missing(claim: "sub")):
+      answer("the answer of \(at(.identity)) does not name the user of the ID token (\"sub\")").with(hints: [
+        "if this is not OpenID Connect's \"userinfo\", name the field of the user as \"subject\" in the descriptor"
+      ])
       answer("the answer of \(at(.identity)) is about another user than the ID token (\"sub\")")
     case .idToken(let kind, let fault):
       answer("invalid ID token in the answer of \(at(kind)): \(fault.sentence)")

@@ -121,10 +121,12 @@ final class ScriptedUser: User {
 
   var isReplacing: Bool?  // The answer to the question about another user; `nil` without a terminal.
   private(set) var replacements: [String?] = []
+  var stopsAtQuestion = false  // Presses Ctrl-C instead of answering it.
   var canAnswer: Bool { isReplacing != nil }
 
   func givesAway(_ account: String, of expected: String, to found: String?) -> Bool {
     replacements.append(found)
+    if stopsAtQuestion { isCancelled = true }
     return isReplacing == true
   }
 

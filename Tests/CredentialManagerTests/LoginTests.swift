@@ -807,6 +807,22 @@ struct LoginTests {
     #expect(try fixture.source.accounts().accounts(of: nil).map(\.name) == ["ana"])
   }
 
+  /// An interruption is not the answer "no": the token stays for the next login, which repeats the question.
+  @Test func theQuestionAboutAnotherUserIsInterrupted() throws {
+    let fixture = try Self.dead()
+    (fixture.user.isReplacing, fixture.user.stopsAtQuestion) = (false, true)
+    fixture.consent(.token("new"), .identity("ana2"))
+    #expect(throws: CredentialError.interrupted) { try fixture.login { $0.account = "ana" } }
+    // No token was revoked, and none is reported as left over.
+    #expect(fixture.http.requests.allSatisfy { $0.uri.path != "/revoke" })
+    #expect(!fixture.notices.contains(.tokensLeft(provider: "example", nil)))
+    #expect(try fixture.stored()?.accessToken == Secret("old"))
+    (fixture.user.isCancelled, fixture.user.stopsAtQuestion, fixture.user.isReplacing) = (false, false, true)
+    fixture.http.then(.identity("ana2"))
+    #expect(try fixture.login { $0.account = "ana" }.credential.accessToken == Secret("new"))
+    #expect(fixture.user.replacements == ["ana2", "ana2"])
+  }
+
   private static func me(_ name: String, _ subject: String) -> HTTPResponse {
     .json("{\"login\": \"\(name)\", \"sub\": \"\(subject)\"}")
   }

@@ -202,6 +202,26 @@ struct IDTokenTests {
 
   private static let signedIn = JSONValue.number("\(Fixture.now.secondsSince1970 - 400)")
 
+  private static func later(_ seconds: Int64) -> JSONValue { .number("\(Fixture.now.secondsSince1970 + seconds)") }
+
+  /// The provider's clock is three hours ahead of ours, or as much behind.
+  @Test(
+    arguments: [
+      (10_800, 10_790, nil), (10_800, 10_800 - 400, .authenticatedEarlier), (10_800, 11_101, .authenticatedLater),
+      (-10_800, -10_810, nil), (-10_800, -11_200, .authenticatedEarlier),
+    ] as [(Int64, Int64, JWTFault?)]) func theTimeOfTheAuthenticationOnAnotherClock(
+      _ difference: Int64, _ time: Int64, _ fault: JWTFault?
+    ) throws
+  {
+    let credential = try Self.read(Self.token(Self.claims(["auth_time": Self.later(time)])))
+    let demands = ConsentDemands(maxAge: .seconds(60))
+    var found: OAuthError?
+    do throws(OAuthError) {
+      _ = try demands.areMet(by: credential, since: Fixture.now, clockAheadBy: .seconds(difference))
+    } catch { found = error }
+    #expect(found == fault.map { .idToken(.token, $0) })
+  }
+
   /// 3.1.3.7 (12) and (13). The answer may leave out `acr`. Two clocks may differ by five minutes.
   @Test(
     arguments: [
@@ -209,6 +229,8 @@ struct IDTokenTests {
       (["auth_time": signedIn], ["gold"], nil, false, nil), (["acr": "bronze"], [], nil, true, nil),
       (["acr": "bronze"], ["silver", "gold"], nil, nil, .authenticationContext("bronze")),
       (["auth_time": signedIn], [], 99, nil, .authenticatedEarlier),
+      (["auth_time": later(300)], [], 0, true, nil), (["auth_time": later(301)], [], 99, nil, .authenticatedLater),
+      (["auth_time": later(4_000_000)], [], 99, nil, .authenticatedLater),
       ([:], [], 0, nil, .missing(claim: "auth_time")), (["auth_time": "1"], [], 0, nil, .missing(claim: "auth_time")),
     ] as [(JSONValue, [String], Int64?, Bool?, JWTFault?)])
   func theAuthenticationOfTheLogin(
@@ -261,5 +283,16 @@ struct IDTokenTests {
     #expect(try name(#"{"sub": "eve", "name": "Ada"}"#, Fixture.credential()) == "Ada")
     let other = try Self.client("account: login")
     #expect(try other.identity(.json(#"{"login": "ada"}"#), of: credential).name == "ada")
+    // A validation requires the user, unless the descriptor says that the API has another field for it.
+    let keys = "issuer: https://login.example"
+    func validity(_ more: String, _ json: String) throws -> Validity {
+      let client = try Fixture.client(
+        "account: name\n" + more,
+        endpoints: "identity: https://provider.example/me\njwks: https://login.example/keys")
+      return try client.validity(.json(json), .identity, of: credential)
+    }
+    #expect(try validity(keys, #"{"sub": "ada", "name": "Ada"}"#) == .active)
+    #expect(throws: OAuthError.idToken(.identity, .missing(claim: "sub"))) { try validity(keys, #"{"name": "Ada"}"#) }
+    #expect(try validity(keys + "\nsubject: id", #"{"name": "Ada"}"#) == .active)
   }
 }

@@ -187,6 +187,9 @@ extension Command {
   private static func demands(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ConsentDemands {
     let demands = ConsentDemands(
       authenticationContexts: invocation.all("--acr"), maxAge: try context.duration("--max-age", invocation))
+    guard demands.maxAge.map({ $0 <= .days(3650) }) ?? true else {
+      throw .usage("invalid value of \"--max-age\": it must be at most 3650d")
+    }
     for level in demands.authenticationContexts
     where level.isEmpty || !level.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) {
       throw .usage("invalid value of \"--acr\"", hint: "repeat the option for each level")

@@ -273,7 +273,7 @@ struct Login {
         throw error
       }
       FaultPoint.reach("login.stored")
-      return try commit(credential, in: pending, since: start, user)
+      return try commit(credential, in: pending, since: start, clockAheadBy: session.clockDifference, user)
     }
   }
 
@@ -308,12 +308,13 @@ struct Login {
   }
 
   private func commit(
-    _ credential: Credential, in pending: consuming PendingExchange, since start: Moment, _ user: any User
+    _ credential: Credential, in pending: consuming PendingExchange, since start: Moment,
+    clockAheadBy difference: Duration = .zero, _ user: any User
   ) throws(CredentialError) -> Account {
     let owned: (name: String, credential: Credential, changes: [Change])
     do throws(CredentialError) {
       let areMet: Bool
-      do { areMet = try options.demands.areMet(by: credential, since: start) } catch {
+      do { areMet = try options.demands.areMet(by: credential, since: start, clockAheadBy: difference) } catch {
         throw .oauth(error, provider: provider)
       }
       owned = try identified(credential, user)

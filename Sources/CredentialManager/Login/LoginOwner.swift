@@ -114,7 +114,10 @@ extension Login {
     if options.givesAway { return true }
     guard let user, user.canAnswer, try state(of: account).needsLogin else { return false }
     ending.show(.question(found, instead: expected))
-    return user.givesAway(account.name, of: expected, to: found)
+    let givesAway = user.givesAway(account.name, of: expected, to: found)
+    // An interruption is not an answer. The next login continues with the token.
+    if !givesAway, user.isCancelled { throw .interrupted }
+    return givesAway
   }
 
   /// Returns the account that a login without a name is probably for: the only account or the default account.

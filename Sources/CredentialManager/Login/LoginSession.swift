@@ -18,6 +18,7 @@ struct LoginSession {
   let ending: LoginEnding
   let deadline: MonotonicMoment
   private var bindingKey: Secret?  // The key of the account, made for this login.
+  private(set) var clockDifference = Duration.zero  // How far the provider's clock is ahead of ours.
   private var unused: Credential?  // The tokens of the last answer that had some.
 
   init(
@@ -106,6 +107,7 @@ struct LoginSession {
       return step()
     }
     if exchange.kind.leg.issuesToken {
+      clockDifference = response.fields["Date"].flatMap(Moment.init(httpDate:)).map { $0 - now } ?? .zero
       FaultPoint.reach("login.answered")
       unused = client.tokens(in: response, of: exchange.kind, grant, now: now) ?? unused
     }

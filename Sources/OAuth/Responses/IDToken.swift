@@ -161,7 +161,10 @@ extension ConsentDemands {
   /// Returns whether the ID token shows that the user authenticated as a login that began at `start` demanded, and
   /// throws if the ID token contradicts the demand (3.1.3.7, 12 and 13). A provider may leave out `acr` (5.5.1.1), but
   /// not `auth_time` (2). Providers of OAuth alone issue no ID token, and only their API checks the demand (RFC 9470).
-  package func areMet(by credential: Credential, since start: Moment) throws(OAuthError) -> Bool {
+  /// The demand may be met by our clock or by the provider's, which is ahead by `difference`.
+  package func areMet(
+    by credential: Credential, since start: Moment, clockAheadBy difference: Duration = .zero
+  ) throws(OAuthError) -> Bool {
     guard !isEmpty else { return true }
     guard let token = credential.idToken.flatMap({ IDToken($0) }) else { return false }
     func fail(_ fault: JWTFault) throws(OAuthError) -> Never {
@@ -173,7 +176,11 @@ extension ConsentDemands {
     }
     if let maxAge {
       guard let authenticatedAt = token.authenticatedAt else { try fail(.missing(claim: "auth_time")) }
-      guard start - authenticatedAt <= maxAge + IDToken.leeway else { try fail(.authenticatedEarlier) }
+      let possible = [.zero, difference].filter { authenticatedAt <= credential.obtainedAt + $0 + IDToken.leeway }
+      if possible.isEmpty { try fail(.authenticatedLater) }
+      guard possible.contains(where: { start + $0 - authenticatedAt <= maxAge + IDToken.leeway }) else {
+        try fail(.authenticatedEarlier)
+      }
     }
     return authenticationContexts.isEmpty || context != nil
   }

@@ -26,6 +26,7 @@ package enum JWTFault: Error, Sendable, Equatable {
   case authenticationContext(String)  // `acr` is none of those that the login demanded (3.1.3.7, 12).
   case authenticatedEarlier  // `auth_time` is longer ago than the login allowed (3.1.3.7, 13).
   case subject  // The identity endpoint or the previous ID token names another user (5.3.2 and 12.2).
+  case authenticatedLater  // `auth_time` is in the future.
   case noSignatures  // This program has no public-key cryptography; another program must verify.
 }
 

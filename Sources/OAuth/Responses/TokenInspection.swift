@@ -62,6 +62,16 @@ extension Client {
     guard !answer.isEmpty, isNamed || !mustName else { throw .noEvidence(.identity) }
   }
 
+  /// Throws if the user of a verified ID token is not in the answer of OpenID Connect's `userinfo`, which always names
+  /// the user (OpenID Connect Core 1.0, 5.3.2). Other APIs have another field for the user.
+  private func requireSubject(_ response: HTTPResponse, of credential: Credential?) throws(OAuthError) {
+    let rules = try endpoint(.identity).response
+    guard credential?.idToken != nil, verifiesIDTokens, descriptor.subject == Descriptor().subject, rules.element == nil
+    else { return }
+    let answer = try Answer(response, of: .identity, by: rules, allowsRepeated: true)
+    guard answer.text(FieldPath("sub")) != nil else { throw .idToken(.identity, .missing(claim: "sub")) }
+  }
+
   /// Reads the answer to a validation request (RFC 7662, 2.2). Throws if the identity endpoint names another user than
   /// the ID token of `credential`.
   package func validity(
@@ -73,6 +83,7 @@ extension Client {
     do throws(OAuthError) {
       if kind == .identity {
         try requireEvidence(response, of: credential)
+        try requireSubject(response, of: credential)
         return .active
       }
       if isByStatus, (200..<300).contains(response.status) {
