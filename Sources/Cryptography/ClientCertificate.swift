@@ -21,10 +21,10 @@ package struct ClientCertificate: Sendable, Equatable {
     // Without a callback, OpenSSL prompts for a passphrase at the terminal.
     pem.withBytes { bytes in
       unsafe bytes.withUnsafeBufferPointer { buffer in
-        unsafe certificate = Self.read(buffer, library) {
+        unsafe certificate = Self.read(buffer, from: library) {
           unsafe library.PEM_read_bio_X509($0, nil, { _, _, _, _ in -1 }, nil)
         }
-        unsafe key = Self.read(buffer, library) {
+        unsafe key = Self.read(buffer, from: library) {
           unsafe library.PEM_read_bio_PrivateKey($0, nil, { _, _, _, _ in -1 }, nil)
         }
       }
@@ -39,7 +39,7 @@ package struct ClientCertificate: Sendable, Equatable {
   }
 
   private static func read(
-    _ pem: UnsafeBufferPointer<UInt8>, _ library: COpenSSLSignatures, _ parse: (OpaquePointer) -> OpaquePointer?
+    _ pem: UnsafeBufferPointer<UInt8>, from library: COpenSSLSignatures, _ parse: (OpaquePointer) -> OpaquePointer?
   ) -> OpaquePointer? {
     guard let input = unsafe library.BIO_new_mem_buf(pem.baseAddress, Int32(pem.count)) else { return nil }
     defer { _ = unsafe library.BIO_free(input) }

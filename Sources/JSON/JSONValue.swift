@@ -31,6 +31,11 @@ package enum JSONValue: Sendable, Equatable {
   package func repeats(_ name: String) -> Bool { (members?.count { $0.name == name } ?? 0) > 1 }
 
   /// The names of members that occur several times in this object.
+  /// Whether an object in the value, at any depth, has a member several times.
+  package var hasRepeatedNames: Bool {
+    !repeatedNames.isEmpty || (elements ?? members?.map(\.value) ?? []).contains(where: \.hasRepeatedNames)
+  }
+
   package var repeatedNames: Set<String> {
     var (seen, repeated): (Set<String>, Set<String>) = ([], [])
     for member in members ?? [] where !seen.insert(member.name).inserted { repeated.insert(member.name) }

@@ -36,7 +36,7 @@ extension CredentialError {
     case .notPublished(let address, let status, let location):
       .refused(
         "no descriptor found at \(address) "
-          + (location.map { "(it redirects to \($0))" } ?? "(status \(status))")
+          + (location.map { "(it redirects to \(clipped($0)))" } ?? "(status \(status))")
       ).hint("check the address")
     case .clientIdentifierMissing(let provider, let needs):
       .usage("\(titled(provider)) requires a client ID" + needs.registration).hint(

@@ -83,6 +83,8 @@ extension Finding {
     case .sentByBrowser(let key):
       "\(quoted(key)) has no effect here, because the browser sends this request, not credmgr"
     case .withoutKey(let key, let needed): "\(quoted(key)) has no effect without \(quoted(needed))"
+    case .unverifiableAnswer(let needed):
+      "a login cannot verify the signed answer that this \"response_mode\" requests without \(quoted(needed))"
     case .profile(let profile, let rule): "the profile \(quoted(profile.rawValue)) \(rule.sentence)"
     case .unusedAssertion:
       "\"assertion\" has no effect: no endpoint uses \"private_key_jwt\", \"client_secret_jwt\" or \"{assertion}\""

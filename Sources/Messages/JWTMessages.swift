@@ -10,6 +10,10 @@ extension JWTFault {
     case .critical: "it requires an extension that credmgr does not support (\"crit\")"
     case .type(let type): "it is another kind of token (\"typ\" is \(shortened(type)))"
     case .algorithm(let name): "credmgr does not accept its signature algorithm \(shortened(name)) for this provider"
+    case .keyUnusable:
+      "the key that signed it is too short, not for signatures, or of a kind that credmgr does not verify"
+    case .keyOmitted(let count):
+      "the key that signed it is not among the first \(count) keys of the provider, and credmgr reads no more"
     case .keyUnknown: "the provider does not publish the key that signed it"
     case .keyAmbiguous: "the provider publishes several keys that could have signed it"
     case .signature: "its signature is wrong"
@@ -26,13 +30,16 @@ extension JWTFault {
     case .authenticationContext(let found):
       "you signed in as \(shortened(found)), which the login did not request (\"acr\")"
     case .authenticatedEarlier: "you signed in longer ago than the login allows (\"auth_time\")"
+    case .authenticatedLater: "you signed in in the future (\"auth_time\"); the clock of this machine may be wrong"
     case .subject: "it is for another user (\"sub\")"
     }
   }
 }
-    case .authenticatedLater: "you signed in in the future (\"auth_time\"); the clock of this machine may be wrong"
 
-/// Quotes a text of a token, which may be as long as an answer.
-private func shortened(_ text: String) -> String {
-  text.count <= 200 ? quoted(text) : quoted(String(text.prefix(200)) + "…")
-}
+/// Quotes a text of a server, which may be as long as its answer.
+func shortened(_ text: String) -> String { quoted(clipped(text)) }
+
+func clipped(_ text: String) -> String { text.count <= 200 ? text : String(text.prefix(200)) + "…" }
+
+/// The first few of the names that a server gives.
+func first(_ names: [String]) -> String { listed(names.prefix(8).map(clipped)) }

@@ -37,7 +37,7 @@ extension Notice {
     case .unidentified(let account, _, _): "named the account \(quoted(account)), because its user is unknown"
     case .unchecked(let account, _): "cannot check the user of the account \(quoted(account))"
     case .chosen(let provider, let label, let count, _):
-      "warning: used \(quoted(label)), the first of \(count) entries in the answer of \(titled(provider))"
+      "warning: used \(shortened(label)), the first of \(count) entries in the answer of \(titled(provider))"
     case .valuesStay(let provider, let values):
       "later logins to \(titled(provider)) also use " + values.map { "\"--set \($0)\"" }.joined(separator: ", ")
     case .unconfirmed(let account, let provider):

@@ -47,36 +47,37 @@ extension OAuthError {
         expected.isNamed(by: mediaType)
           ? "the answer of \(at(kind)) is not \(expected == .text ? "" : "valid ")\(expected.words)"
           : "cannot read the answer of \(at(kind)) as \(expected.words): "
-            + (mediaType.map { "its type is \($0)" } ?? "it has no content type"))
+            + (mediaType.map { "its type is \(clipped($0))" } ?? "it has no content type"))
     case .unreadableXML(let kind, let fault):
       answer("cannot read the answer of \(at(kind)) as XML: \(fault.words)")
+    case .noKeys: answer("the answer of \(at(.keySet)) lacks a list of \"keys\"")
     case .noEvidence(let kind):
       answer("the answer of \(at(kind)) does not show that the provider knows the credential")
     case .missingField(let kind, let field): answer("the answer of \(at(kind)) lacks \(quoted(field.rawValue))")
     case .malformedField(let kind, let field):
       answer("invalid \(quoted(field.rawValue)) in the answer of \(at(kind))")
     case .repeated(let kind, let member):
-      answer("the answer of \(at(kind)) contains \(quoted(member)) more than once")
+      answer("the answer of \(at(kind)) contains \(shortened(member)) more than once")
     case .tokenType(let kind, let type):
       answer(
-        "unsupported token type \(quoted(type)) in the answer of \(at(kind))"
+        "unsupported token type \(shortened(type)) in the answer of \(at(kind))"
       ).with(hints: ["if the provider accepts it like Bearer, add it to \"token_types\" under \"header_style\""])
     case .issuedTokenType(let kind, let type):
-      answer("the token in the answer of \(at(kind)) is not an access token: its type is \(quoted(type))")
+      answer("the token in the answer of \(at(kind)) is not an access token: its type is \(shortened(type))")
         .with(hints: ["if the API accepts it, add it as \"requested_token_type\" to \"parameters\" of the endpoint"])
     case .tokenNotBound(let kind, let type):
       answer(
-        "the token in the answer of \(at(kind)) is not bound to the key of the account: its type is \(quoted(type))"
+        "the token in the answer of \(at(kind)) is not bound to the key of the account: its type is \(shortened(type))"
       )
       .with(hints: ["if the provider does not support DPoP, remove \"token_binding\" from the descriptor"])
     case .idToken(let kind, .missing(claim: "nonce")):
       answer("the ID token in the answer of \(at(kind)) lacks the \"nonce\" of the login")
         .with(hints: ["if the provider never returns it, add \"nonce: false\" to the descriptor"])
-    case .idToken(.identity, .subject):
     case .idToken(.identity, .missing(claim: "sub")):
       answer("the answer of \(at(.identity)) does not name the user of the ID token (\"sub\")").with(hints: [
         "if this is not OpenID Connect's \"userinfo\", name the field of the user as \"subject\" in the descriptor"
       ])
+    case .idToken(.identity, .subject):
       answer("the answer of \(at(.identity)) is about another user than the ID token (\"sub\")")
     case .idToken(let kind, let fault):
       answer("invalid ID token in the answer of \(at(kind)): \(fault.sentence)")
@@ -102,7 +103,7 @@ extension OAuthError {
     case .insecurePage(let field):
       answer("cannot show the \(quoted(field.rawValue)) in the answer of \(name): it is not an https address")
     case .foreignPage(let origin):
-      .usage("the page for the code of \(name) is at \(quoted(origin)), which is not one of its servers")
+      .usage("the page for the code of \(name) is at \(shortened(origin)), which is not one of its servers")
         .hint("correct \"verification_uri_complete\" in the descriptor; \(file)")
     case .secretAccount:
       .usage("cannot name the account: the descriptor of \(name) takes the name from a secret field")
@@ -113,16 +114,16 @@ extension OAuthError {
     case .tokenMismatch:
       .refused("the redirect does not belong to this login: its token is different").hint(login + " again")
     case .issuerMismatch(let expected, let found):
-      .refused("the redirect comes from \(quoted(found)) instead of \(quoted(expected))")
+      .refused("the redirect comes from \(shortened(found)) instead of \(quoted(expected))")
     case .foreignIssuer(let found, let host):
-      .refused("the redirect comes from \(quoted(found)) instead of the server \(quoted(host))")
+      .refused("the redirect comes from \(shortened(found)) instead of the server \(quoted(host))")
         .hint("\(credmgr: "remove-provider", provider) if you do not trust the author of its descriptor")
     case .ownedParameter(let kind, let parameter):
       .usage("the URL of \(at(kind)) sets the parameter \(quoted(parameter)), which only credmgr may set")
     case .issuerMissing(let expected):
       .refused("the redirect does not name its issuer, as \(quoted(expected)) always does")
     case .unknownAuthentication(let method):
-      .refused("\(name) registered a client with an unsupported authentication method: \(quoted(method))")
+      .refused("\(name) registered a client with an unsupported authentication method: \(shortened(method))")
         .hint("register a client yourself, then \(add: "--client-id", "ID")")
     case .notARedirect: .usage("the pasted text is not the address of the last page in the browser").hint(whole)
     case .foreignRedirect(let expected):
@@ -191,7 +192,7 @@ extension OAuthError {
     case "access_denied", "invalid_grant": "\(credmgr: "login", provider) again"
     case "invalid_scope": "\(credmgr: "login", provider, "--scope", "SCOPE") with a scope that the provider offers"
     case "timestamp_refused": "\(credmgr: "doctor") to check the clock of this machine"
-    case "invalid_dpop_proof", "use_dpop_nonce":
+    case "invalid_dpop_proof":
       "\(credmgr: "doctor") to check the clock of this machine, and see \"token_binding\" in the descriptor"
     case "http_404", "http_405": comparing(provider)
     case "redirect_uri_mismatch": "register the redirect URI that \(command: "credmgr", "providers", provider) shows"
@@ -292,46 +293,52 @@ extension MetadataError {
   package func message(issuer: String) -> Message {
     let name = quoted(issuer)
     func its(_ member: String, _ text: String) -> String {
-      "\(name) has an invalid \(quoted(member)): \(quoted(text)) "
+      "\(name) has an invalid \(quoted(member)): \(shortened(text)) "
     }
     return switch self {
     case .absent(let attempts):
       .refused(
         "no metadata found for \(name) "
-          + (attempts.compactMap(\.location).first.map { "(it redirects to \($0))" }
+          + (attempts.compactMap(\.location).first.map { "(it redirects to \(clipped($0)))" }
             ?? "(status \(listedPlainly(attempts.map(\.status))))")
       ).hint("\(add: "--trace") to see the requests").hint("check the issuer in the provider's documentation")
+    case .open:
+      .refused("no metadata found for \(name), which answers requests without a token, so it may need none")
+        .hint("check the address in the provider's documentation")
     case .unavailable(let attempt):
       .unreachable("\(attempt.url) is unavailable (status \(attempt.status))").hint("try again later")
     case .notJSON: .refused("the metadata of \(name) is not a JSON object")
     case .otherIssuer(let found):
       Message(
-        "the metadata of \(name) is for another issuer: \(quoted(found))",
+        "the metadata of \(name) is for another issuer: \(shortened(found))",
         // Suggest only the same server: a user who chose one issuer does not want another.
         hint: Self.isAlmost(found, issuer) ? "\(credmgr: "add-provider", found)" : nil, status: .refused)
     case .missing(let member): .refused("the metadata of \(name) lacks \(quoted(member))")
+    case .repeated(let member): .refused("the metadata of \(name) contains \(quoted(member)) more than once")
     case .malformed(let member): .refused("invalid \(quoted(member)) in the metadata of \(name)")
     case .invalidURL(let member, let text): .refused(its(member, text) + "is not an endpoint URL")
     case .insecure("issuer", _): .usage("\(name) must use https; http is only for addresses of this machine")
     case .insecure(let member, let text): .refused(its(member, text) + "is not https")
     case .inwardAddress(let member, let text): .refused(its(member, text) + "is not a public address")
     case .noGrant(let offered):
-      .refused("\(name) offers no grant that credmgr supports, only \(listed(offered.prefix(8)))")
+      .refused("\(name) offers no grant that credmgr supports, only \(first(offered))")
     case .noAuthentication(let offered):
-      .refused("credmgr supports no client authentication method of \(name): \(listed(offered.prefix(8)))")
+      .refused("credmgr supports no client authentication method of \(name): \(first(offered))")
+    case .noAlgorithm(let member, let offered):
+      .refused("credmgr supports no signature algorithm in \(quoted(member)) of \(name): \(first(offered))")
     case .otherResource(let found):
-      .refused("the metadata of \(name) is for another resource: \(quoted(found))")
+      .refused("the metadata of \(name) is for another resource: \(shortened(found))")
     case .foreignMetadata(let text):
-      .refused("\(name) names metadata on another server, \(quoted(text)); only its own server can speak for it")
+      .refused("\(name) names metadata on another server, \(shortened(text)); only its own server can speak for it")
     case .noProofKey(let offered):
       .refused(
         "\(name) does not announce PKCE with S256, which protects the login"
-          + (offered.map { $0.isEmpty ? "" : ", only \(listed($0.prefix(8)))" } ?? ""))
+          + (offered.map { $0.isEmpty ? "" : ", only \(first($0))" } ?? ""))
     case .severalServers(let servers):
-      .usage("\(name) has \(servers.count) authorization servers: \(listed(servers.prefix(8)))").hint(
+      .usage("\(name) has \(servers.count) authorization servers: \(first(servers))").hint(
         "\(add: "--issuer", servers[0]) to use the first one")
     case .unknownServer(let server, let offered):
-      .usage("\(quoted(server)) is not an authorization server of \(name), only \(listed(offered.prefix(8)))").hint(
+      .usage("\(quoted(server)) is not an authorization server of \(name), only \(first(offered))").hint(
         "\(add: "--issuer", offered[0])")
     }
   }

@@ -13,6 +13,7 @@ package enum OAuthError: Error, Sendable, Equatable {
   case redirected(EndpointKind, status: Int)
   case unreadable(EndpointKind, expected: ResponseFormat, mediaType: String?)
   case unreadableXML(EndpointKind, XMLError)
+  case noKeys  // The key set is not an object with a list of `keys` (RFC 7517, 5).
   case noEvidence(EndpointKind)  // A success status whose answer does not show that the provider knows the credential.
   case missingField(EndpointKind, ResponseField)
   case malformedField(EndpointKind, ResponseField)
@@ -57,9 +58,9 @@ package enum OAuthError: Error, Sendable, Equatable {
   case privateKeyIsNotSent  // The descriptor would send a private key as the client secret.
   case unknownAuthentication(String)
   case clientKeyMalformed
-  case clientKeyTooShort  // An RSA key of fewer than 2048 bits (RFC 7518, 3.3).
   case clientKeyEncrypted  // The private key has a passphrase.
   case clientKeyOpenSSH  // The form of OpenSSH, which only its own programs read.
+  case clientKeyTooShort  // An RSA key of fewer than 2048 bits (RFC 7518, 3.3).
   case noSignatures  // A statically linked program cannot sign; a dynamically linked one can.
   case libraryMissing(String)  // The library for the format of an answer is not installed.
   case unknownSignature(String)
@@ -78,20 +79,22 @@ package enum OAuthError: Error, Sendable, Equatable {
 
 /// A provider's error answer (RFC 6749, 5.2 and 4.1.2.1).
 package struct ErrorResponse: Sendable, Equatable {
-  package let code: String  // The RFC's code if the descriptor translates the provider's code.
+  /// The RFC's code if the descriptor translates the provider's code. One line, at most 200 characters.
+  package let code: String
   /// The provider's text for people: one line without control characters, at most 500 characters.
   package let words: String?
   package let status: Int?
 
   package init(code: String, words: String?, status: Int?) {
-    self.code = code
-    self.words = words.map(Self.oneLine)
+    self.code = Self.oneLine(code, 200)
+    self.words = words.map { Self.oneLine($0, 500) }
     self.status = status
   }
 
-  private static func oneLine(_ text: String) -> String {
+  /// Codes are short, but a server may say anything.
+  private static func oneLine(_ text: String, _ limit: Int) -> String {
     var line = ""
-    for scalar in text.unicodeScalars.prefix(500) {
+    for scalar in text.unicodeScalars.prefix(limit) {
       line.unicodeScalars.append(scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) ? " " : scalar)
     }
     return line

@@ -170,6 +170,35 @@ import CredmgrYAML
     #expect(Doctor.gitFailure("fatal: unable to access 'x'") == nil)
   }
 
+  /// A server's text may be as long as its answer.
+  @Test func textsOfServersAreShort() {
+    let long = String(repeating: "x", count: 5000)
+    let errors: [OAuthError] = [
+      .refused(.token, ErrorResponse(code: long, words: long, status: 400)), .tokenType(.token, long),
+      .issuedTokenType(.token, long), .tokenNotBound(.token, long), .unknownAuthentication(long),
+      .issuerMismatch(expected: "https://a.example", found: long), .foreignIssuer(found: long, host: "a.example"),
+      .foreignPage(origin: long), .repeated(.token, name: long),
+      .unreadable(.token, expected: .json, mediaType: long), .idToken(.token, .authenticationContext(long)),
+    ]
+    for error in errors { #expect(error.message(provider: "notes").text.count < 900, "\(error)") }
+    let metadata: [MetadataError] = [
+      .otherIssuer(found: long), .otherResource(found: long), .foreignMetadata(long), .noGrant(offered: [long]),
+      .noAuthentication(offered: [long]), .noProofKey(offered: [long]), .invalidURL("jwks_uri", text: long),
+      .insecure("jwks_uri", text: long), .severalServers([long, "https://a.example"]),
+    ]
+    for error in metadata { #expect(error.message(issuer: "https://a.example").text.count < 900, "\(error)") }
+  }
+
+  /// The clock has nothing to do with a nonce that the server does not take.
+  @Test func aNonceThatIsNeverRightHasNothingToDoWithTheClock() {
+    func hints(_ code: String) -> [String?] {
+      OAuthError.refused(.token, ErrorResponse(code: code, words: nil, status: 400)).message(provider: "notes").hints
+        .map { $0.sentence() }
+    }
+    #expect(hints("invalid_dpop_proof").contains { $0?.contains("clock") == true })
+    #expect(!hints("use_dpop_nonce").contains { $0?.contains("clock") == true })
+  }
+
   /// An issuer being added is not yet a provider.
   @Test func anIssuerIsNotAProvider() {
     let error = CredentialError.http(

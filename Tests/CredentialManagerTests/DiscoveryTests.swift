@@ -1,5 +1,6 @@
 import CredmgrCryptography
 import CredmgrHTTP
+import CredmgrJSON
 import CredmgrOAuth
 import CredmgrPlatform
 import CredmgrDescriptors
@@ -13,11 +14,14 @@ struct DiscoveryTests {
   private static let issuer = "https://login.example"
 
   private static func metadata(_ more: String = "", issuer: String = issuer) -> HTTPResponse {
-    HTTPResponse.json(
-      """
-      {"issuer": "\(issuer)", "authorization_endpoint": "\(issuer)/authorize", "token_endpoint": "\(issuer)/token",
-       "response_types_supported": ["code", "id_token"] \(more.isEmpty ? "" : ", " + more)}
-      """)
+    let usual = [
+      ("issuer", "\"\(issuer)\""), ("authorization_endpoint", "\"\(issuer)/authorize\""),
+      ("token_endpoint", "\"\(issuer)/token\""), ("response_types_supported", "[\"code\", \"id_token\"]"),
+    ]
+    // Those of the test take precedence.
+    let own = (try? JSONValue.parse(Array("{\(more)}".utf8)))?.members?.map(\.name) ?? []
+    let all = usual.filter { !own.contains($0.0) }.map { "\"\($0)\": \($1)" } + (more.isEmpty ? [] : [more])
+    return HTTPResponse.json("{\(all.joined(separator: ", "))}")
   }
 
   static func discover(_ more: String, as name: String? = nil) throws -> Discovery {
@@ -181,7 +185,7 @@ struct DiscoveryTests {
   @Test(
     arguments: [
       ("private_key_jwt", ["ES256", "PS256"], .ps256), ("private_key_jwt", ["RS256", "ES256"], nil),
-      ("private_key_jwt", ["ES512", "EdDSA"], .edDSA), ("private_key_jwt", ["HS256"], nil),
+      ("private_key_jwt", ["ES512", "EdDSA"], .edDSA),
       ("client_secret_jwt", ["HS512", "RS256"], .hs512), ("client_secret_jwt", ["HS256"], nil),
       ("client_secret_basic", ["ES256"], nil),
     ] as [(String, [String], AssertionAlgorithm?)])
@@ -194,6 +198,20 @@ struct DiscoveryTests {
       """
     ).addition.descriptor
     #expect(descriptor.assertion?.algorithm == expected)
+  }
+
+  /// A client cannot log in with an algorithm that the server does not verify.
+  @Test func noAlgorithmForAssertions() throws {
+    let list = "\"token_endpoint_auth_signing_alg_values_supported\": [\"none\", \"HS256\"]"
+    let methods = "\"token_endpoint_auth_methods_supported\": "
+    let fault = MetadataError.noAlgorithm(
+      in: "token_endpoint_auth_signing_alg_values_supported", offered: ["none", "HS256"])
+    #expect(throws: CredentialError.discovery(fault, issuer: Self.issuer)) {
+      try Self.discover("\(methods)[\"private_key_jwt\"], \(list)")
+    }
+    // Another method needs none.
+    let other = try Self.discover("\(methods)[\"private_key_jwt\", \"tls_client_auth\"], \(list)")
+    #expect(other.addition.descriptor.client.authentication == .tlsClientAuth)
   }
 
   /// RFC 8705, 5: these addresses are agreed to as all others are.

@@ -29,6 +29,10 @@ struct RequiredAuthenticationTests {
       ["--step-up", "--acr", "x"]
     ),
     (#"Bearer error="insufficient_user_authentication", max_age="99999999999999999999""#, ["--step-up"]),
+    (
+      "Bearer error=\"insufficient_user_authentication\", acr_values=\"\(String(repeating: "s", count: 257)) x\"",
+      ["--step-up", "--acr", "x"]
+    ),
     (#"Bearer error="invalid_token", acr_values="a""#, nil), ("garbage \u{1}", nil),
   ]
 

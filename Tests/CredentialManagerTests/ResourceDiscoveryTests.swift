@@ -141,11 +141,25 @@ struct ResourceDiscoveryTests {
     #expect(discovery.addition.descriptor.tokenBinding == (isRequired ? .dpop : .none))
   }
 
+  @Test(arguments: [true, false]) func aResourceThatRequiresOtherProofs(_ isOfResource: Bool) throws {
+    let list = ", \"dpop_signing_alg_values_supported\": [\"RS256\"]"
+    let about = Self.about(more: ", \"dpop_bound_access_tokens_required\": true" + (isOfResource ? list : ""))
+    let found = try error(Self.refusal(), about, Self.issuer(pkce: "\"S256\"", isOfResource ? "" : list))
+    #expect(found == .noAlgorithm(in: "dpop_signing_alg_values_supported", offered: ["RS256"]))
+  }
+
   /// A server that looks at the token only for other methods.
   @Test func aResourceThatDoesNotRefuse() throws {
     let none = HTTPResponse(status: 404)
     let discovery = try discover(HTTPResponse(status: 405), none, none, none, Self.about(), Self.issuer())
     #expect(discovery.addition.descriptor.resource?.literal == Self.resource)
+  }
+
+  /// An MCP server that needs no token.
+  @Test func anOpenResource() throws {
+    let none = HTTPResponse(status: 404)
+    let found = try error(HTTPResponse(status: 200), none, none, none, none, none)
+    guard case .open = found else { throw found }
   }
 
   @Test(arguments: [
@@ -165,10 +179,15 @@ struct ResourceDiscoveryTests {
   }
 
   @Test(arguments: [
-    "https://evil.example/.well-known/oauth-protected-resource/mcp", "http://mcp.example/m", "/m", "https://10.0.0.1/m",
-    "https://mcp.example:8443/m", "https://mcp.example/m#f",
+    "https://evil.example/.well-known/oauth-protected-resource/mcp", "http://mcp.example/m", "https://10.0.0.1/m",
+    "https://mcp.example:8443/m",
   ]) func metadataElsewhere(_ location: String) throws {
     #expect(try error(Self.refusal("Bearer resource_metadata=\"\(location)\"")) == .foreignMetadata(location))
+  }
+
+  @Test(arguments: ["/m", "m", "https://mcp.example/m#f"]) func metadataWithoutAnAddress(_ location: String) throws {
+    let found = try error(Self.refusal("Bearer resource_metadata=\"\(location)\""))
+    #expect(found == .invalidURL("resource_metadata", text: location))
   }
 
   static let refused: [(String, MetadataError)] = [

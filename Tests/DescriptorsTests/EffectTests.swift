@@ -68,6 +68,11 @@ import Testing
       "keys of an unknown issuer",
       "provider: sample\ngrant: authorization_code\nendpoints: {authorization: https://a.example/a, "
         + "token: https://a.example/t, ‸jwks: https://a.example/k}\n", .withoutKey("jwks", needed: "issuer")),
+    FaultyDescriptor(
+      "a signed answer that nothing verifies",
+      "provider: sample\ngrant: authorization_code\nendpoints: {authorization: {url: https://a.example/a, "
+        + "parameters: {response_mode: ‸jwt}}, token: https://a.example/t}\n", .unverifiableAnswer(needed: "issuer"),
+      .unverifiableAnswer(needed: "jwks")),
     FaultyDescriptor("an assertion that nothing sends", tail: "‸assertion: {lifetime: 1m}\n", .unusedAssertion),
     FaultyDescriptor(
       "a page without TLS", tail: "client: {register: ‸http://a.example/apps}\n",

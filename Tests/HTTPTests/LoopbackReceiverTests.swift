@@ -61,6 +61,7 @@ extension LoopbackReceiver {
   ) throws(HTTPError) -> Received {
     while true {
       let received = try receive(within: time, alsoReading: descriptor, isCancelled: isCancelled)
+      if received == .tooLong { continue }
       guard case .callback(let parameters) = received else { return received }
       let (page, isAwaited) = judge(parameters)
       reply(page, isAwaited: isAwaited)
@@ -114,6 +115,16 @@ struct LoopbackReceiverTests {
     #expect(clients[7].received.contains("history.replaceState"))
     #expect(clients[7].hasEnded)
     #expect(!clients.contains { $0.received.contains("right") })
+  }
+
+  /// The provider's answer may be too long, so the user should know. Any program may send many such requests.
+  @Test func aRequestThatIsTooLongIsReportedOnce() throws {
+    var receiver = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/callback")
+    let clients = try (0..<3).map { _ in try LoopbackClient(port: receiver.port) }
+    for client in clients.dropLast() { client.send("GET /callback?code=" + String(repeating: "a", count: 100_000)) }
+    #expect(try receiver.receive(within: .seconds(300)) == .tooLong)
+    clients[2].send(Self.get("/callback?code=a&state=right", receiver.port))
+    #expect(try receiver.receive(within: .seconds(300)) == .callback([("code", "a"), ("state", "right")]))
   }
 
   @Test func idleConnectionsDoNotBlock() throws {

@@ -84,7 +84,10 @@ struct AuthorizationDetailsTests {
     #expect(credential.grantedDetails == nil)
   }
 
-  @Test(arguments: ["x", "{}", "[]", "[1]", "[{}]", #"[{"type": 1}]"#, #"[{"type": ""}]"#])
+  @Test(arguments: [
+    "x", "{}", "[]", "[1]", "[{}]", #"[{"type": 1}]"#, #"[{"type": ""}]"#,
+    #"[{"type": "a", "type": "b"}]"#, #"[{"type": "a", "b": [{"c": 1, "c": 2}]}]"#,
+  ])
   func malformedDetails(_ text: String) throws {
     #expect(AuthorizationDetails(text) == nil)
     let error = #expect(throws: ProviderError.self) {

@@ -95,6 +95,11 @@ struct AuthorizationServerMetadataTests {
 
   static let refused: [(String, MetadataError)] = [
     ("\"token_endpoint\": 5", .malformed("token_endpoint")),
+    (
+      "\"jwks_uri\": \"https://a.example/k\", \"jwks_uri\": \"https://a.example/k\"",
+      .repeated("jwks_uri")
+    ),
+    ("\"scopes_supported\": [], \"scopes_supported\": [\"a\"]", .repeated("scopes_supported")),
     ("\"token_endpoint\": [\"https://a.example\"]", .malformed("token_endpoint")),
     ("\"token_endpoint\": \"\"", .invalidURL("token_endpoint", text: "")),
     ("\"token_endpoint\": \"/t\"", .invalidURL("token_endpoint", text: "/t")),
@@ -144,6 +149,9 @@ struct AuthorizationServerMetadataTests {
   @Test func aMissingOrInvalidIssuer() {
     #expect(throws: MetadataError.missing("issuer")) { try Self.read("{}") }
     #expect(throws: MetadataError.malformed("issuer")) { try Self.read("{\"issuer\": [\"https://a.example\"]}") }
+    #expect(throws: MetadataError.repeated("issuer")) {
+      try Self.read("{\"issuer\": \"https://b.example\", \"issuer\": \"https://a.example\"}")
+    }
   }
 
   @Test func longListsAreRejected() {

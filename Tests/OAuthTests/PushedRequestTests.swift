@@ -47,7 +47,7 @@ struct PushedRequestTests {
 
   @Test(arguments: [
     #"{"expires_in": 90}"#, #"{"request_uri": "", "expires_in": 90}"#,
-    #"{"request_uri": ["a"]}"#,
+    #"{"request_uri": ["a"]}"#, #"{"request_uri": "\#(String(repeating: "a", count: 4097))"}"#,
   ])
   func answersWithoutAReference(_ body: String) throws {
     let client = try Fixture.client(endpoints: Self.endpoint)

@@ -161,9 +161,10 @@ struct SignedJWTTests {
   @Test(
     arguments: [
       (["kid": "other"], .keyUnknown), (["kid": .null], .keyUnknown), (["kid": 7], .keyUnknown),
-      (["use": "enc"], .keyUnknown), (["key_ops": ["sign"]], .keyUnknown), (["alg": "RS384"], .keyUnknown),
-      (["kty": "oct", "k": "AAAA"], .keyUnknown), (["kty": "X"], .keyUnknown), (["n": "AQAB"], .keyUnknown),
-      (["n": "!"], .keyUnknown), (["e": "AQ"], .keyUnknown), (["e": "Ag"], .keyUnknown), (["e": .null], .keyUnknown),
+      (["alg": "RS384"], .keyUnknown), (["use": "enc"], .keyUnusable), (["key_ops": ["sign"]], .keyUnusable),
+      (["kty": "oct", "k": "AAAA"], .keyUnusable), (["kty": "X"], .keyUnusable), (["n": "AQAB"], .keyUnusable),
+      (["n": "!"], .keyUnusable), (["e": "AQ"], .keyUnusable), (["e": "Ag"], .keyUnusable),
+      (["e": .null], .keyUnusable),
       (["alg": "RS256", "key_ops": ["verify"], "use": .null, "x5t": "ignored"], nil),
     ] as [(JSONValue, JWTFault?)])
   func keysWithOtherMembers(_ changes: JSONValue, _ fault: JWTFault?) throws {
@@ -180,7 +181,7 @@ struct SignedJWTTests {
       try Self.fault(token, Self.set(Self.keys + [Self.key(0, ["n": .string("q" + other.dropFirst())])]))
         == .keyAmbiguous)
     let repeated = JSONValue.object((Self.keys[0].members ?? []) + [.init("n", "AQAB")])
-    #expect(try Self.fault(token, Self.set([repeated])) == .keyUnknown)
+    #expect(try Self.fault(token, Self.set([repeated])) == .keyUnusable)
     // Without a name, several keys would be a guess (OpenID Connect Core 1.0, 10.1).
     let unnamed = try SignedJWT(#require(Self.vectors["tokens"]?["ES256"]?.text))
     #expect(unnamed != nil)
@@ -201,9 +202,23 @@ struct SignedJWTTests {
     #expect(try Self.verify(Self.token("RS256"), keys))
   }
 
-  @Test(arguments: ["{}", "[]", "{\"keys\": 1}", "{\"keys\": [], \"keys\": []}", "x", ""])
-  func answersThatAreNoKeySet(_ text: String) throws {
-    #expect(throws: OAuthError.self) { try Self.client().keySet(.json(text)) }
+  /// A server may have thousands of keys, of which only the first ones are read.
+  @Test func moreKeysThanAreRead() throws {
+    let others = (0..<100).map { Self.key(0, ["kid": .string("k\($0)")]) }
+    let token = try Self.token("RS256")
+    #expect(try Self.fault(token, Self.set(others + [Self.keys[0]])) == .keyOmitted(read: 100))
+    #expect(try Self.verify(token, Self.set(others.dropLast() + [Self.keys[0]])))
+  }
+
+  @Test(
+    arguments: [
+      ("{}", .noKeys), ("[]", .noKeys), ("{\"keys\": 1}", .noKeys), ("{\"keys\": null}", .noKeys),
+      ("{\"keys\": [], \"keys\": []}", .repeated(.keySet, name: "keys")),
+      ("x", .unreadable(.keySet, expected: .json, mediaType: "application/json")),
+      ("", .unreadable(.keySet, expected: .json, mediaType: "application/json")),
+    ] as [(String, OAuthError)])
+  func answersThatAreNoKeySet(_ text: String, _ error: OAuthError) throws {
+    #expect(throws: error) { try Self.client().keySet(.json(text)) }
   }
 
   @Test func aPointOutsideTheCurve() throws {

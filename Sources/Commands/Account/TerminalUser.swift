@@ -114,6 +114,7 @@ final class TerminalUser: User {
       strayRedirects = count
     case .intruder(let user):
       say("refused a request for the login page from another user of this machine (uid \(user))")
+    case .tooLong: say("refused an answer in the browser that is longer than 64 KiB")
     case .reopened:
       say("the browser opened the login page twice; if it shows no login, open the address above yourself")
     }

@@ -45,7 +45,12 @@ extension Command {
     for wish in list {
       let accountName = try context.account(wish.account, of: wish.provider)
       let account = try manager(context.source.handOut(accountName, of: wish.provider, by: .exec, to: .caller))
-      added += try values(wish, of: account, context)
+      let pairs = try values(wish, of: account, context)
+      // One variable is the token; several ones are all that a signature needs.
+      if wish.field == nil, pairs.count == 1, !account.credential.isBound {
+        try context.warnAboutSignature(of: account)
+      }
+      added += pairs
       try checkVariables(added.map(\.variable))
       try context.noteHandOut(account, to: "exec " + Path.lastComponent(of: name))
     }

@@ -22,7 +22,9 @@ extension Command {
     let name = try context.account(invocation, of: provider)
     var request: HTTPRequest?
     if let url = invocation.value("--url") {
-      request = HTTPRequest(method: invocation.value("--method") ?? "GET", uri: try uri(url))
+      let method = invocation.value("--method") ?? "GET"
+      guard HTTPFields.isValid(name: method) else { throw .failed(HTTPError.invalidMethod(method).message()) }
+      request = HTTPRequest(method: method, uri: try uri(url))
     } else if ["--method", "--data-file", "--nonce"].contains(where: invocation.has) {
       throw .usage("\"--method\", \"--data-file\" and \"--nonce\" require \"--url\"")
     }
@@ -43,6 +45,12 @@ extension Command {
       throw CommandError(error)
     }
     try context.noteHandOut(account, by: "header")
+    if account.credential.isCertificateBound {
+      context.tell(
+        "warning: the header alone is of no use: each request to \(context.titled(provider)) needs a proof of the "
+          + "client's certificate")
+      context.tell(hint: "\(credmgr: "request", provider, "URL")")
+    }
     let shown = fields.filter { !given.contains($0.name.lowercased()) }
     try context.output(
       shown.map { "\($0.name): \($0.value)\n" }.joined(),

@@ -36,9 +36,6 @@ extension Command {
     }
     // A token alone that the user supplied needs no look at the agreement either.
     let isBound = credential.isBound
-    let isBearer =
-      credential.tokenType?.lowercased() == "bearer"
-      || credential.isGiven && credential.tokenSecret == nil && credential.grant.traits.typed == nil
     if !invocation.has("--field"), isBound {
       context.tell(
         "warning: the token alone is of no use: each request to \(context.titled(provider)) needs a proof of the "
@@ -46,8 +43,8 @@ extension Command {
       context.tell(
         hint: credential.isCertificateBound
           ? "\(credmgr: "request", provider, "URL")" : "\(credmgr: "header", provider, "--url", "URL") for one request")
-    } else if !invocation.has("--field"), !isBearer, try !manager(context.source.isUsableAlone(account)) {
-      context.tell("warning: requests to \(context.titled(provider)) need a signature in addition to the token")
+    } else if !invocation.has("--field") {
+      try context.warnAboutSignature(of: account)
     }
     if let field = invocation.value("--field") {
       let value = String(decoding: try CredentialFields(of: account, by: .token, context).value(field), as: UTF8.self)
@@ -67,5 +64,18 @@ extension Command {
         "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
         "kept": .object(credential.kept.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) }),
       ])
+  }
+}
+
+extension Context {
+  /// Warns if the token alone is of no use, because requests are signed with further secrets.
+  func warnAboutSignature(of account: Account) throws(CommandError) {
+    let credential = account.credential
+    let isBearer =
+      credential.tokenType?.lowercased() == "bearer"
+      || credential.isGiven && credential.tokenSecret == nil && credential.grant.traits.typed == nil
+    if isBearer { return }
+    guard try !manager(source.isUsableAlone(account)) else { return }
+    tell("warning: requests to \(titled(account.provider)) need a signature in addition to the token")
   }
 }

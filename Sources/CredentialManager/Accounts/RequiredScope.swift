@@ -29,10 +29,11 @@ package struct RequiredScope: Sendable, Equatable {
   }
 
   /// Returns the scopes in a text from a server (RFC 6749, 3.3), without those that look like an option. A command with
-  /// more than the first ones would fill the terminal.
+  /// long ones, or with more than the first ones, would fill the terminal.
   static func tokens(_ text: String) -> [String] {
     let words = text.split { " ,".contains($0) }.lazy.map(String.init).filter { word in
-      word.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C } && !word.hasPrefix("-")
+      word.utf8.count <= 256 && word.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C }
+        && !word.hasPrefix("-")
     }
     return Array(words.prefix(32))
   }

@@ -61,7 +61,7 @@ extension CredentialSource {
     do throws(CredentialError) { account = try withVerifiedIDToken(account, for: .validate) } catch {
       switch error {
       case .http, .oauth(.noEndpoint, _), .oauth(.noIssuer, _), .oauth(.unavailable, _), .oauth(.unreadable, _),
-        .oauth(.redirected, _), .oauth(.refused, _):
+        .oauth(.noKeys, _), .oauth(.repeated(.keySet, _), _), .oauth(.redirected, _), .oauth(.refused, _):
         doubt = error
       default: throw error
       }

@@ -143,6 +143,7 @@ final class CallbackReceiver {
       case .besideFragment(let parameters): return .refusal(parameters)
       case .line(let line): return .typed(line)
       case .intruder(let other): tellOnce(.intruder(user: other), user)
+      case .tooLong: tellOnce(.tooLong, user)
       case .reopened: tellOnce(.reopened, user)
       case .taken: throw .loginPageTaken(provider: provider)
       }

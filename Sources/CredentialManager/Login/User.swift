@@ -22,6 +22,7 @@ package enum LoginStep: Sendable, Equatable {
   case strayRedirect(count: Int)  // The number of requests that did not answer this login.
   /// Another user's program on this machine requested the login page and was refused.
   case intruder(user: UInt32)
+  case tooLong  // The login page refused a request for its length, which may be the provider's answer.
   case reopened  // The browser opened the login page again and was refused.
   /// Why the pasted text does not answer this login, which now waits for another line.
   case strayPaste(CredentialError)

@@ -23,6 +23,11 @@ struct DiscoveredDescriptor {
     if resource?.metadata != nil, hasRedirect, metadata.codeChallengeMethods?.contains("S256") != true {
       throw .noProofKey(offered: metadata.codeChallengeMethods)
     }
+    if let protected = resource?.metadata, protected.requiresProofs {
+      for case let offered? in [protected.proofAlgorithms, metadata.proofAlgorithms] where !offered.contains("ES256") {
+        throw .noAlgorithm(in: "dpop_signing_alg_values_supported", offered: offered)
+      }
+    }
     var lines = Self.origin(metadata, resource)
     lines += [
       "# Each comment after a value names its source in the metadata.", "provider: \(Scalar.written(identifier))",
@@ -134,10 +139,24 @@ struct DiscoveredDescriptor {
   ) throws(MetadataError) -> ClientAuthentication {
     let offered = metadata.authenticationMethods
     let methods = ofResource ? [.clientSecretPost] + methods : methods
-    guard let method = methods.first(where: { offered.contains($0.rawValue) }) else {
-      throw .noAuthentication(offered: offered)
+    let known = methods.filter { offered.contains($0.rawValue) }
+    if known.isEmpty { throw .noAuthentication(offered: offered) }
+    guard let method = known.first(where: { algorithms(metadata, of: $0)?.isEmpty != true }) else {
+      throw .noAlgorithm(
+        in: "token_endpoint_auth_signing_alg_values_supported", offered: metadata.assertionAlgorithms ?? [])
     }
     return method
+  }
+
+  /// Returns the algorithms that credmgr and the server support for the client's assertions; `nil` for a method without
+  /// assertions, and for a server that does not say.
+  private static func algorithms(
+    _ metadata: AuthorizationServerMetadata, of method: ClientAuthentication
+  ) -> [AssertionAlgorithm]? {
+    guard let offered = metadata.assertionAlgorithms, let usual = method.usualAlgorithm else { return nil }
+    return AssertionAlgorithm.allCases.filter {
+      $0.isSymmetric == usual.isSymmetric && offered.contains($0.rawValue)
+    }
   }
 
   private static func endpoints(
@@ -208,12 +227,11 @@ struct DiscoveredDescriptor {
   private static func assertion(
     _ metadata: AuthorizationServerMetadata, _ authentication: ClientAuthentication
   ) -> [String] {
-    guard let offered = metadata.assertionAlgorithms, let usual = authentication.usualAlgorithm else { return [] }
-    let isProfile = profile(metadata) != nil
-    let candidates = AssertionAlgorithm.allCases.filter { algorithm in
-      algorithm.isSymmetric == usual.isSymmetric && offered.contains(algorithm.rawValue)
-        && (!isProfile || SecurityProfile.algorithms.contains(algorithm))
+    guard let usual = authentication.usualAlgorithm, let all = algorithms(metadata, of: authentication) else {
+      return []
     }
+    let isProfile = profile(metadata) != nil
+    let candidates = all.filter { !isProfile || SecurityProfile.algorithms.contains($0) }
     guard let first = candidates.first, !candidates.contains(isProfile ? .es256 : usual) else { return [] }
     return ["assertion: { algorithm: \(first.rawValue) }  # token_endpoint_auth_signing_alg_values_supported"]
   }

@@ -21,7 +21,8 @@ extension CredentialSource {
   /// Finds out whether an address is a protected resource or an issuer. A resource says so when it refuses a request
   /// without a token, or publishes its metadata. `server` is one of its authorization servers.
   func server(at address: Issuer, choosing server: String?) throws(CredentialError) -> DiscoveredServer {
-    let (isRefused, challenges) = try challenges(at: address)
+    let (status, challenges) = try challenges(at: address)
+    let isRefused = status == 401
     let scope = challenges.lazy.filter { $0.scheme != "basic" }.compactMap { $0["scope"] }.first
     func found(_ metadata: ProtectedResourceMetadata) throws(CredentialError) -> DiscoveredServer {
       let issuer = try wrapping(Self.discoveryError(address), metadata.authorizationServer(named: server))
@@ -45,17 +46,20 @@ extension CredentialSource {
       } else if let metadata = try publishedMetadata(of: address) {
         return try found(metadata)
       }
+      if case .absent(let attempts) = error, let status, (200..<300).contains(status), address.uri.path.count > 1 {
+        throw .discovery(.open(attempts), issuer: address.text)
+      }
       throw .discovery(error, issuer: address.text)
     }
   }
 
-  /// Sends a request without a token, and returns whether the address demands one. Reads only the head of the answer,
-  /// because an MCP server without authorization may answer with an endless stream of events.
-  private func challenges(at address: Issuer) throws(CredentialError) -> (isRefused: Bool, [Challenge]) {
-    if address.isFromMetadata, !address.isResource { return (false, []) }
+  /// Sends a request without a token, and returns the status, and the challenges if the address demands one. Reads only
+  /// the head of the answer, because an MCP server without authorization may answer with an endless stream of events.
+  private func challenges(at address: Issuer) throws(CredentialError) -> (status: Int?, [Challenge]) {
+    if address.isFromMetadata, !address.isResource { return (nil, []) }
     let response = try headWithoutCredential(
       to: address.text, HTTPRequest(method: "GET", uri: address.uri, fields: ["Accept": "application/json"]))
-    return response.status == 401 ? (true, response.challenges) : (false, [])
+    return (response.status, response.status == 401 ? response.challenges : [])
   }
 
   /// Reads the metadata of a resource's authorization server. SDKs write its root with a slash in one document and

@@ -23,6 +23,13 @@ extension DescriptorDecoder {
     {
       warn(.withoutKey("jwks", needed: "issuer"), at: entry.keyPlace)
     }
+    if descriptor.getsSignedAnswers, descriptor.grants.contains(.authorizationCode),
+      let node = root["endpoints"]?["authorization"]?["parameters"]?["response_mode"]
+    {
+      let hasKeys = descriptor.endpoints[.keySet] != nil || descriptor.idTokenAlgorithm?.isSymmetric == true
+      if descriptor.issuer == nil { warn(.unverifiableAnswer(needed: "issuer"), at: node.place) }
+      if !hasKeys { warn(.unverifiableAnswer(needed: "jwks"), at: node.place) }
+    }
     for helper in ["git", "docker"] { checkEmpty("hosts", in: root[helper]) }
     for kind in EndpointKind.allCases {
       guard let node = root["endpoints"]?[kind.rawValue], let endpoint = descriptor.endpoints[kind] else { continue }

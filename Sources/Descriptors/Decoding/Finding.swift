@@ -51,6 +51,7 @@ package struct Finding: Sendable, Equatable {
     case emptyList(String)
     case sentByBrowser(String)  // A key for requests of credmgr, at the page that the browser opens.
     case withoutKey(String, needed: String)
+    case unverifiableAnswer(needed: String)  // A login could not verify the signed answer of the page.
     case profile(SecurityProfile, ProfileRule)  // The descriptor does not meet a rule of its profile.
     case unusedAssertion  // No endpoint sends the JWT that the client signs.
     case unsentParameter(String, suggestion: String?)

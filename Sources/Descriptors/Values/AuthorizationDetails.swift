@@ -6,14 +6,15 @@ package struct AuthorizationDetails: Sendable, Equatable {
   package let text: String  // JSON without spaces.
   package let types: [String]
 
-  /// Parses the JSON; `nil` unless it is a list of objects, each with a type.
+  /// Parses the JSON; `nil` unless it is a list of objects, each with a type. Servers could read different values of a
+  /// repeated member.
   package init?(_ text: String) {
     guard let value = try? JSONValue.parse(Array(text.utf8)) else { return nil }
     self.init(value)
   }
 
   package init?(_ value: JSONValue) {
-    guard let elements = value.elements, !elements.isEmpty else { return nil }
+    guard let elements = value.elements, !elements.isEmpty, !value.hasRepeatedNames else { return nil }
     var types: [String] = []
     for element in elements {
       guard let type = element["type"]?.text, !type.isEmpty else { return nil }
@@ -22,7 +23,7 @@ package struct AuthorizationDetails: Sendable, Equatable {
     (text, self.types) = (value.encoded, types)
   }
 
-  package static let form = "a JSON list of objects, each with a \"type\" (RFC 9396, 2)"
+  package static let form = "a JSON list of objects without repeated members, each with a \"type\" (RFC 9396, 2)"
 }
 
 package struct AuthorizationDetailsRules: Sendable, Equatable {

@@ -6,6 +6,7 @@ struct LoopbackClients: ~Copyable {
   private var connections: [LoopbackConnection] = []
   private let limit: Int  // The most clients at the same time. One more client closes the oldest connection.
   private let requestLimit: Int
+  private(set) var hasRefusedLongRequest = false
   private var asking: Int32?  // The socket of the request that `answer` will answer.
 
   struct Reply {
@@ -64,7 +65,7 @@ struct LoopbackClients: ~Copyable {
   /// Serves one connection. Returns whether its request will be answered later, so that no other client is served now.
   private mutating func serve(_ index: Int, _ reply: (LoopbackRequest, LoopbackPeer) -> Reply?) -> Bool {
     switch connections[index].advance() {
-    case .goOn: break
+    case .goOn: hasRefusedLongRequest = hasRefusedLongRequest || connections[index].wasTooLong
     case .closed: connections.remove(at: index).close()
     case .request(let request):
       guard let reply = reply(request, LoopbackPeer(socket: connections[index].socket)) else {

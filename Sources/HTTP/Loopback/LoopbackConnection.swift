@@ -21,6 +21,7 @@ struct LoopbackConnection {
   private var input: [UInt8] = []
   private var output: ArraySlice<UInt8> = []
   private let requestLimit: Int
+  private(set) var wasTooLong = false  // Whether the request was refused for its length.
 
   /// The time for a whole request. A browser on the same machine needs milliseconds.
   static let requestTime = Duration.seconds(5)
@@ -79,6 +80,7 @@ struct LoopbackConnection {
       case .incomplete: return .goOn
       case .complete(let request): return .request(request)
       case .refused(let status):
+        wasTooLong = status == 413 || status == 431
         answer(PageDocument.refusal(status: status))
         return .goOn
       }

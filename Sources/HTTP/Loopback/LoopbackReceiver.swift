@@ -17,6 +17,7 @@ package struct LoopbackReceiver: ~Copyable {
     /// Parameters of a query, although the answer should come in the fragment. They can only be an error.
     case besideFragment(FormParameters)
     case intruder(user: UInt32)  // A program of another user requested an address of the login, and was refused.
+    case tooLong  // A request was longer than the limit, and was refused. It may be the answer.
     case reopened  // The user's browser opened the login page a second time, and was refused.
     case taken  // The login page was opened a second time, and the first program is unknown.
     case line(String)  // A line from the other file descriptor, without blanks around it; never empty.
@@ -26,6 +27,7 @@ package struct LoopbackReceiver: ~Copyable {
   private var endpoint: LoopbackEndpoint
   /// The page to which the browser is redirected, and the owner of the program that requested it first.
   private var lead: (location: String, opener: LoopbackPeer.Owner?)?
+  private var hasToldLongRequest = false
   private var clients: LoopbackClients
   private var line: [UInt8] = []
 
@@ -137,6 +139,10 @@ package struct LoopbackReceiver: ~Copyable {
         case (.refusal, _): break
         }
         return nil
+      }
+      if clients.hasRefusedLongRequest, !hasToldLongRequest {
+        hasToldLongRequest = true
+        return .tooLong
       }
       if let found {
         let isTaken = found == .taken

@@ -74,6 +74,8 @@ extension Client {
     let kind = EndpointKind.pushedAuthorizationRequest
     let answer = try Answer(response, of: kind, by: endpoint(kind).response)
     guard let reference = answer.text(.requestURI), !reference.isEmpty else { throw .missingField(kind, .requestURI) }
+    // The browser sends it in an address, for which servers have limits.
+    guard reference.utf8.count <= 4096 else { throw .malformedField(kind, .requestURI) }
     let name = try endpoint(.authorization).rename["client_id"] ?? "client_id"
     let uri = request.page.adding(
       query: FormParameters([.init(name: name, value: identifier), .init(name: "request_uri", value: reference)]))

@@ -6,16 +6,19 @@ import CredmgrText
 /// Why an issuer's metadata is rejected. Texts from the metadata are shortened and may contain any characters.
 package enum MetadataError: Error, Sendable, Equatable {
   case absent([Attempt])
+  case open([Attempt])  // No metadata was found, and the address answers without a token.
   case unavailable(Attempt)
   case notJSON
   case otherIssuer(found: String)  // RFC 8414, 3.3
   case missing(String)
   case malformed(String)
+  case repeated(String)  // A member that is there several times.
   case invalidURL(String, text: String)
   case insecure(String, text: String)
   case inwardAddress(String, text: String)
   case noGrant(offered: [String])
   case noAuthentication(offered: [String])
+  case noAlgorithm(in: String, offered: [String])  // credmgr makes no signature that the server accepts.
   case otherResource(found: String)  // RFC 9728, 3.3
   case foreignMetadata(String)  // The address in `resource_metadata` is on another server than the resource.
   case noProofKey(offered: [String]?)  // Without PKCE, credmgr gets no token for a protected resource.
@@ -151,6 +154,7 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
     guard let value = try? JSONValue.parse(response.body), value.members != nil else { throw .notJSON }
     let reader = MetadataReader(value: value)
     // Check the issuer first: nothing else in another issuer's metadata matters.
+    if value.repeats("issuer") { throw .repeated("issuer") }
     guard let found = value["issuer"] else { throw .missing("issuer") }
     guard let found = found.text else { throw .malformed("issuer") }
     guard found == issuer.text else { throw .otherIssuer(found: MetadataReader.cut(found)) }
@@ -201,11 +205,15 @@ struct MetadataReader {
   static let mostItems = 1000
   static let longestText = 2048
 
-  private func member(_ name: String) -> JSONValue? { value[name].flatMap { $0 == .null ? nil : $0 } }
+  /// Throws for a repeated member, of which another program could read the other value.
+  private func member(_ name: String) throws(MetadataError) -> JSONValue? {
+    if value.repeats(name) { throw .repeated(name) }
+    return value[name].flatMap { $0 == .null ? nil : $0 }
+  }
 
   /// Returns a list of texts in printable ASCII without spaces (RFC 6749, 3.3 and A).
   func texts(_ name: String) throws(MetadataError) -> [String]? {
-    guard let member = member(name) else { return nil }
+    guard let member = try member(name) else { return nil }
     guard let elements = member.elements, elements.count <= Self.mostItems else { throw .malformed(name) }
     var texts: [String] = []
     for element in elements {
@@ -219,14 +227,14 @@ struct MetadataReader {
   }
 
   func boolean(_ name: String) throws(MetadataError) -> Bool? {
-    guard let member = member(name) else { return nil }
+    guard let member = try member(name) else { return nil }
     guard case .boolean(let value) = member else { throw .malformed(name) }
     return value
   }
 
   /// Returns the endpoints for clients with a certificate (RFC 8705, 5), with the same rules as for other endpoints.
   func aliases(of issuer: Issuer) throws(MetadataError) -> [EndpointKind: URI] {
-    guard let member = member("mtls_endpoint_aliases") else { return [:] }
+    guard let member = try member("mtls_endpoint_aliases") else { return [:] }
     guard member.members != nil else { throw .malformed("mtls_endpoint_aliases") }
     let reader = MetadataReader(value: member)
     var aliases: [EndpointKind: URI] = [:]
@@ -237,7 +245,7 @@ struct MetadataReader {
   }
 
   func endpoint(_ name: String, of issuer: Issuer) throws(MetadataError) -> URI? {
-    guard let member = member(name) else { return nil }
+    guard let member = try member(name) else { return nil }
     guard let text = member.text else { throw .malformed(name) }
     // Endpoint URLs have no fragment (RFC 6749, 3.1 and 3.2).
     guard text.utf8.count <= Self.longestText, let uri = try? URI(parsing: text), uri.fragment == nil else {

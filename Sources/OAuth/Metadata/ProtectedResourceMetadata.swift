@@ -11,10 +11,12 @@ package struct ProtectedResourceMetadata: Sendable, Equatable {
   package let authorizationServers: [Issuer]
   package let scopes: [String]?
   package let requiresProofs: Bool  // `dpop_bound_access_tokens_required` (RFC 9728, 2).
+  package let proofAlgorithms: [String]?  // `dpop_signing_alg_values_supported` (RFC 9728, 2).
 
   package init(_ response: HTTPResponse, of address: Issuer, at location: URI) throws(MetadataError) {
     guard let value = try? JSONValue.parse(response.body), value.members != nil else { throw .notJSON }
     // Check the resource first: nothing else in another resource's metadata matters.
+    if value.repeats("resource") { throw .repeated("resource") }
     guard let found = value["resource"] else { throw .missing("resource") }
     guard let found = found.text else { throw .malformed("resource") }
     guard Self.covers(found, address) else { throw .otherResource(found: MetadataReader.cut(found)) }
@@ -23,6 +25,7 @@ package struct ProtectedResourceMetadata: Sendable, Equatable {
     let reader = MetadataReader(value: value)
     scopes = try reader.texts("scopes_supported")
     requiresProofs = try reader.boolean("dpop_bound_access_tokens_required") ?? false
+    proofAlgorithms = try reader.texts("dpop_signing_alg_values_supported")
     authorizationServers = try reader.servers(of: address)
   }
 
@@ -55,9 +58,10 @@ package struct ProtectedResourceMetadata: Sendable, Equatable {
   /// speak for the resource.
   package static func location(in challenges: [Challenge], of address: Issuer) throws(MetadataError) -> URI? {
     guard let text = challenges.lazy.compactMap({ $0["resource_metadata"] }).first else { return nil }
-    guard let uri = try? URI(parsing: text), uri.origin == address.uri.origin, uri.fragment == nil else {
-      throw .foreignMetadata(MetadataReader.cut(text))
+    guard let uri = try? URI(parsing: text), uri.fragment == nil else {
+      throw .invalidURL("resource_metadata", text: MetadataReader.cut(text))
     }
+    guard uri.origin == address.uri.origin else { throw .foreignMetadata(MetadataReader.cut(text)) }
     return uri
   }
 

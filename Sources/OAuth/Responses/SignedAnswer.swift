@@ -14,6 +14,10 @@ extension Client {
     let texts = parameters.values(of: "response")
     guard texts.count == 1, let jwt = SignedJWT(texts[0]), let claims = jwt.claims.members else {
       if let text = texts.first, SignedJWT.isEncrypted(text) { throw .signedAnswer(.encrypted) }
+      let states = parameters.values(of: "state")
+      if texts.isEmpty, states.count == 1, constantTimeEqual(states[0], request.state) {
+        throw .signedAnswer(.unsigned)
+      }
       throw .stateMissing
     }
     guard let state = jwt.claims["state"]?.text else { throw .stateMissing }

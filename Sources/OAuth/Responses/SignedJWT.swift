@@ -11,6 +11,8 @@ package enum JWTFault: Error, Sendable, Equatable {
   case critical  // `crit` names an extension (RFC 7515, 4.1.11).
   case type(String)  // `typ` names another kind of token (RFC 8725, 3.11).
   case algorithm(String)
+  case keyUnusable  // The key is too short, for another use, or of a kind that credmgr does not verify.
+  case keyOmitted(read: Int)  // The provider publishes more keys than those that were read.
   case keyUnknown  // The key set has no key with this `kid` for this algorithm.
   case keyAmbiguous  // The key set has several keys with this `kid`, or the token does not name one of several.
   case signature
@@ -24,9 +26,9 @@ package enum JWTFault: Error, Sendable, Equatable {
   case nonce
   case accessTokenHash
   case authenticationContext(String)  // `acr` is none of those that the login demanded (3.1.3.7, 12).
+  case authenticatedLater  // `auth_time` is in the future.
   case authenticatedEarlier  // `auth_time` is longer ago than the login allowed (3.1.3.7, 13).
   case subject  // The identity endpoint or the previous ID token names another user (5.3.2 and 12.2).
-  case authenticatedLater  // `auth_time` is in the future.
   case noSignatures  // This program has no public-key cryptography; another program must verify.
 }
 
@@ -127,6 +129,11 @@ package struct KeySet: Sendable, Equatable {
   }
 
   private var keys: [Key] = []
+  private var unusable: [String?] = []  // The names of the keys that were ignored.
+  private var isCut = false  // Whether the provider publishes more keys than were read.
+
+  /// Whether both have the same keys to verify with, which are all that the vault keeps.
+  package static func == (one: KeySet, other: KeySet) -> Bool { one.keys == other.keys }
 
   // The key sets of real providers stay below this limit.
   private static let mostKeys = 100
@@ -135,12 +142,17 @@ package struct KeySet: Sendable, Equatable {
   /// RFC 7517, 5 says, and keys whose members are repeated or malformed.
   package init?(_ value: JSONValue) {
     guard !value.repeats("keys"), let elements = value["keys"]?.elements else { return nil }
-    keys = elements.prefix(Self.mostKeys).compactMap { element in
+    isCut = elements.count > Self.mostKeys
+    for element in elements.prefix(Self.mostKeys) {
+      let identifier = element["kid"]?.text
       guard element.repeatedNames.isEmpty, element["use"].map({ $0.text == "sig" }) ?? true,
         element["key_ops"].map({ $0.elements?.contains("verify") == true }) ?? true,
         let key = PublicKey(element), key.isAcceptable
-      else { return nil }
-      return Key(identifier: element["kid"]?.text, algorithm: element["alg"]?.text, key: key)
+      else {
+        unusable.append(identifier)
+        continue
+      }
+      keys.append(Key(identifier: identifier, algorithm: element["alg"]?.text, key: key))
     }
   }
 
@@ -164,7 +176,10 @@ package struct KeySet: Sendable, Equatable {
       key.key.signs(algorithm) && (key.algorithm ?? algorithm.rawValue) == algorithm.rawValue
         && (name == nil || key.identifier != nil && key.identifier == name?.text)
     }
-    guard let first = fitting.first else { throw .keyUnknown }
+    guard let first = fitting.first else {
+      let isThere = name == nil ? keys.isEmpty && !unusable.isEmpty : unusable.contains(name?.text)
+      throw isThere ? .keyUnusable : isCut ? .keyOmitted(read: Self.mostKeys) : .keyUnknown
+    }
     // A provider may list one key several times, for several algorithms.
     guard fitting.allSatisfy({ $0.key == first.key }) else { throw .keyAmbiguous }
     return first.key
@@ -230,10 +245,15 @@ extension Client {
   }
 
   package func keySet(_ response: HTTPResponse) throws(OAuthError) -> KeySet {
-    _ = try Answer(response, of: .keySet, by: endpoint(.keySet).response, allowsRepeated: true)
-    guard let keys = (try? JSONValue.parse(response.body)).flatMap({ KeySet($0) }) else {
-      throw .unreadable(.keySet, expected: .json, mediaType: response.mediaType)
+    let value = try? JSONValue.parse(response.body)
+    do throws(OAuthError) {
+      _ = try Answer(response, of: .keySet, by: endpoint(.keySet).response, allowsRepeated: true)
+    } catch {
+      if case .unreadable = error, value != nil { throw .noKeys }
+      throw error
     }
+    if value?.repeats("keys") == true { throw .repeated(.keySet, name: "keys") }
+    guard let keys = value.flatMap({ KeySet($0) }) else { throw .noKeys }
     return keys
   }
 }
