@@ -12,6 +12,10 @@ struct AccountsTests {
     return fixture
   }
 
+  private static func claim(of provider: String, username: String = "x") -> HostClaim {
+    HostClaim(helper: .git, host: "git.example", provider: provider, username: username, ignoresUsername: false)
+  }
+
   @Test func theNamedAccount() throws {
     let fixture = try Self.fixture("ana", "bob")
     let accounts = try fixture.source.accounts(.readWrite)
@@ -32,13 +36,30 @@ struct AccountsTests {
       try fixture.store(Fixture.credential("token of " + name, identity: identity), name)
     }
     let accounts = try fixture.source.accounts(.readWrite)
-    #expect(try accounts.name(forUsername: "octo", of: "example") == "octo")
-    #expect(try accounts.name(forUsername: "ana", of: "example") == "ana")
-    #expect(try accounts.name(forUsername: "octo-cat", of: "example") == "home")
+    let (claim, another) = (Self.claim(of: "example"), Self.claim(of: "another"))
+    #expect(try accounts.name(forUsername: "octo", of: claim) == "octo")
+    #expect(try accounts.name(forUsername: "ana", of: claim) == "ana")
+    #expect(try accounts.name(forUsername: "octo-cat", of: claim) == "home")
     try accounts.select("work", provider: "example")
-    #expect(try accounts.name(forUsername: "octo-cat", of: "example") == "work")
-    #expect(try accounts.name(forUsername: "eve", of: "example") == nil)
-    #expect(try accounts.name(forUsername: "octo", of: "another") == nil)
+    #expect(try accounts.name(forUsername: "octo-cat", of: claim) == "work")
+    #expect(try accounts.name(forUsername: "eve", of: claim) == nil)
+    #expect(try accounts.name(forUsername: "octo", of: another) == nil)
+  }
+
+  /// The user name of a user name and a password also names its account.
+  @Test func byTheUserNameOfAPair() throws {
+    let fixture = try Self.fixture()
+    for name in ["work", "home"] {
+      var credential = Credential(grant: .basic, accessToken: Secret("pw of " + name), obtainedAt: 0)
+      credential.variables = ["username": name + "@corp"]
+      try fixture.store(credential, name)
+    }
+    let accounts = try fixture.source.accounts(.readWrite)
+    func claim(_ username: String) -> HostClaim { Self.claim(of: "example", username: username) }
+    #expect(try accounts.name(forUsername: "Home@corp", of: claim("{username}")) == "home")
+    #expect(try accounts.name(forUsername: "work", of: claim("{username}")) == "work")
+    #expect(try accounts.name(forUsername: "eve", of: claim("{username}")) == nil)
+    #expect(try accounts.name(forUsername: "home@corp", of: claim("fixed")) == nil)
   }
 
   @Test func theDefaultAccount() throws {

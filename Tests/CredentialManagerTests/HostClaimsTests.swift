@@ -71,7 +71,8 @@ struct HostClaimsTests {
     credential.variables = ["username": "bob"]
     let account = Account(provider: "example", name: "work", credential: credential, revision: 1)
     #expect(claim.username(of: account) == "bob")
-    #expect(!claim.namesAccount)
+    #expect(claim.namesAccount)
+    #expect(claim.isName("bob", of: account) && claim.isName("Work", of: account) && !claim.isName("eve", of: account))
   }
 
   /// Docker Hub has several names, and a provider of any of them serves all.

@@ -138,7 +138,7 @@ class Protocol(ProtocolTest):
                          ("username=token-user", "password=stale")):
             self.ask("store", *host, *approved)
             self.assertEqual(self.get(*host), ("token-user", "t-octo"))
-            self.assertEqual(self.get(*host, "username=octo"), ("octo", "t-octo"))
+            self.assertEqual(self.get(*host, "username=octo"), ("token-user", "t-octo"))
         self.ask("store", *host, "username=other", "password=p")
         self.assertEqual(self.get(*host, "username=other"), ("other", "p"), "nobody's account is kept like any other")
         self.assertEqual(self.get(*host), ("token-user", "t-octo"))

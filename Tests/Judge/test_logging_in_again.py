@@ -104,7 +104,7 @@ class Names(Again):
     def test_a_user_name_that_is_not_an_account(self):
         self.ready()
         first = self.get("username=git\n")
-        self.assertIn("username=git\n", first.out)
+        self.assertIn("username=judge\n", first.out, "the name that the server wants with each token")
         for _ in range(2):
             self.assertEqual(self.get("username=oauth2\n").err, "")
         self.assertEqual(self.pages, 1)
@@ -118,7 +118,7 @@ class Names(Again):
         self.assertEqual(self.pages, 2)
 
     def test_a_login_of_another_user_than_in_the_url(self):
-        """The token is sent with the URL's user name, so the account cannot have another one."""
+        """The token is sent with the account's name, so the account cannot be another one than the URL's."""
         with open(os.path.join(DESCRIPTORS, "git-host-named.yaml"), encoding="utf-8") as file:
             text = file.read().replace("git-host-named", "own")
         name = self.file("own.yaml", text.replace("username: judge", 'username: "{account}"'))

@@ -81,7 +81,8 @@ struct GitHelper: HelperProtocol {
       return true
     }
     return accounts.contains { account in
-      account.credential.accessToken == login.password || account.matches(username: login.username ?? "")
+      account.credential.accessToken == login.password
+        || claims.contains { $0.provider == account.provider && $0.isName(login.username ?? "", of: account) }
     }
   }
 
@@ -118,8 +119,9 @@ struct GitHelper: HelperProtocol {
     if isBearer {
       answer += try "authtype=Bearer\n" + GitCredential.line("credential", token)
     } else {
-      let name = credential.identity ?? account.name
-      let username = username.flatMap { $0.isEmpty ? nil : $0 } ?? claim?.username(of: account, owner: name) ?? name
+      // The user name in the URL may be only the account's name, or one that the server does not accept with a token.
+      let owner = credential.identity
+      let username = claim?.username(of: account, owner: owner) ?? owner ?? account.name
       answer += try GitCredential.line("username", username) + GitCredential.line("password", token)
     }
     if let expiresAt = credential.expiresAt { answer += "password_expiry_utc=\(expiresAt.secondsSince1970)\n" }
@@ -154,7 +156,7 @@ extension Context {
       return try choice(nil, of: claim.provider, remotes: remotes)
     }
     let accounts = try manager(source.accountsIfAny())
-    if let name = try manager(accounts?.name(forUsername: username, of: claim.provider)) {
+    if let name = try manager(accounts?.name(forUsername: username, of: claim)) {
       return AccountChoice(name, .username)
     }
     let isStored = try stored.map { pattern throws(CommandError) in try manager(source.hostLogin(pattern)) != nil }

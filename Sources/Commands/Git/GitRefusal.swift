@@ -85,7 +85,9 @@ extension GitHelper: RefusingHelper {
       try context.output("quit=1\n")
       throw CommandError(error)
     }
-    if let choice, choice.reason == .username, choice.name != account.name, !account.matches(username: choice.name) {
+    if let choice, choice.reason == .username, choice.name != account.name,
+      claim?.isName(choice.name, of: account) != true
+    {
       try context.output("quit=1\n")
       throw .failed(
         "you logged in as \"\(account.name)\", but the URL names \"\(choice.name)\"",

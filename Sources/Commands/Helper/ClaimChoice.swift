@@ -18,7 +18,7 @@ extension Context {
     if let username, !username.isEmpty,
       let named = try first(where: { claim throws(CredentialError) in
         if username == claim.username || claim.ignoresUsername { return false }
-        return try accounts.name(forUsername: username, of: claim.provider) != nil
+        return try accounts.name(forUsername: username, of: claim) != nil
       })
     {
       return named

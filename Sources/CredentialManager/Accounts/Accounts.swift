@@ -97,11 +97,13 @@ package struct Accounts {
     return first
   }
 
-  /// Returns the account with this name, or else with this identity. If several match, the default account wins.
-  package func name(forUsername username: String, of provider: String) throws(CredentialError) -> String? {
+  /// Returns the account with this name, or else with this identity, or whose token is sent with this user name. If
+  /// several match, the default account wins.
+  package func name(forUsername username: String, of claim: HostClaim) throws(CredentialError) -> String? {
+    let provider = claim.provider
     if try account(AccountID(provider, username)) != nil { return username }
     try throwIfDamaged(RecordIdentifier(.credential, of: AccountID(provider, username)))
-    let accounts = try accounts(of: provider).filter { $0.matches(username: username) }
+    let accounts = try accounts(of: provider).filter { claim.isName(username, of: $0) }
     if accounts.count > 1, let selected = try selected(for: provider), accounts.contains(where: { $0.name == selected })
     {
       return selected

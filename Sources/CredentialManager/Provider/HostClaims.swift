@@ -24,8 +24,16 @@ package struct HostClaim: Sendable, Equatable {
     }.exchanging("{account}", for: owner ?? account.name)
   }
 
-  /// Whether the user name sent with the token contains the account's name.
-  package var namesAccount: Bool { username.firstPlace(of: "{account}") != nil }
+  /// Whether each account has its own user name that is sent with its token.
+  package var namesAccount: Bool { username.firstPlace(of: "{") != nil }
+
+  /// Whether a user name is an account's name, its identity, or the user name sent with its token. Ignores case, as
+  /// providers do.
+  package func isName(_ name: String, of account: Account) -> Bool {
+    account.matches(username: name)
+      || namesAccount
+        && username(of: account, owner: account.credential.identity).lowercased() == name.lowercased()
+  }
 
   /// Returns all names of a host's server. Docker Hub has three, and tools for containers ask for any of them.
   package static func names(of host: String, for helper: Helper) -> [String] {
