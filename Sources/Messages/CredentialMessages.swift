@@ -199,6 +199,11 @@ extension CredentialError {
       .usage("cannot edit \(quoted(path)): its rules are not one key per line")
         .hint("edit the file by hand")
     case .wrongPaste(let provider, let fault): fault.message(of: titled(provider))
+    case .foreignKey(let provider, let owners, _) where owners.contains(provider):
+      .usage(
+        "your own descriptor of \(titled(provider)) sends keys to other servers than the shipped one; the key was not "
+          + "stored"
+      ).hint("\(add: "--yes") if these servers accept it")
     case .foreignKey(let provider, let owners, let canAgree):
       .usage(
         "this is not a key of \(titled(provider)): it looks like a key of "

@@ -72,7 +72,7 @@ struct BorrowedPageTests {
     let loaded = try library.load(name)
     for beginning in ["sk_live_", "sk_test_"] {
       let key = beginning + String(repeating: "x", count: 24)
-      #expect(throws: Never.self) { try source.requireOwnKey(key, of: loaded) }
+      #expect(throws: Never.self) { try source.requireOwnKey([key], of: loaded) }
     }
   }
 

@@ -1,22 +1,21 @@
 import CredmgrDescriptors
+import CredmgrOAuth
+import CredmgrPlatform
 import Testing
 
 @testable import CredmgrCredentialManager
 
 /// Keys of other providers, and each provider's own keys, with the shipped descriptors.
 struct ForeignKeyTests {
-  private static func source() throws -> CredentialSource {
+  private static func source(_ own: String = "/nowhere") throws -> CredentialSource {
     let repository = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined()
     let home = try Home(
-      environment: { $0 == "CREDMGR_HOME" ? "/nowhere" : nil }, executable: repository + "/.build/debug/credmgr",
+      environment: { $0 == "CREDMGR_HOME" ? own : nil }, executable: repository + "/.build/debug/credmgr",
       ownHome: { _ in nil })
     return CredentialSource(home: home, http: nil, clock: ManualClock(), random: KnownRandom())
   }
 
-  private static let described: [Descriptor] = {
-    guard let source = try? source() else { return [] }
-    return source.knownProviders().compactMap { source.describedKey(of: $0) }
-  }()
+  private static let described = (try? source())?.describedKeys() ?? []
 
   private func owners(of key: String, pastedFor name: String) throws -> [String] {
     let own = try Self.source().home.library.load(name).descriptor
@@ -81,10 +80,89 @@ struct ForeignKeyTests {
     let loaded = try source.home.library.load(provider)
     #expect(loaded.descriptor.key == nil)
     if isForeign {
-      #expect(throws: CredentialError.self) { try source.requireOwnKey(Self.key(form), of: loaded) }
+      #expect(throws: CredentialError.self) { try source.requireOwnKey([Self.key(form)], of: loaded) }
     } else {
-      try source.requireOwnKey(Self.key(form), of: loaded)
+      try source.requireOwnKey([Self.key(form)], of: loaded)
     }
+  }
+
+  /// A user name and a password of a shipped provider are no keys of another one.
+  @Test(arguments: ["quay", "docker-hub", "twilio"]) func aKeyAsAPassword(_ provider: String) throws {
+    let source = try Self.source()
+    let loaded = try source.home.library.load(provider)
+    for texts in [["ada", Self.key("ghp_{36}")], [Self.key("sk-proj-{70}"), "pw"]] {
+      #expect(throws: CredentialError.self) { try source.requireOwnKey(texts, of: loaded) }
+    }
+    try source.requireOwnKey(["ada", "correct horse battery staple"], of: loaded)
+  }
+
+  /// A user's own descriptor gets the keys of a shipped provider only for the servers of that provider.
+  @Test(arguments: [
+    ("hosts: [own.example]", true), ("hosts: [own.example]\nkey: { pattern: \"ghp_.*\" }", true),
+    ("hosts: [own.example]\nkey: { pattern: \"ghp_a1.*|ghp_b2.*\" }", true), ("hosts: [api.github.com]", false),
+    ("hosts: [api.github.com, own.example]", true),
+    ("endpoints: { identity: https://own.example/me }\nhosts: [api.github.com]", true),
+    ("endpoints: { identity: https://api.github.com/user }", false), ("", true),
+  ]) func aKeyForAnOwnDescriptor(_ more: String, _ isForeign: Bool) throws {
+    let fixture = try Fixture()
+    let key = try #require(try Self.source().home.library.load("github").contents.first)
+    try fixture.ship(String(decoding: key, as: UTF8.self).replacing("provider: github\n", with: ""), "github")
+    for name in ["own", "github"] {
+      let endpoints = more.contains("endpoints:") ? "" : "endpoints: {}\n"
+      try File.createDirectory(fixture.home.userProviders)
+      let text = "provider: \(name)\ngrant: api_key\n\(endpoints)\(more)\n"
+      try File.replace("\(fixture.home.userProviders)/\(name).yaml", Array(text.utf8))
+      let loaded = try fixture.home.library.load(name)
+      func check(agrees: Bool) throws {
+        try fixture.source.requireOwnKey([Self.key("ghp_{36}")], of: loaded, agrees: agrees)
+      }
+      if isForeign {
+        #expect(throws: CredentialError.foreignKey(provider: name, owners: ["github"], canAgree: true)) {
+          try check(agrees: false)
+        }
+      } else {
+        try check(agrees: false)
+      }
+      try check(agrees: true)
+    }
+  }
+
+  /// The user's own variant of a shipped provider, also at a host that the user chose.
+  @Test(arguments: [
+    ("extends: openai", "sk-proj-{70}", [:], false), ("extends: github", "ghp_{36}", [:], false),
+    ("extends: github-enterprise", "ghp_{36}", ["host": "git.corp.test"], false),
+    ("extends: gitlab", "glpat-{20}", ["host": "git.corp.test"], false),
+    ("extends: gitlab\nvariables: { host: { default: git.corp.test } }", "glpat-{20}", [:], true),
+    ("extends: openai\nhosts: [own.example]", "sk-proj-{70}", [:], true),
+  ]) func aKeyForAVariant(_ text: String, _ form: String, _ variables: [String: String], _ isForeign: Bool) throws {
+    let fixture = try Fixture()
+    let source = try Self.source(fixture.root + "/home")
+    try File.createDirectory(source.home.userProviders)
+    try File.replace(source.home.userProviders + "/own.yaml", Array("provider: own\n\(text)\n".utf8))
+    let loaded = try source.home.library.load("own")
+    let client = try Client(descriptor: loaded.descriptor, identifier: "x", secret: nil, variables: variables)
+    if isForeign {
+      #expect(throws: CredentialError.self) { try source.requireOwnKey([Self.key(form)], of: loaded, client) }
+    } else {
+      try source.requireOwnKey([Self.key(form)], of: loaded, client)
+    }
+  }
+
+  /// A key may have quotes, or the name of a variable before it.
+  @Test(arguments: ["\"KEY\"", "'KEY'", "GITHUB_TOKEN=KEY", "Authorization: Bearer KEY", "KE Y"])
+  func aKeyWithMore(_ form: String) throws {
+    let source = try Self.source()
+    let loaded = try source.home.library.load("openai")
+    let parts = form == "KE Y" ? "ghp_a1B2c3D4e5F6g7H8i9 J0k1L2m3N4o5P6q7R8" : nil
+    let text = parts ?? form.replacing("KEY", with: Self.key("ghp_{36}"))
+    #expect(throws: CredentialError.self) { try source.requireOwnKey([text], of: loaded) }
+  }
+
+  /// The patterns see no text that is too long for any key.
+  @Test func aLongText() throws {
+    let source = try Self.source()
+    let loaded = try source.home.library.load("openai")
+    try source.requireOwnKey(["ghp_" + String(repeating: "a", count: 1 << 20)], of: loaded)
   }
 
   /// No provider refuses a key that one of its own patterns describes.

@@ -216,8 +216,8 @@ struct KeyLoginTests {
     try File.replace(fixture.home.userProviders + "/own.yaml", Array(own.utf8))
     let loaded = try fixture.home.library.load("own")
     let foreign = CredentialError.foreignKey(provider: "own", owners: ["other"], canAgree: true)
-    #expect(throws: foreign) { try fixture.source.requireOwnKey("sk-ant-2", of: loaded) }
-    try fixture.source.requireOwnKey("sk-ant-2", of: loaded, agrees: true)
+    #expect(throws: foreign) { try fixture.source.requireOwnKey(["sk-ant-2"], of: loaded) }
+    try fixture.source.requireOwnKey(["sk-ant-2"], of: loaded, agrees: true)
     // The other provider takes its own keys.
     fixture.user.typed = ["sk-ant-1"]
     fixture.http.then(.identity("ana"))

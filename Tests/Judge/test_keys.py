@@ -256,6 +256,65 @@ account: login
         self.credmgr("vault", "import", "copy", "--plain")
         self.assertEqual(self.credmgr("header", "wiki").line, f"Authorization: Basic {pair}")
 
+    def test_git_gets_the_user_name_of_the_pair(self):
+        """The user name in a URL selects the account, and the answer has the user name that belongs to the password."""
+        place = self.service.base.removeprefix("http://")
+        self.file("wiki.yaml", "provider: wiki\ngrant: basic\nendpoints: {}\n"
+                               f'hosts: ["{place}"]\ngit: {{ hosts: [git.wiki.example] }}\n')
+        self.credmgr("add-provider", "./wiki.yaml")
+
+        def get(name, status=DONE):
+            question = f"protocol=https\nhost=git.wiki.example\n{f'username={name}' + chr(10) if name else ''}\n"
+            return self.credmgr("git-credential", "get", stdin=question, status=status)
+
+        self.credmgr("login", "wiki", "--with-token", "--account", "work", stdin="me@corp\nfirst-password\n")
+        work, home = "username=me@corp\npassword=first-password\n", "username=you@home\npassword=second-password\n"
+        for name in ("", "work", "Me@corp"):
+            self.assertEqual(get(name).out, work)
+        self.assertIn('has no account "other"', get("other", LOGIN_NEEDED).err)
+        self.credmgr("login", "wiki", "--with-token", "--account", "home", stdin="you@home\nsecond-password\n")
+        for name, answer in (("work", work), ("me@corp", work), ("home", home), ("you@home", home)):
+            self.assertEqual(get(name).out, answer)
+        # git stores what it got, and this changes no account.
+        self.credmgr("git-credential", "store", stdin=f"protocol=https\nhost=git.wiki.example\n{home}\n")
+        self.assertEqual(get("you@home").out, home)
+
+    def test_an_own_descriptor_and_the_keys_of_others(self):
+        """The attack: the user's own descriptor gets the key of a shipped provider. The control: with consent."""
+        evil = self.serve(KeyService())
+        place, shipped = evil.base.removeprefix("http://"), self.service.base.removeprefix("http://")
+        login = "variables:\n  a: { at_login: true }\n  b: { at_login: true, secret: true, pattern: \"sk-.*|x\" }\n"
+        cases = {
+            "a pattern": ("own", "grant: api_key\nkey: { pattern: \"sk-.*\" }\nendpoints: {}\n", [OPENAI]),
+            "the provider's server as well": (
+                "own", f"grant: api_key\nendpoints: {{ identity: {evil.base}/me }}\nhosts: [\"{place}\", \"{shipped}\"]\n", [OPENAI]),
+            "the same name": ("openai", f"grant: api_key\nendpoints: {{ identity: {evil.base}/me }}\n", [OPENAI]),
+            "a password": ("own", "grant: basic\nendpoints: {}\n", ["ada", OPENAI]),
+            "a user name": ("own", "grant: basic\nendpoints: {}\n", [OPENAI, "x"]),
+            "a secret": ("own", f"grant: secrets\n{login}endpoints: {{}}\n", ["x", OPENAI]),
+            "a shown field": ("own", f"grant: secrets\n{login}endpoints: {{}}\n", [OPENAI, "x"]),
+        }
+        for name, (provider, text, lines) in cases.items():
+            with self.subTest(name):
+                self.new_home()
+                evil.seen.clear()
+                more = "" if "hosts:" in text else f'hosts: ["{place}"]\n'
+                path = self.file(f"{provider}.yaml", f"provider: {provider}\n{text}{more}")
+                self.credmgr("add-provider", path)
+                stdin = "".join(f"{line}\n" for line in lines)
+                outcome = self.credmgr("login", provider, "--with-token", stdin=stdin, status=USAGE)
+                self.assertRegex(outcome.err, f'hint: .*"credmgr login {provider} --with-token --yes"')
+                self.assertNotIn(OPENAI, outcome.err)
+                self.assertEqual(self.run_program("status", "--json").out.strip(), "[]")
+                if provider == "openai":
+                    # Another provider still knows whose key this is.
+                    refused = self.credmgr("login", "anthropic", "--with-token", stdin=stdin, status=USAGE)
+                    self.assertIn("looks like a key of", refused.err)
+                self.assertEqual(evil.seen, [])
+                # The account would have the name of the key.
+                if lines[0] != OPENAI or len(lines) == 1:
+                    self.credmgr("login", provider, "--with-token", "--yes", stdin=stdin)
+
     def test_several_secrets(self):
         place = self.service.base.removeprefix("http://")
         self.file("two.yaml", f"""provider: two

@@ -51,7 +51,7 @@ extension CredentialSource {
   ) throws(CredentialError) -> Account {
     let login = try Login(self, to: provider, options, hasToken: true)
     let descriptor = login.client.descriptor
-    if let token = given.first { try requireOwnKey(token, of: login.loaded, agrees: options.keepsUnverified) }
+    try requireOwnKey(given, of: login.loaded, login.client, agrees: options.keepsUnverified)
     let fields = descriptor.fieldsOfToken
     var values: [Secret] = []
     do throws(PasteFault) {

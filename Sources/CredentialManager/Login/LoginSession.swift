@@ -141,10 +141,10 @@ struct LoginSession {
     guard let texts = prompt.fields.isEmpty ? [] : try user.texts(for: prompt) else {
       throw missing(prompt.fields)
     }
-    for (field, text) in zip(prompt.fields, texts)
-    where field.content == .key || field.content == .text && field.isSecret {
-      try source.requireOwnKey(text, of: loaded, agrees: options.keepsUnverified)
-    }
+    // A key may be pasted into any field, and some fields are shown.
+    let lines = zip(prompt.fields, texts).filter { $0.0.content != .keyFile }.map(\.1)
+    let given = options.variables.filter { client.descriptor.variable($0.key)?.isAtLogin == true }.values
+    try source.requireOwnKey(lines + given.sorted(), of: loaded, client, agrees: options.keepsUnverified)
     let values: [String: String]
     do throws(PasteFault) { values = try prompt.values(of: texts) } catch {
       throw .wrongPaste(provider: provider, error)

@@ -4,37 +4,80 @@ import CredmgrPlatform
 import CredmgrText
 
 extension CredentialSource {
-  /// Throws if a key clearly belongs to other shipped providers. A user's own descriptor may be for a server that
-  /// accepts the keys of another provider, so it gets them if the user `agrees`. A provider without a pattern, and a
-  /// user's own descriptor, accept the keys of another descriptor for their hosts.
+  /// Throws if a text clearly is a key of other shipped providers. A user's own descriptor may be for a server that
+  /// accepts the keys of another provider, so it gets them if the user `agrees`. It also gets them if it sends them
+  /// only to the servers of a shipped descriptor for these keys. A shipped provider without a pattern accepts the keys
+  /// of another descriptor for its hosts.
   func requireOwnKey(
-    _ text: String, of loaded: DescriptorLibrary.Loaded, agrees: Bool = false
+    _ texts: [String], of loaded: DescriptorLibrary.Loaded, _ client: Client? = nil, agrees: Bool = false
   ) throws(CredentialError) {
     let isOwn = !ownFiles(of: loaded).isEmpty
     if isOwn, agrees { return }
     let own = loaded.descriptor
-    let others = knownProviders().compactMap(describedKey)
-    let accepted =
-      own.key != nil && !isOwn
-      ? [] : others.filter { $0.hosts.contains(where: own.hosts.contains) }.map(\.identifier)
-    let words = text.split(whereSeparator: \.isWhitespace)
-    // A key in several pieces, or after the scheme of a header.
-    for key in [words.joined()] + words.dropFirst().suffix(1).map(String.init) {
-      let owners = own.owners(of: key, among: others)
-      if !owners.isEmpty, !owners.contains(where: accepted.contains) {
+    let others = describedKeys()
+    func accepts(_ other: Descriptor) -> Bool {
+      if isOwn { return (client ?? Client(unregistered: own)).isWithin(Client(unregistered: other)) }
+      return own.key == nil && other.hosts.contains(where: own.hosts.contains)
+    }
+    for key in texts.filter({ !Step.Prompt.Field.isTooLong($0) }).flatMap(Self.keys) {
+      // The patterns of a user's own file prove nothing.
+      let owners = own.owners(of: key, among: others, isOwn: isOwn)
+      if owners.isEmpty { continue }
+      let holders = others.filter { owners.contains($0.identifier) }
+      let certainty = holders.map { $0.certainty(of: key) }.max() ?? 0
+      let known = holders + shippedBases(of: loaded)
+      if !known.contains(where: { $0.certainty(of: key) >= certainty && accepts($0) }) {
         throw .foreignKey(provider: own.identifier, owners: owners, canAgree: isOwn)
       }
     }
   }
 
-  /// Returns the descriptor of a shipped provider that has a pattern for keys.
-  func describedKey(of identifier: String) -> Descriptor? {
-    // Decode only what may have one.
-    guard let path = home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
-      bytes.firstPlace(of: "\nkey:".utf8) != nil, bytes.firstPlace(of: "pattern:".utf8) != nil,
-      let loaded = try? home.library.load(identifier), ownFiles(of: loaded).isEmpty
-    else { return nil }
-    return loaded.descriptor
+  /// Returns the keys that a text may contain: a key in several pieces, or after the scheme of a header or the name of
+  /// a variable.
+  private static func keys(in text: String) -> [String] {
+    let words = text.split(whereSeparator: \.isWhitespace)
+    let last = text.split { $0.isWhitespace || "\"'=".contains($0) }.last.map(String.init)
+    let whole = words.joined()
+    return [whole] + (last == whole ? [] : [last].compactMap(\.self))
+  }
+
+  /// Returns the shipped descriptors that a descriptor extends.
+  private func shippedBases(of loaded: DescriptorLibrary.Loaded) -> [Descriptor] {
+    let library = home.shippedLibrary
+    return loaded.bases.compactMap { base in
+      guard let folder = library.directories.lazy.map({ $0 + "/" }).first(where: base.hasPrefix) else { return nil }
+      return try? library.load(String(base.dropFirst(folder.count).dropLast(".yaml".count))).descriptor
+    }
+  }
+
+  /// Returns the shipped descriptors that have a pattern for keys, even if the user or the administrator has another
+  /// file of the same name.
+  func describedKeys() -> [Descriptor] {
+    let library = home.shippedLibrary
+    let names = library.directories.flatMap { (try? File.names(in: $0)) ?? [] }.filter { $0.hasSuffix(".yaml") }
+    return names.sorted().compactMap { name in
+      let identifier = String(name.dropLast(".yaml".count))
+      // Decode only what may have one.
+      guard let path = library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
+        bytes.firstPlace(of: "\nkey:".utf8) != nil, bytes.firstPlace(of: "pattern:".utf8) != nil
+      else { return nil }
+      return try? library.load(identifier).descriptor
+    }
+  }
+}
+
+extension Client {
+  /// Whether this client's credentials go to the servers of another provider only, or to hosts that the user chose for
+  /// the same templates.
+  fileprivate func isWithin(_ other: Client) -> Bool {
+    let (own, known) = (Agreement(self), Agreement(other))
+    let kinds = Agreement.Kind.ofOrigins
+    let places = kinds.flatMap { own.places[$0] ?? [:] }
+    return !places.isEmpty
+      && places.allSatisfy { written, origins in
+        given(written) != nil && kinds.contains { known.places[$0]?[written] != nil }
+          || origins.allSatisfy { known.includes($0, of: own, as: kinds) }
+      }
   }
 }
 
@@ -43,12 +86,13 @@ extension Substring {
 }
 
 extension Descriptor {
-  /// Returns the other providers whose patterns make it more certain that a key is theirs.
-  func owners(of key: String, among others: some Sequence<Descriptor>) -> [String] {
+  /// Returns the shipped providers whose patterns make it more certain that a key is theirs than this descriptor's
+  /// patterns do. A user's own descriptor may have the identifier of one.
+  func owners(of key: String, among others: some Sequence<Descriptor>, isOwn: Bool = false) -> [String] {
     // Several providers use a beginning of three characters such as `sk-`.
-    var highest = max(certainty(of: key), 3)
+    var highest = max(isOwn ? 0 : certainty(of: key), 3)
     var owners: [String] = []
-    for other in others where other.identifier != identifier {
+    for other in others where isOwn || other.identifier != identifier {
       let certainty = other.certainty(of: key)
       if certainty > highest { owners = [] }
       if certainty > highest || certainty == highest && !owners.isEmpty { owners.append(other.identifier) }

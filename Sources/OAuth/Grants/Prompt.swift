@@ -65,7 +65,7 @@ extension Step.Prompt {
     /// Returns the value of a typed or pasted text. Blanks and line ends around it are no part of a value, except those
     /// of a password. A key may be copied from a header, with the scheme before it.
     package func value(of text: String) throws(PasteFault) -> String {
-      guard text.utf8.count <= Self.longest else { throw .tooLong(label, bytes: Self.longest) }
+      if Self.isTooLong(text) { throw .tooLong(label, bytes: Self.longest) }
       var scalars = Substring(text).unicodeScalars
       // Some editors write U+FEFF at the beginning of a file, and browsers copy invisible blanks.
       if scalars.first == "\u{FEFF}" { scalars.removeFirst() }
@@ -104,6 +104,9 @@ extension Step.Prompt {
 
     /// A JSON Web Token with many groups has tens of KiB.
     private static let longest = 65_536
+
+    /// Whether a text is too long for any value.
+    package static func isTooLong(_ text: String) -> Bool { text.utf8.count > longest }
   }
 }
 
