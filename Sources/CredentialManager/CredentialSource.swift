@@ -227,8 +227,8 @@ package enum Notice: Sendable, Equatable {
   case chosen(provider: String, String, of: Int, variable: String?)
   /// Logins to this provider now use these values of variables, which the first login gave.
   case valuesStay(provider: String, [String])
-  /// A token that the user brought was stored, although the provider did not confirm that it is valid.
-  case unconfirmed(account: String, provider: String)
+  /// A credential that the user brought was stored, although the provider did not confirm that it is valid.
+  case unconfirmed(account: String, provider: String, credential: String)
   /// The provider's user name is not valid as an account name, so the account has another name and no identity.
   case unnameable(account: String, provider: String)
   /// The account of this name is used here, and not the vault's.

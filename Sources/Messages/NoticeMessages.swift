@@ -40,8 +40,8 @@ extension Notice {
       "warning: used \(shortened(label)), the first of \(count) entries in the answer of \(titled(provider))"
     case .valuesStay(let provider, let values):
       "later logins to \(titled(provider)) also use " + values.map { "\"--set \($0)\"" }.joined(separator: ", ")
-    case .unconfirmed(let account, let provider):
-      "warning: \(titled(provider)) did not confirm that the token of \(quoted(account)) is valid"
+    case .unconfirmed(let account, let provider, let credential):
+      "warning: \(titled(provider)) did not confirm that the \(credential) of \(quoted(account)) is valid"
     case .unnameable(let account, let provider):
       "named the account \(quoted(account)), because the name from \(titled(provider)) has control characters or "
         + "more than 255 bytes"

@@ -53,6 +53,8 @@ extension OAuthError {
     case .noKeys: answer("the answer of \(at(.keySet)) lacks a list of \"keys\"")
     case .noEvidence(let kind):
       answer("the answer of \(at(kind)) does not show that the provider knows the credential")
+    case .noChallenge(let kind):
+      answer("\(at(kind)) did not ask for the password with a challenge that credmgr can answer")
     case .missingField(let kind, let field): answer("the answer of \(at(kind)) lacks \(quoted(field.rawValue))")
     case .malformedField(let kind, let field):
       answer("invalid \(quoted(field.rawValue)) in the answer of \(at(kind))")

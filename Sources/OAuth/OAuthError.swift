@@ -15,6 +15,7 @@ package enum OAuthError: Error, Sendable, Equatable {
   case unreadableXML(EndpointKind, XMLError)
   case noKeys  // The key set is not an object with a list of `keys` (RFC 7517, 5).
   case noEvidence(EndpointKind)  // A success status whose answer does not show that the provider knows the credential.
+  case noChallenge(EndpointKind)  // The server sent no challenge that credmgr can answer with the credential.
   case missingField(EndpointKind, ResponseField)
   case malformedField(EndpointKind, ResponseField)
   /// The answer contains a parameter or member several times (RFC 6749, 3.1).

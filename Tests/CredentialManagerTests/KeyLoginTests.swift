@@ -68,6 +68,83 @@ struct KeyLoginTests {
     // Only the user can know that it is a valid key of another kind.
     fixture.http.then(.json(#"{"error":"bad_key"}"#, status: status))
     #expect(try fixture.login { $0.keepsUnverified = true }.credential.isUnverified)
+    #expect(fixture.notices.contains(.unconfirmed(account: "default", provider: "example", credential: "API key")))
+  }
+
+  /// A login after an interrupted one leaves no note of it, also if the provider refuses the key.
+  @Test(arguments: [nil, "work"]) func aRefusedLoginAfterAnInterruptedOne(_ account: String?) throws {
+    let fixture = try Self.shipped()
+    try fixture.add(fixture.source.addition(shipped: "example", as: nil), id: nil)
+    let id = AccountID("example", account)
+    for isGiven in [false, true] {
+      try fixture.leave(ExchangeNote(.login, startedAt: Fixture.now), nil, account ?? "")
+      fixture.http.then(.json("{}", status: 401))
+      #expect(throws: CredentialError.tokenRefused(provider: "example", refused: "API key", words: nil)) {
+        try fixture.login {
+          $0.account = account
+          $0.unlessAlive = isGiven
+        }
+      }
+      #expect(try fixture.another().accounts().note(id) == nil)
+    }
+    // The note of a lost refresh stays.
+    try fixture.leave(ExchangeNote(.refresh, startedAt: Fixture.now), nil, account ?? "")
+    fixture.http.then(.json("{}", status: 401))
+    #expect(throws: CredentialError.self) { try fixture.login { $0.account = account } }
+    #expect(try fixture.another().accounts().note(id)?.losesRefresh == true)
+  }
+
+  static let digest = """
+    grant: basic
+    endpoints: { identity: https://api.provider.example/me }
+    header_style: Digest
+    account: login
+    hosts: [api.provider.example]
+    """
+
+  static let challenge = #"Digest realm="r", qop="auth", algorithm=SHA-256, nonce="n1""#
+
+  /// A server that has not seen the password neither confirms nor rejects it.
+  @Test(arguments: [
+    (200, ""), (401, ""), (401, "Basic realm=\"r\""), (401, "Bearer"), (403, ""),
+    (401, "Digest realm=\"r\", nonce=\"n1\", qop=\"auth-int\""),
+    (401, "Digest realm=\"r\", nonce=\"n1\", qop=\"auth\", algorithm=MD5-sess"),
+  ]) func aPasswordWithoutAChallenge(_ status: Int, _ challenge: String) throws {
+    let fixture = try Self.shipped(Self.digest, typed: ["ada", "pw-1"])
+    func answer() -> HTTPResponse {
+      let fields: HTTPFields = challenge.isEmpty ? [:] : ["WWW-Authenticate": challenge]
+      return HTTPResponse(status: status, fields: fields, body: Array(#"{"login":"ada"}"#.utf8))
+    }
+    let fault = CredentialError.oauth(.noChallenge(.identity), provider: "example")
+    fixture.http.then(answer())
+    #expect(throws: CredentialError.unverified(provider: "example", fault)) { try fixture.login() }
+    fixture.http.then(answer())
+    #expect(try fixture.login { $0.keepsUnverified = true }.credential.isUnverified)
+    fixture.http.then(answer())
+    #expect(throws: fault) { try fixture.source.validate(nil, of: "example") }
+    fixture.http.then(answer())
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://api.provider.example/x"))
+    let head = try fixture.source.send(request, account: nil, of: "example", limits: .unlimited) { _ in true }
+    #expect(head.status == status)
+    let stored = try #require(try fixture.stored("ada"))
+    #expect(stored.isUnverified && !stored.isRejected)
+    #expect(fixture.http.requests.allSatisfy { $0.fields["Authorization"] == nil })
+  }
+
+  /// A server that has seen the answer to its challenge does both.
+  @Test func aPasswordWithAChallenge() throws {
+    let fixture = try Self.shipped(Self.digest, typed: ["ada", "pw-1"])
+    let refusal = HTTPResponse(status: 401, fields: ["WWW-Authenticate": Self.challenge])
+    fixture.http.then(refusal, .json("{}", status: 401))
+    #expect(throws: CredentialError.tokenRefused(provider: "example", refused: "password", words: nil)) {
+      try fixture.login()
+    }
+    fixture.http.then(refusal, .json(#"{"login":"ada"}"#))
+    #expect(try !fixture.login().credential.isUnverified)
+    fixture.http.then(refusal, refusal)
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://api.provider.example/x"))
+    _ = try fixture.source.send(request, account: nil, of: "example", limits: .unlimited) { _ in true }
+    #expect(try fixture.stored("ada")?.isRejected == true)
   }
 
   static let faults: [HTTPResponse] = [

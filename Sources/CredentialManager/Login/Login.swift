@@ -244,7 +244,8 @@ struct Login {
         }
       }
       if let note, note.isInterruption { source.notice(.beginsAnew(after: Interruption(id, note))) }
-      try drop(note, in: locked, removesNote: false)
+      // This login takes the place of an interrupted one, however it ends.
+      try drop(note, in: locked, removesNote: note?.isOnlyLogin == true)
       if id.name != nil { try endUnnamed() }
       var usable: [String] = []
       for account in before where try !state(of: account).needsLogin { usable.append(account.name) }

@@ -62,8 +62,8 @@ extension Login {
       source.notice(
         existing == nil
           ? .unidentified(account: name, beside: unsure?.id, error) : .unchecked(account: name, error))
-      if credential.isTyped, let error, error.concernsRights, !error.confirmsToken {
-        source.notice(.unconfirmed(account: name, provider: provider))
+      if let words = credential.typedWords, let error, !error.confirmsToken {
+        source.notice(.unconfirmed(account: name, provider: provider, credential: words))
       }
     case nil: break
     }
@@ -234,12 +234,7 @@ extension Login {
     }
     let client = permit.client
     let hasIdentity = client.descriptor.endpoints[.identity] != nil
-    let response = try source.send(to: permit, bound: client.binding(of: credential)) {
-      nonce throws(OAuthError) in
-      try hasIdentity
-        ? client.identityRequest(credential, nonce: nonce)
-        : client.validationRequest(credential, nonce: nonce).request
-    }
+    let response = try source.answer(about: credential, asksOwner: hasIdentity, with: permit).response
     if hasIdentity {
       var credential = credential
       // A login to an existing account keeps its choice.

@@ -56,15 +56,17 @@ extension CredentialSource {
       }
       let canRepeat = !isRepetition && canRefresh(account)
       var isRefused = false
+      var isPresented = false
       var next: URI?
-      let head = try stream(to: permit, body: body, limits: limits, bound: client.binding(of: account.credential)) {
-        nonce throws(OAuthError) in
+      let binding = client.binding(of: account.credential)
+      let head = try stream(to: permit, body: body, limits: limits, bound: binding) { nonce throws(OAuthError) in
         let presented = try client.presenting(credential, on: request, nonce: nonce)
+        isPresented = binding.isPresented(in: presented)
         if !isNoted { noteHandOut(account, to: "request " + (request.uri.host ?? "")) }
         isNoted = true
         return presented
       } receive: { part in
-        if case .head(let response) = part, canRepeat, response.rejectsToken(of: credential) {
+        if case .head(let response) = part, canRepeat, isPresented, response.rejectsToken(of: credential) {
           isRefused = true
           return false
         }
@@ -81,7 +83,7 @@ extension CredentialSource {
       }
       if !isRefused {
         // Another token of the login says nothing about this one.
-        if field == nil, head.rejectsToken(of: credential) {
+        if field == nil, isPresented, head.rejectsToken(of: credential) {
           try reject(account.credential.accessToken, account: account.name, of: provider)
         }
         return head
@@ -115,22 +117,37 @@ extension CredentialSource {
     }
     secrets.learn(account.credential)
     tellInterruption(try accounts.note(account.id), of: account.id, accounts)
-    var kind = EndpointKind.identity
-    let response: HTTPResponse
-    do {
-      response = try send(to: permit, bound: client.binding(of: account.credential)) { nonce throws(OAuthError) in
-        let question = try client.validationRequest(account.credential, nonce: nonce)
-        kind = question.kind
-        return question.request
-      }
-    } catch .oauth(.noEndpoint, _) {
+    let answer: (kind: EndpointKind, response: HTTPResponse)
+    do { answer = try self.answer(about: account.credential, with: permit) } catch .oauth(.noEndpoint, _) {
       throw .notValidatable(provider: provider)
     }
-    let validity = try core(provider, client.validity(response, kind, of: account.credential))
+    let validity = try core(provider, client.validity(answer.response, answer.kind, of: account.credential))
     if validity == .active, account.credential.isUnverified || account.credential.isRejected {
       try confirm(account, in: self.accounts(.readWrite))
     }
     return (account, validity)
+  }
+
+  /// Asks the provider whether a credential is valid, or who owns it. Throws if the answer says nothing about the
+  /// credential, because no request presented it.
+  func answer(
+    about credential: Credential, asksOwner: Bool = false, with permit: Permit
+  ) throws(CredentialError) -> (kind: EndpointKind, response: HTTPResponse) {
+    let client = permit.client
+    let binding = client.binding(of: credential)
+    var kind = EndpointKind.identity
+    var isPresented = true
+    let response = try send(to: permit, bound: binding) { nonce throws(OAuthError) in
+      let question =
+        try asksOwner
+        ? (kind: .identity, request: client.identityRequest(credential, nonce: nonce))
+        : client.validationRequest(credential, nonce: nonce)
+      kind = question.kind
+      isPresented = kind != .identity || binding.isPresented(in: question.request)
+      return question.request
+    }
+    if !isPresented, response.status < 500 { throw .oauth(.noChallenge(kind), provider: permit.provider) }
+    return (kind, response)
   }
 
   /// Notes that the provider knows a credential, unless another one has replaced it.

@@ -70,6 +70,9 @@ struct ExchangeNote: Equatable {
   /// Whether the answer to a refresh may be lost.
   var losesRefresh: Bool { exchange == .refresh ? refusal?.isAfterInterruption ?? true : isAfterLoss }
 
+  /// Whether this is a login, and the note says nothing about an earlier refresh.
+  var isOnlyLogin: Bool { exchange == .login && refusal == nil && !losesRefresh }
+
   var encoded: Secret {
     let value: JSONValue = [
       "exchange": .string(exchange.rawValue), "started_at": .moment(startedAt),

@@ -26,6 +26,8 @@ struct DigestBinding: TokenBinding {
     return request
   }
 
+  func isPresented(in request: HTTPRequest) -> Bool { request.fields["Authorization"] != nil }
+
   func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce? {
     guard response.status == 401 else { return nil }
     let offered = response.fields.values("WWW-Authenticate").joined(separator: ", ")

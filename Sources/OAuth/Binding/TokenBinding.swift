@@ -11,6 +11,8 @@ package protocol TokenBinding: Sendable {
   func signsBody(of request: HTTPRequest) -> Bool
   /// Adds the token to the request. Keeps the fields and parameters that the request already has.
   func sign(_ request: HTTPRequest, with credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest
+  /// Whether a signed request presents the token. One that answers a challenge is not in a request without a challenge.
+  func isPresented(in request: HTTPRequest) -> Bool
   /// Returns the fields that present the token on any request; `nil` if they depend on the request.
   func fields(presenting credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPFields?
   /// Adds a proof of the key to a token request. The token will be bound to that key.
@@ -24,6 +26,8 @@ package protocol TokenBinding: Sendable {
 }
 
 extension TokenBinding {
+  package func isPresented(in request: HTTPRequest) -> Bool { true }
+
   package func fields(presenting credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPFields? { nil }
 
   package func prove(_ request: HTTPRequest, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest { request }
