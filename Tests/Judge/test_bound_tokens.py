@@ -125,6 +125,7 @@ class BoundToCertificate(ProgramTest):
                              check=True).stdout
         own = base64.urlsafe_b64encode(hashlib.sha256(der).digest()).decode().rstrip("=")
         self.assertEqual(self.service.seen, [("/token", own), ("/notes", own)])
+        self.assertIn("the header alone is of no use", self.credmgr("header", "mutual-tls").err)
         outcome = self.credmgr("token", "mutual-tls")
         self.assertIn("the token alone is of no use", outcome.err)
         self.credmgr("exec", "mutual-tls=TOKEN", "--", "true", status=USAGE)
@@ -144,6 +145,10 @@ class BoundToCertificate(ProgramTest):
                          (self.certificate, "its private key is missing")):
             refused = self.add_client("--client-certificate", self.certificate, key=key, status=USAGE)
             self.assertIn(why, refused.err)
+        # Other users may have read the key.
+        os.chmod(self.key, 0o644)
+        refused = self.add_client("--client-certificate", self.certificate, status=USAGE)
+        self.assertIn("can read", refused.err)
         self.credmgr("login", "mutual-tls")
 
     def test_old_versions_of_TLS_are_refused(self):

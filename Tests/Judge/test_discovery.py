@@ -317,6 +317,9 @@ class Resource(DiscoveryTest):
         pages = [dict(request.query) for request in service.requests("/authorize", "GET")]
         self.assertEqual((pages[-1]["acr_values"], pages[-1]["max_age"], set(pages[-1]["scope"].split())), ("gold", "60", {"read", "write"}))
         self.assertNotIn("acr_values", pages[0])
+        # A server would take such a number for nonsense.
+        refused = self.credmgr("login", "mcp", "--max-age", "3651d", status=USAGE)
+        self.assertIn("at most 3650d", refused.err)
 
     def test_metadata_that_is_not_the_resource_s_own(self):
         elsewhere = {
