@@ -229,12 +229,19 @@ extension ProviderError {
   private func rule(_ variable: Variable) -> String {
     if !variable.choices.isEmpty { return " (one of \(variable.choices.joined(separator: ", ")))" }
     if let pattern = variable.pattern { return " (it must match \(pattern))" }
-    return switch variable.format {
-    case .text: ""
-    case .hostname: " (it must be a host name with an optional port)"
-    case .url: " (it must be an https URL)"
-    case .redirect: " (it must be a redirect URI or oob)"
-    case .integer: " (it must be a whole number)"
+    return variable.format.rule.map { " (\($0))" } ?? ""
+  }
+}
+
+extension Variable.Format {
+  /// The rule for a value; `nil` for any text.
+  var rule: String? {
+    switch self {
+    case .text: nil
+    case .hostname: "it must be a host name with an optional port"
+    case .url: "it must be an https URL"
+    case .redirect: "it must be a redirect URI or oob"
+    case .integer: "it must be a whole number"
     }
   }
 }

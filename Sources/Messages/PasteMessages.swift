@@ -23,35 +23,47 @@ extension PasteFault {
   /// Returns the message without any part of the text, which may be a secret.
   func message(of title: String) -> Message {
     switch self {
-    case .empty(let label): .usage("invalid \(label) of \(title): it is empty")
+    case .empty(let label): .usage("invalid \(label.bare) of \(title): it is empty")
     case .lines(let label):
-      .usage("invalid \(label) of \(title): it has several lines").hint("paste only the \(label), on one line")
+      .usage("invalid \(label.bare) of \(title): it has several lines")
+        .hint("paste only the \(label.bare), on one line")
     case .blank(let label):
-      .usage("invalid \(label) of \(title): it contains a space").hint("paste only the \(label)")
+      .usage("invalid \(label.bare) of \(title): it contains a space").hint("paste only the \(label.bare)")
     case .character(let label):
-      .usage("invalid \(label) of \(title): it contains a character that is not allowed in a header")
-        .hint("copy the \(label) again")
+      .usage("invalid \(label.bare) of \(title): it contains a character that is not allowed in a header")
+        .hint("copy the \(label.bare) again")
     case .tooLong(let label, let bytes):
-      .usage("invalid \(label) of \(title): it is longer than \(bytes / 1024) KiB").hint("paste only the \(label)")
-    case .pattern(let label):
-      .usage("this is not the \(label) of \(title): it has another form; it was not stored")
-        .hint("copy the \(label) again")
+      .usage("invalid \(label.bare) of \(title): it is longer than \(bytes / 1024) KiB")
+        .hint("paste only the \(label.bare)")
+    case .pattern(let label): Self.other(label, of: title, "it has another form")
+    case .choice(let label, let choices):
+      Self.other(label, of: title, "it must be one of \(choices.joined(separator: ", "))")
+    case .format(let label, let format): Self.other(label, of: title, format.rule ?? "it has another form")
+    case .colon(let label): Self.other(label, of: title, "it contains a colon")
     case .address(let label):
-      .usage("this is not the \(label) of \(title): it is a web address; it was not stored")
-        .hint("paste only the \(label)")
+      .usage("this is not the \(label.bare) of \(title): it is a web address; it was not stored")
+        .hint("paste only the \(label.bare)")
     case .count(let fields):
       .usage("standard input must have \(fields.count) lines for \(title): \(fields.joined(separator: ", "))")
         .hint("put each value on its own line, in this order")
     case .keyFile(let fault): fault.message(of: title)
     }
   }
+
+  private static func other(_ label: String, of title: String, _ reason: String) -> Message {
+    .usage("this is not the \(label.bare) of \(title): \(reason); it was not stored")
+      .hint("copy the \(label.bare) again")
+  }
+}
+
+extension String {
+  /// The label without an article. The help of a variable may begin with one.
+  fileprivate var bare: String { hasPrefix("the ") ? String(dropFirst("the ".count)) : self }
 }
 
 extension [String] {
-  /// The labels, each with an article. The help of a variable may begin with one.
-  fileprivate var withArticles: String {
-    map { $0.hasPrefix("the ") ? $0 : "the " + $0 }.joined(separator: " and ")
-  }
+  /// The labels, each with an article.
+  fileprivate var withArticles: String { map { "the " + $0.bare }.joined(separator: " and ") }
 }
 
 extension SubjectTokenFault {
@@ -100,6 +112,9 @@ extension KeyFile.Fault {
     case .encrypted:
       return .usage("cannot read the key file of \(title): it has a passphrase")
         .hint(.removingPassphrase)
+    case .escaped:
+      return .usage("this is not the key file of \(title): its line ends are written as \"\\n\"")
+        .hint("write each line of the private key on its own line")
     case .openSSH:
       return .usage("cannot read the key file of \(title): it has the form of OpenSSH")
         .hint(.changingForm)

@@ -60,7 +60,9 @@ struct ForeignKeyTests {
     ("pul-0123456789abcdef0123456789abcdef01234567", ["pulumi"]), ("bkua_{40}", ["buildkite"]),
     ("01234567-89ab-cdef-0123-456789abcdef", []), ("0123456789abcdef0123456789abcdef", []), ("sk-{48}", []),
     ("sntryu_{64}", ["sentry"]), ("glc_{60}", ["grafana-cloud"]),
-    ("pypi-{70}", ["pypi"]), ("xoxb-1-2-{24}", ["slack"]), ("sk_live_{24}", ["clerk", "stripe-api", "workos"]),
+    ("ghr_{36}", ["github"]), ("dor_v1_{64}", ["digitalocean"]), ("lin_oauth_{64}", ["linear-key"]),
+    ("shpss_{32}", ["shopify"]), ("pypi-{70}", ["pypi"]), ("xoxb-1-2-{24}", ["slack"]),
+    ("sk_live_{24}", ["clerk", "stripe-api", "workos"]),
   ]
 
   @Test(arguments: keys.indices) func theOwnerIsNamed(_ index: Int) throws {

@@ -29,6 +29,24 @@ class Prompts(ProgramTest):
                           "endpoints: { token: { url: 'https://keyed.example/t', parameters: { key: '{key}' } } }\n")
         self.typed("key: ", "typed-key", "add-provider", keyed, "--client-id", "x", "--set", "key=@-")
 
+    def test_the_first_wrong_value_ends_the_prompts(self):
+        self.credmgr("add-provider", self.file("fields.yaml", """provider: fields
+title: Fields
+grant: secrets
+variables:
+  port: { at_login: true, format: integer, help: the port of the server }
+  key: { at_login: true, secret: true }
+endpoints: {}
+hosts: [fields.example]
+"""))
+        person = self.terminal("login", "fields")
+        person.wait_for("the port of the server of Fields:")
+        person.type("x\r")
+        self.assertEqual(person.end(), USAGE, person.seen)
+        self.assertRegex(person.seen, r"this is not the port of the server of Fields: it must be a whole\s+number")
+        self.assertIn("copy the port of the server again", person.seen)
+        self.assertNotIn("key of Fields", person.seen)
+
     def test_an_address_with_a_token_in_it_is_not_shown(self):
         service, provider = self.provided("oauth2-implicit-app")
         self.environment.pop("BROWSER")

@@ -45,6 +45,8 @@ struct KeyFileTests {
     (pem("ENCRYPTED PRIVATE KEY"), .keyFile(.encrypted)),
     (pem("RSA PRIVATE KEY", "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,0\n\nMIGH"), .keyFile(.encrypted)),
     (pem("OPENSSH PRIVATE KEY"), .keyFile(.openSSH)),
+    (pem("PRIVATE KEY").replacing("\n", with: "\\n"), .keyFile(.escaped)),
+    (#"{"key":"\#(pem("PRIVATE KEY").replacing("\n", with: "\\n"))"}"#, .keyFile(.notPEM)),
     (String(repeating: "x", count: 1 << 20), .tooLong("key file", bytes: 65536)),
   ]
 

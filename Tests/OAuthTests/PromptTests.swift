@@ -157,7 +157,32 @@ struct PromptTests {
     let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://eu.test.example/"))
     let sent = try client.presenting(credential, on: request, nonce: Fixture.nonce)
     #expect(sent.fields["X-Id"] == "id-1" && sent.fields["X-Region"] == "eu" && sent.fields["X-Secret"] == nil)
-    #expect(throws: PasteFault.pattern("region")) { try Self.credential(client, ["asia", "id-1", ""]) }
+    #expect(throws: PasteFault.choice("region", ["eu", "us"])) { try Self.credential(client, ["asia", "id-1", ""]) }
+  }
+
+  /// A user who typed a wrong value need not type the others.
+  @Test func theFirstWrongValueEndsThePrompts() throws {
+    let client = try Self.client(
+      """
+      grant: secrets
+      variables:
+        port: { at_login: true, format: integer, help: the port }
+        id: { at_login: true, secret: true }
+      endpoints: {}
+      hosts: [api.test.example]
+      """)
+    let prompt = try #require(try Self.prompt(client))
+    #expect(prompt.accepts(["1"]) && prompt.accepts(["1", "id-1"]))
+    #expect(!prompt.accepts(["x"]) && !prompt.accepts(["1", ""]))
+    #expect(throws: PasteFault.format("the port", .integer)) { try prompt.values(of: ["x"]) }
+  }
+
+  /// A server reads the key up to the first colon.
+  @Test func aKeyAsAUserNameHasNoColon() throws {
+    let client = try Self.client(Self.key + "header_style: { password: x }")
+    #expect(throws: PasteFault.colon("API key")) { try Self.credential(client, ["key:1"]) }
+    #expect(try Self.credential(client, ["key-1"]) != nil)
+    #expect(try Self.credential(Self.client(Self.key + "header_style: { username: x }"), ["key:1"]) != nil)
   }
 
   @Test func aKeyIsNeverRefreshed() throws {

@@ -13,10 +13,11 @@ private struct LogoutOutcome {
 
 extension Command {
   static let logout = Command(
-    name: "logout", operands: "ID|--all", operandCount: 0...1, summary: "Revoke and delete the tokens of an account",
+    name: "logout", operands: "ID|--all", operandCount: 0...1,
+    summary: "Revoke and delete the credential of an account",
     options: [
       account, Option("--all", "log out all accounts of the provider, or of all providers"),
-      Option("--keep-remote", "delete the tokens here without revoking them at the provider"),
+      Option("--keep-remote", "delete the credential here without revoking it at the provider"),
       Option("--no-browser", "do not open the page that ends the session at the provider"),
       Option("--vault", value: "VAULT", "log out of the account of a shared vault, for all of its members"), json,
     ],
@@ -62,7 +63,7 @@ extension Command {
     if context.isJSON { try context.output(invocation.has("--all") ? .array(outcome.rows) : outcome.rows[0]) }
     if invocation.has("--all") { try context.reportDamagedRecords(invocation.operands.first) }
     guard let refusal = outcome.refusal else { return }
-    let text = "deleted the tokens here, but not at the provider: \(refusal.text)"
+    let text = "deleted the credential here, but not at the provider: \(refusal.text)"
     throw .failed(text, hint: "revoke the access in your account settings at the provider", status: .refused)
   }
 
@@ -115,10 +116,11 @@ extension Command {
           "; only you can revoke the \($0), at \(keyPage ?? "the provider")"
         }
         ?? "; the provider cannot revoke the token and accepts it until it expires"
+      let words = account?.credential.typedWords ?? "token"
       let remote =
         isImpossible
         ? whatStays
-        : isRevoked ? " and revoked the token" : "; the token was not revoked"
+        : isRevoked ? " and revoked the \(words)" : "; the \(words) was not revoked"
       if let vault = account?.credential.vault {
         context.tell(
           "removed \"\(result.account)\" at \(context.titled(provider)) from this machine; it stays in the vault "

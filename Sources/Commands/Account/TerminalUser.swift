@@ -221,6 +221,8 @@ final class TerminalUser: User {
       } catch {
         throw error == .interrupted || error == .endOfInput ? .interrupted : .system(error)
       }
+      // The login fails at this text, so the user need not type the others.
+      if !prompt.accepts(texts) { break }
     }
     return texts
   }

@@ -2,11 +2,11 @@ import CredmgrMessages
 
 extension Command {
   static let validate = Command(
-    name: "validate", operands: "ID", operandCount: 1...1, summary: "Ask the provider whether the token is valid",
+    name: "validate", operands: "ID", operandCount: 1...1, summary: "Ask the provider whether a credential is valid",
     options: [account, json],
     notes: [
-      "The exit status is 0 if the token is valid and 3 if not. It is 4 if the provider does not say, for example "
-        + "because the token does not have the right to ask (status 403).",
+      "The exit status is 0 if the token, key or password is valid and 3 if not. It is 4 if the provider does not say, "
+        + "for example because a token does not have the right to ask (status 403).",
       "The JSON output has the claims of the ID token, and says whether credmgr verified its signature.",
     ],
     examples: [("credmgr validate github && echo valid", "Check a token in a script")]

@@ -21,6 +21,7 @@ package enum KeyFile {
     case noPrivateKey  // A certificate, for example.
     case encrypted
     case otherKey(AssertionAlgorithm.KeyKind)  // A private key of another kind than this one, or a short RSA key.
+    case escaped  // A PEM text whose line ends are written as `\n`, as in JSON.
     case openSSH  // The form of OpenSSH, which only its own programs read.
   }
 
@@ -53,6 +54,8 @@ package enum KeyFile {
   /// Returns the private key of a PEM file, which may also have the parameters of its curve, or a certificate.
   private static func privateKey(in text: String, of member: Member) throws(PasteFault) -> String {
     var rest = text.exchanging("\r\n", for: "\n")[...]
+    // A JSON file may contain a PEM text.
+    if rest.first == "{" { throw .keyFile(.notPEM) }
     var found: KeyFile.Fault = .notPEM
     while let begin = rest.firstPlace(of: "-----BEGIN ") {
       let behind = rest[begin.upperBound...]
@@ -68,6 +71,7 @@ package enum KeyFile {
       }
       // The two forms of a key with a passphrase: RFC 5958, 3, and RFC 1421, 4.6.
       if label.hasPrefix("ENCRYPTED ") || block.firstPlace(of: "ENCRYPTED") != nil { throw .keyFile(.encrypted) }
+      if block.contains("\\") { throw .keyFile(.escaped) }
       let key = String(block) + "\n"
       if let algorithm = member.signs, !Client.canSign(algorithm, key: key) {
         throw .keyFile(.otherKey(algorithm.keyKind))

@@ -23,6 +23,9 @@ extension Step {
       return values
     }
 
+    /// Whether the texts of the first fields have the right form.
+    package func accepts(_ texts: [String]) -> Bool { (try? values(of: texts)) != nil }
+
     /// Returns the next step of a dry run.
     func read(placeholders value: (String) -> String) throws(OAuthError) -> Step {
       let names = fields.flatMap { $0.content == .keyFile ? $0.file.map(\.variable.name) : [$0.name] }
@@ -44,6 +47,7 @@ extension Step.Prompt {
     var pattern: String?
     var choices: [String] = []
     var format = Variable.Format.text
+    var isUserName = false  // Whether requests send the value as the user name of a pair.
     var schemes: [String] = []  // The words before a credential in a header, in lower case.
     package var file: [KeyFile.Member] = []  // The content of a key file.
 
@@ -58,6 +62,7 @@ extension Step.Prompt {
     /// Creates the field for the credential itself: a key, an access token or a password.
     package init(typed label: String, as content: Content, of descriptor: Descriptor) {
       self.init(name: "access_token", label: label, content: content, pattern: descriptor.key?.pattern)
+      isUserName = descriptor.headerStyle.password != nil
       schemes = ["bearer", "token"] + descriptor.headerStyle.tokenTypes.map { $0.lowercased() }
       if case .header(_, let scheme) = descriptor.headerStyle.location { schemes.append(scheme.lowercased()) }
     }
@@ -90,10 +95,12 @@ extension Step.Prompt {
         default: continue
         }
       }
+      // The key is the user name of a pair, which ends at the first colon (RFC 7617, 2).
+      if isUserName, value.contains(":") { throw .colon(label) }
       if content == .key, ["https://", "http://"].contains(where: value.hasPrefix) { throw .address(label) }
       if let pattern, !Variable.value(value, matches: pattern) { throw .pattern(label) }
-      if !choices.isEmpty, !choices.contains(value) { throw .pattern(label) }
-      guard Variable.value(value, has: format) else { throw .pattern(label) }
+      if !choices.isEmpty, !choices.contains(value) { throw .choice(label, choices) }
+      guard Variable.value(value, has: format) else { throw .format(label, format) }
       return value
     }
 
@@ -118,6 +125,9 @@ package enum PasteFault: Error, Sendable, Equatable {
   case character(String)
   case tooLong(String, bytes: Int)
   case pattern(String)
+  case choice(String, [String])
+  case format(String, Variable.Format)
+  case colon(String)
   case address(String)  // The address of a page.
   case count(expected: [String])  // The number of lines differs from the number of fields.
   case keyFile(KeyFile.Fault)
