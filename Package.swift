@@ -310,10 +310,6 @@ let internalNames = Set(
   package.targets.filter { [.regular, .system].contains($0.type) && $0.name != "Credmgr" }.map(\.name))
 
 for target in package.targets {
-  // A separate job for the module's interface would read all files and expand all macros a second time.
-  if target.type == .test && !isFetched {
-    target.swiftSettings?.append(.unsafeFlags(["-no-emit-module-separately"]))
-  }
   if internalNames.contains(target.name) {
     target.path = "Sources/\(target.name)"
     target.name = "Credmgr\(target.name)"
