@@ -69,9 +69,11 @@ package enum CommandError: Error {
     }
     let near = nearMiss(name, among: known)
     let ordered = isOption ? ordered(arguments) : nil
+    let help: Remedy =
+      if let near, !isOption { "\(credmgr: "help", near)" } else { "\(credmgr: "help") to see all commands" }
     return .usage(
       (isOption ? "a command must come before the option" : "unknown command") + " \"\(name)\"\(didYouMean(near))",
-      hints: .correcting(name, to: near) + [ordered.map { "\(run: $0)" } ?? "\(credmgr: "help") to see all commands"])
+      hints: .correcting(name, to: near) + [ordered.map { "\(run: $0)" } ?? help])
   }
 
   /// Suggests a login if the first word is a provider instead of a command.

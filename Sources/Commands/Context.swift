@@ -130,6 +130,8 @@ package struct Context {
       return error.message.with(hints: ["\(credmgr: "providers", "--search", word) to see the providers that match"])
     case .notAdded(let provider, _) where isAddedByLogin(provider):
       return error.message(titled: titled).with(hints: ["\(credmgr: "login", provider)"])
+    case .notAdded(let provider, _) where Question.canAsk && !isJSON:
+      return error.message(titled: titled).with(hints: ["\(credmgr: "setup", provider)"])
     // The user interrupted the question.
     case .destinationChange where Signals.isInterrupted, .peculiar where Signals.isInterrupted:
       return CredentialError.interrupted.message
@@ -174,7 +176,10 @@ package struct Context {
     let needs = (try? home.library.load(provider)).map { ClientNeeds($0.descriptor) }
     return Message(
       message.text + (needs?.registration ?? ""),
-      hint: "\(credmgr: ["add-provider", provider] + (needs?.options ?? ["--client-id", "ID"])) first",
+      // At a terminal, `setup` also knows the ways without a client.
+      hint: Question.canAsk && !isJSON
+        ? "\(credmgr: "setup", provider)"
+        : "\(credmgr: ["add-provider", provider] + (needs?.options ?? ["--client-id", "ID"])) first",
       status: message.status)
   }
 

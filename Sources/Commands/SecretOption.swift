@@ -125,9 +125,13 @@ extension CommandError {
   /// Returns the message for a secret on the command line, without repeating it.
   static func secretOption(_ option: String, of command: Command) -> Message {
     let instead = SecretOption.instead(of: option, in: command)
-    let again = Remedy(parts: [.without(option, instead: instead)])
+    let isOfClient = option.lowercased().firstPlace(of: "client") != nil && instead == ["--with-token"]
+    let again: Remedy =
+      isOfClient
+      ? "\(credmgr: "add-provider", "ID", "--replace", "--client-secret-file", "-")"
+      : Remedy(parts: [.without(option, instead: instead)])
     let end: Remedy =
-      if instead.last == "-" {
+      if instead.last == "-" || isOfClient {
         " to read it from standard input; replace \"-\" with a file name to read that file"
       } else if !instead.isEmpty {
         " to read it from standard input"

@@ -20,11 +20,11 @@ enum SimilarWords {
   /// Returns the words of the command that a word means; `nil` if it means none.
   static func command(for word: String) -> [String]? {
     switch word {
-    case "ls", "account", "accounts", "credentials", "keys", "secrets", "whoami", "who": ["list"]
+    case "ls", "account", "accounts", "credentials", "keys", "secrets", "whoami", "who", "ps": ["list"]
     case "init", "new", "add", "configure", "config", "create", "register": ["setup"]
     case "signin", "sign-in", "auth", "authenticate", "connect": ["login"]
     case "signout", "sign-out", "revoke", "disconnect": ["logout"]
-    case "get", "print", "cat", "access-token", "password": ["token"]
+    case "get", "get-token", "print", "cat", "access-token", "key", "password": ["token"]
     case "show", "info", "st": ["status"]
     case "run", "env": ["exec"]
     case "curl", "api", "fetch": ["request"]

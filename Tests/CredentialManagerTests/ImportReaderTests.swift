@@ -195,10 +195,15 @@ import Testing
       PORT=80
       _TOKEN=x
       EMPTY_TOKEN=
+      TEXT="a
+      TEXT_TOKEN=x
+      "
+      HF_TOKEN='y'
       """
     #expect(
       try shown(.environmentFile, text) == [
         "GH_TOKEN github.com - token gho_1", "OPENAI_API_KEY  - token sk 2", "DB_PASSWORD  - token a$b",
+        "HF_TOKEN huggingface.co - token y",
       ])
   }
 

@@ -214,9 +214,30 @@ import CredmgrText
     try fixture.store(Fixture.credential("token-2"))
     #expect(try token(fixture.source) == "token-2")
     let kept = try fixture.source.restoreVault(from: path, keyFile: nil)
-    #expect(kept == [fixture.home.vaultLocation.file + ".replaced"])
+    #expect(kept.replaced == [fixture.home.vaultLocation.file + ".replaced"])
     #expect(try token(fixture.source) == "token-1")
     #expect(try fixture.source.accounts().verify() == [])
+  }
+
+  @Test func aBackupHasTheDescriptorsAndTheRules() throws {
+    let (path, source) = (fixture.root + "/backup.db", fixture.source)
+    let descriptor = fixture.home.userProviders + "/mine.yaml"
+    let text = Array("provider: mine\ngrant: api_key\n".utf8)
+    try File.createDirectory(fixture.home.userProviders)
+    try File.replace(descriptor, text)
+    try File.replace(fixture.home.accountRules, Array("rules\n".utf8))
+    _ = try source.backUpVault(to: path)
+    try File.remove(descriptor)
+    try File.replace(fixture.home.accountRules, Array("other rules\n".utf8))
+    let restoration = try source.restoreVault(from: path, keyFile: nil)
+    #expect(restoration.files == [descriptor])
+    #expect(restoration.different == [fixture.home.accountRules])
+    #expect(try File.read(descriptor, limit: 1 << 20) == text)
+    // A later backup does not have what no longer exists.
+    try File.remove(descriptor)
+    try File.remove(fixture.home.accountRules)
+    _ = try source.backUpVault(to: path + ".2")
+    #expect(try source.restoreVault(from: path + ".2", keyFile: nil).files.isEmpty)
   }
 
   @Test func aKeyFileNeedsNoUnlocking() throws {
@@ -589,7 +610,10 @@ import CredmgrText
     _ = try fixture.source.backUpVault(to: copy)
     let other = try Fixture()
     try other.ship(Fixture.endpoints.replacing("provider.example", with: "evil.example"))
-    _ = try other.source.restoreVault(from: copy, keyFile: fixture.home.vaultLocation.keyFile)
+    let restoration = try other.source.restoreVault(from: copy, keyFile: fixture.home.vaultLocation.keyFile)
+    _ = try other.another().permit(.refresh, "example")
+    // Without the restored descriptor, the shipped one is used.
+    for file in restoration.files { try File.remove(file) }
     for route in [Route.validate, .refresh, .logout] {
       #expect(throws: CredentialError.self) { try other.another().permit(route, "example") }
     }

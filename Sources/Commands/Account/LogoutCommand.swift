@@ -113,7 +113,7 @@ extension Command {
       let keyPage = (try? context.home.library.load(provider))?.descriptor.key?.page
       let whatStays =
         account?.credential.grant.traits.typed.map {
-          "; only you can revoke the \($0), at \(keyPage ?? "the provider")"
+          "; only you can revoke the \(account?.credential.isGiven == true ? "token" : $0), at \(keyPage ?? "the provider")"
         }
         ?? "; the provider cannot revoke the token and accepts it until it expires"
       let words = account?.credential.typedWords ?? "token"

@@ -109,7 +109,8 @@ extension Credential {
 
   fileprivate var kind: (left: String, right: String) {
     guard grant.traits.asked != nil else { return ("grant", isGiven ? "none (existing token)" : grant.rawValue) }
-    return ("kind", isGiven ? "personal access token" : grant.traits.kind)
+    // Any token of the provider may have been given.
+    return ("kind", isGiven ? "token" : grant.traits.kind)
   }
 
   /// The kind of credential in words for a list.

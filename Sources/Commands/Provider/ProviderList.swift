@@ -110,8 +110,11 @@ struct ProviderEntry {
     let order = ProviderGroup.allCases.map(\.rawValue)
     let sorted = order.flatMap { group in entries.filter { $0.group == group } }
     let head = ["PROVIDER", "TITLE", "KIND", "TO BEGIN", "VERIFIED"]
-    let rows = [head] + sorted.map { [$0.shownIdentifier, $0.name, $0.kinds, $0.needs, $0.shortVerification] }
-    let lines = Layout.grid(rows, width: columns - 4, shortening: [1, 3, 2, 0])
+    var rows = [head] + sorted.map { [$0.shownIdentifier, $0.name, $0.kinds, $0.needs, $0.shortVerification] }
+    // A shortened identifier is useless.
+    let isNarrow = columns < 70
+    if isNarrow { rows = rows.map { Array($0.prefix(2)) } }
+    let lines = Layout.grid(rows, width: columns - 4, shortening: isNarrow ? [1] : [1, 3, 2])
     var text = "    " + lines[0] + "\n"
     var group = ""
     for (entry, line) in zip(sorted, lines.dropFirst()) {

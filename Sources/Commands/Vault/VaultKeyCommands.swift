@@ -170,10 +170,10 @@ enum VaultKeyOperations {
 
   static func restore(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let path = try file(invocation)
-    let kept: [String]
+    let restoration: VaultRestoration
     let otherKey: Remedy = "\(add: "--key-file", "FILE") with the earlier key file"
     do throws(CredentialError) {
-      kept = try context.source.restoreVault(from: path, keyFile: invocation.value("--key-file"))
+      restoration = try context.source.restoreVault(from: path, keyFile: invocation.value("--key-file"))
     } catch .vault(.keyFileOfAnotherVault(let keyFile)) {
       throw .failed("cannot open the backup with the key file \"\(keyFile)\"", hint: otherKey, status: .vault)
     } catch .vault(.keyFileMissing(let keyFile)) {
@@ -186,11 +186,18 @@ enum VaultKeyOperations {
       throw .failed("the backup \"\(path)\" is truncated", hint: "restore another backup", status: .vault)
     } catch { throw CommandError(error) }
     if context.isJSON {
-      try context.output(["file": .string(path), "kept": .array(kept.map(JSONValue.string))])
+      try context.output([
+        "file": .string(path), "kept": .array(restoration.replaced.map(JSONValue.string)),
+        "restored_files": .array(restoration.files.map(JSONValue.string)),
+        "different_files": .array(restoration.different.map(JSONValue.string)),
+      ])
     }
+    func names(_ paths: [String]) -> String { paths.map(quoted).joined(separator: " and ") }
     context.tell("restored the vault from \"\(path)\"")
-    if !kept.isEmpty {
-      context.tell("the old vault is now in " + kept.map { "\"\($0)\"" }.joined(separator: " and "))
+    if !restoration.replaced.isEmpty { context.tell("the old vault is now in " + names(restoration.replaced)) }
+    if !restoration.files.isEmpty { context.tell("also restored " + names(restoration.files)) }
+    if !restoration.different.isEmpty {
+      context.tell("warning: kept \(names(restoration.different)), which the backup has with another text")
     }
   }
 

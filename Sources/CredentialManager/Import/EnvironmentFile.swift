@@ -7,11 +7,17 @@ extension ImportSource {
     name: "env", title: ".env",
     files: { places in [places.directory.map { Path.joining($0, ".env") }].compactMap { $0 } },
     read: { text throws(ImportFault) in
-      text.lines.compactMap { line in
+      var mark: Character?  // Of a quoted value that continues on further lines.
+      return text.lines.compactMap { line in
         var content = line.trimmed
+        if let open = mark {
+          if content.contains(open) { mark = nil }
+          return nil
+        }
         if content.hasPrefix("export ") { content = content.dropFirst("export ".count).trimmed }
         guard let sign = content.firstIndex(of: "="), !content.hasPrefix("#") else { return nil }
         let name = String(content[..<sign].trimmed)
+        mark = unclosedMark(content[content.index(after: sign)...].trimmed)
         guard name.utf8.allSatisfy({ $0.isLetterOrDigit || $0 == UInt8(ascii: "_") }), isSecret(name),
           let value = assigned(content[content.index(after: sign)...].trimmed)
         else { return nil }
@@ -28,6 +34,12 @@ extension ImportSource {
     "GH_TOKEN": "github.com", "HF_TOKEN": "huggingface.co", "NPM_TOKEN": "registry.npmjs.org",
     "CARGO_REGISTRY_TOKEN": "crates.io", "TWINE_PASSWORD": "upload.pypi.org",
   ]
+
+  /// Returns the quotation mark that begins a value and does not end it; `nil` for any other value.
+  private static func unclosedMark(_ text: Substring) -> Character? {
+    guard let mark = text.first, mark == "'" || mark == "\"", !text.dropFirst().contains(mark) else { return nil }
+    return mark
+  }
 
   private static func isSecret(_ name: String) -> Bool {
     ["_TOKEN", "_KEY", "_PAT", "_PASSWORD", "_SECRET"].contains { name.hasSuffix($0) && name.count > $0.count }

@@ -28,11 +28,10 @@ extension CredentialSource {
     isPlain: Bool, passphrase: Secret? = nil
   ) throws(CredentialError) -> (json: JSONValue, parts: TransferredParts) {
     // Exporting must not create a vault.
-    let added = try accounts().addedProviders()
+    let own = try ownFiles(of: accounts())
     let store = try accounts(.readWrite).store
-    let descriptors = shared == nil ? ownDescriptors(and: added) : try sharedDescriptors()
-    let rules =
-      shared == nil ? try AccountRules.bytes(home.accountRules).map { String(decoding: $0, as: UTF8.self) } : nil
+    let descriptors = shared == nil ? own.descriptors : try sharedDescriptors()
+    let rules = shared == nil ? own.rules : nil
     do throws(StoreError) {
       var export = try VaultExport(store)
       (export.descriptors, export.rules) = (descriptors, rules)
@@ -48,6 +47,12 @@ extension CredentialSource {
     } catch {
       throw CredentialError(export: error)
     }
+  }
+
+  /// Returns the descriptors and rules that belong to the vault, but are files beside it.
+  func ownFiles(of accounts: Accounts) throws(CredentialError) -> (descriptors: [String: String], rules: String?) {
+    let rules = try AccountRules.bytes(home.accountRules).map { String(decoding: $0, as: UTF8.self) }
+    return (ownDescriptors(and: try accounts.addedProviders()), rules)
   }
 
   /// Returns the user's own descriptors and the system's descriptors in use, which another machine may not have.

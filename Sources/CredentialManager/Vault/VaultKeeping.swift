@@ -1,4 +1,5 @@
 import CredmgrCryptography
+import CredmgrDescriptors
 import CredmgrPlatform
 import CredmgrStore
 import CredmgrText
@@ -153,15 +154,17 @@ extension CredentialSource {
   /// Writes a consistent copy of the vault while others may change it; returns the slots that open the backup.
   package func backUpVault(to path: String) throws(CredentialError) -> [SlotKind] {
     let vault = try vault()
+    // A vault that cannot be written is backed up as it is.
+    try? keepOwnFiles()
     let image = try inStore(vault.image())
     try wrapping(CredentialError.system, PrivateFile.create(path, image))
     note(.backup, path)
     return try inStore(vault.status.slots.compactMap(\.kind))
   }
 
-  /// Returns the files that contain the replaced vault. `keyFile` opens the backup. Without it, tries the current key
-  /// file and the copies from rotations.
-  package func restoreVault(from path: String, keyFile: String?) throws(CredentialError) -> [String] {
+  /// Restores the vault, and the descriptors and rules in the backup that this machine does not have. `keyFile` opens
+  /// the backup. Without it, tries the current key file and the copies from rotations.
+  package func restoreVault(from path: String, keyFile: String?) throws(CredentialError) -> VaultRestoration {
     let image = try wrapping(
       CredentialError.system, File.read(path, limit: 1 << 30, ordinary: !File.isGivenStream(path)))
     let location = home.vaultLocation
@@ -176,7 +179,61 @@ extension CredentialSource {
       return kept
     }
     note(.restore, path)
-    return kept
+    var restoration = VaultRestoration(replaced: kept)
+    try restoreOwnFiles(noting: &restoration)
+    return restoration
+  }
+}
+
+/// The files that a restoration changed.
+package struct VaultRestoration: Sendable, Equatable {
+  package var replaced: [String]  // The old vault and its key file.
+  package var files: [String] = []  // The descriptors and rules that were missing.
+  package var different: [String] = []  // Those that differ from the backup, and stay.
+}
+
+/// Descriptors and rules are files beside the vault. Their copies in the vault are only for backups.
+extension CredentialSource {
+  private static let rulesCopy = RecordIdentifier(kind: .descriptor, provider: "", account: "rules")
+
+  private func keepOwnFiles() throws(CredentialError) {
+    let accounts = try accounts(.readWrite)
+    let export = try ownFiles(of: accounts)
+    var texts: [RecordIdentifier: String] = [:]
+    for (name, text) in export.descriptors {
+      texts[RecordIdentifier(kind: .descriptor, provider: name, account: "")] = text
+    }
+    texts[Self.rulesCopy] = export.rules
+    var changes: [Change] = []
+    for record in try accounts.records(.descriptor, of: nil) {
+      if let text = texts[record.identifier], record.payload == Secret(text) {
+        texts[record.identifier] = nil
+      } else if texts[record.identifier] == nil {
+        changes.append(.remove(record.identifier, if: .any))
+      }
+    }
+    changes += texts.map { Change.store(Secret($0.value), as: $0.key) }
+    if !changes.isEmpty { try accounts.apply(changes) }
+  }
+
+  private func restoreOwnFiles(noting restoration: inout VaultRestoration) throws(CredentialError) {
+    for record in try accounts().records(.descriptor, of: nil) {
+      let isRules = record.identifier == Self.rulesCopy
+      guard isRules || DescriptorLibrary.isIdentifier(record.identifier.provider) else { continue }
+      let path = isRules ? home.accountRules : home.userProviders + "/" + record.identifier.provider + ".yaml"
+      let bytes = record.payload.revealBytes()
+      if File.exists(path) || File.isLink(path) {
+        if (try? File.read(path, limit: 1 << 20)) != bytes { restoration.different.append(path) }
+        continue
+      }
+      do throws(POSIXError) {
+        if let folder = Path.directory(of: path) { try File.createDirectory(folder) }
+        try File.replace(path, bytes)
+      } catch { throw .system(error) }
+      restoration.files.append(path)
+    }
+    restoration.files.sort()
+    restoration.different.sort()
   }
 }
 
