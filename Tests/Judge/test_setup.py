@@ -212,6 +212,16 @@ class Clients(SetupTest):
         self.assertNotIn(CLIENT_SECRET, shown)
         self.assertTrue(service.accepts(self.credmgr("token", "own").line))
 
+    def test_a_file_that_replaces_a_built_in_provider(self):
+        service = self.forge()
+        path = self.file("forge.yaml", FORGE.format(name="forge", base=service.base, place=service.base.removeprefix("http://")))
+        answers = [("Open this page", "n"), *self.CLIENT]
+        question = r'replaces the built-in "forge" for you\r\n.*Add it'
+        self.completed([*answers, (question, "n")], "setup", path, status=USAGE)
+        self.assertEqual(self.stored(), [])
+        shown = self.completed([*answers, (question, "y"), ("Log in", "n")], "setup", path)
+        self.assertIn('run "credmgr setup forge" to log in later', shown)
+
     def test_a_page_of_another_provider(self):
         """The question comes before the user types a client."""
         path = self.file("evil.yaml", """provider: evil

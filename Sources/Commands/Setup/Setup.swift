@@ -121,11 +121,15 @@ struct Setup {
     // `login` itself adds a shipped provider that needs no client of the user, together with the first account.
     // Add any other provider here.
     if isForeign || way.hasOwnClient || missing.contains(where: \.isSecret) {
+      let hidesShipped = isForeign && context.home.shippedLibrary.path(of: provider) != nil
+      if hidesShipped {
+        context.tell("this descriptor replaces the built-in \(quoted(provider)) for you")
+        guard try Question.confirm("Add it?") else { throw .usage("nothing was added") }
+      }
       _ = try adding.run(context)
       context.tell("added \(context.titled(provider))")
-      if isForeign, context.home.shippedLibrary.path(of: provider) != nil {
-        context.tell("this descriptor is not the built-in \(quoted(provider))")
-        guard try Question.confirm("Log in?") else { return }
+      if hidesShipped, try !Question.confirm("Log in?") {
+        return context.tell(note: "\(credmgr: "setup", provider) to log in later")
       }
       settings = settings.first == "--account" ? Array(settings.prefix(2)) : []
     }
