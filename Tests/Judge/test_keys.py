@@ -279,6 +279,18 @@ account: login
         self.credmgr("git-credential", "store", stdin=f"protocol=https\nhost=git.wiki.example\n{home}\n")
         self.assertEqual(get("you@home").out, home)
 
+    def test_a_server_without_a_challenge(self):
+        """HTTP Digest: the server never sees the password, so its refusal says nothing about it."""
+        place = self.service.base.removeprefix("http://")
+        self.credmgr("add-provider", self.file(
+            "cameras.yaml", f"provider: cameras\ngrant: basic\nendpoints: {{}}\nheader_style: Digest\nhosts: [\"{place}\"]\n"))
+        self.credmgr("login", "cameras", "--with-token", stdin="ada\ncamera-password\n")
+        outcome = self.run_program("request", "cameras", self.service.base + "/x")
+        self.assertEqual(outcome.status, REFUSED, outcome.err)
+        self.assertIn("without a challenge that credmgr can answer", outcome.err)
+        self.assertNotIn("hint", outcome.err)
+        self.assertEqual(self.accounts_of("cameras")[0]["state"], "usable")
+
     def test_an_own_descriptor_and_the_keys_of_others(self):
         """The attack: the user's own descriptor gets the key of a shipped provider. The control: with consent."""
         evil = self.serve(KeyService())

@@ -112,7 +112,8 @@ extension Command {
         "\(credmgr: ["login", provider] + accountOption(account) + required.loginOptions)")
     }
     let current = try? context.source.accountsIfAny()?.resolve(account, provider: provider)
-    if let current, let descriptor = (try? context.home.library.load(provider))?.descriptor,
+    let descriptor = (try? context.home.library.load(provider))?.descriptor
+    if let current, let descriptor,
       let required = RequiredScope(head, of: descriptor, granted: current.credential.grantedScope ?? [])
     {
       let (words, remedy) = context.missingScope(required, of: current)
@@ -121,6 +122,10 @@ extension Command {
     guard head.status == 401 else { return .refused(text) }
     if let current, head.concernsProof(of: current.credential) {
       return proofMessage(head, after: text, of: current, context)
+    }
+    // A login does not help if the server has not seen the password.
+    if let current, !current.credential.isRejected, case .digest? = descriptor?.binding(of: current.credential.grant) {
+      return .refused(text + " and without a challenge that credmgr can answer")
     }
     let canRefresh = current?.isRefreshable(at: context.clock.now()) ?? false
     let command = canRefresh ? "validate" : "login"
