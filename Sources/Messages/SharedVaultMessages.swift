@@ -25,7 +25,9 @@ extension ServerFault {
           "check PGPASSWORD and ~/.pgpass; after a change, \(credmgr: "vault", "sync", "--password-file", "FILE", "--vault", vault)"
         )
     case .unreachable(let detail): .unreachable("cannot reach the vault \(name): \(detail)")
-    case .silent: .unreachable("cannot reach the vault \(name): the server does not answer")
+    case .silent:
+      .unreachable("cannot reach the vault \(name): the server does not answer")
+        .hint("\(credmgr: "vault", "status", "--vault", vault) to see whether the server waits for its standby")
     case .certificate(let detail):
       .unreachable("cannot trust the server of the vault \(name): \(detail)")
         .hint("if your own authority issued the certificate, name its file with \"sslrootcert\" in the address")
@@ -65,7 +67,9 @@ extension ServerFault {
         .hint(.goingOn(with: record, vault))
     case .damaged(let record):
       .vault("\(record.words) is damaged in the vault \(name)").hint(record.remedy(inVault: vault))
-    case .altered: .vault("the vault \(name) was altered")
+    case .altered:
+      .vault("the vault \(name) was altered")
+        .hint("\(credmgr: "vault", "verify", "--vault", vault) to see what was altered")
     case .overtaken(let account):
       .unexpected("another machine took over the request for \(quoted(account.name ?? account.provider))")
         .hint("run the command again")

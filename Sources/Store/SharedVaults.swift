@@ -62,6 +62,8 @@ package protocol SharedStore: AccountStore {
   /// Replaces the database's password that this machine and its invitations use.
   func setPassword(_ password: Secret) throws(StoreError)
   func sharedStatus() throws(StoreError) -> SharedVaultStatus
+  /// Removes this machine's files of the vault: locks, leases and answers, which only a member can read.
+  func removeFiles()
   /// Whether the lock of an account surely still belongs to this process for as long as one exchange may take. Ask
   /// immediately before a request that uses up a refresh token.
   func stillHolds(_ account: AccountID) -> Bool
@@ -76,6 +78,7 @@ extension SharedStore {
   package var clockOffset: Duration { .zero }
   package var memberName: String? { nil }
   package var knownMembers: [SharedMember] { [] }
+  package func removeFiles() {}
   package func setPassword(_ password: Secret) throws(StoreError) {}
 }
 
@@ -114,6 +117,8 @@ package struct SharedVaultStatus: Sendable, Equatable {
   package let records: Int
   /// Whether commits wait for a standby; `nil` if the server does not say.
   package let hasStandby: Bool?
+  /// Whether commits wait for a standby, and none is connected.
+  package var lacksStandby = false
   /// Whether the connection is encrypted; a connection on this machine need not be.
   package let isEncrypted: Bool
 

@@ -507,6 +507,20 @@ struct SharedAccountTests {
     #expect(hasFailed)
   }
 
+  /// The process of a login to a shared account died after it had marked the account. The vault gets the new login.
+  @Test func aLoginThatWasInterruptedOnItsWay() throws {
+    let (fixture, vaults) = try Self.shared()
+    var moving = Fixture.credential("token-9", refresh: "refresh-9", identity: "ana")
+    moving.loggedInAt = Fixture.now + .seconds(5)
+    (moving.vault, moving.isMoving, moving.isReplacing) = ("team", true, true)
+    try fixture.store(moving)
+    fixture.http.then(.token("token-10", refresh: "refresh-10"))
+    #expect(try fixture.refreshedAnew().credential.accessToken == Secret("token-10"))
+    #expect(try fixture.sharedCredential()?.refreshToken == Secret("refresh-10"))
+    #expect(try fixture.stored()?.isReplacing == false)
+    _ = vaults
+  }
+
   /// The vault has another account of the name, so the login ends before the user logs in, unless it replaces it.
   @Test func aLoginToANameThatIsTaken() throws {
     let (fixture, vaults) = try Self.shared()

@@ -312,6 +312,18 @@ class SharedVault(TeamTest):
         self.assertTrue(status != DONE or out == token, (status, err))
         self.assertIn(token, second.token().line)
 
+    def test_a_standby_that_is_away_is_named(self):
+        with PostgreSQL() as self.server, self.server.standby() as standby:
+            self.new_database()
+            _, first = self.founded()
+            self.assertNotIn("none is connected", first.vault("status").err)
+            standby.kill()
+            self.wait_until(lambda: self.server.sql("select count(*) from pg_stat_replication") == "0")
+            outcome = first.run("vault", "status", "--vault", TEAM, status=None)
+            self.assertIn("none is connected", outcome.err)
+            self.assertIn("none is connected", first.run("doctor", status=None).out)
+        self.server = type(self).server
+
     def test_a_partition_in_the_middle_of_an_exchange(self):
         """The holder's network goes silent while the provider works. Nobody else asks, and the answer arrives later."""
         for cuts in (False, True):

@@ -125,7 +125,8 @@ class Team(ProgramTest):
 
     def test_a_changed_client_reaches_the_members(self):
         _, provider = self.shared()
-        self.join("grace")
+        # The new member sees where tokens go.
+        self.assertRegex(self.join("grace").err, r"tokens go to 127\.0\.0\.1:\d+")
         self.credmgr("add-provider", provider, "--client-id", "mine", "--replace", "--vault", "nowhere", status=USAGE)
         self.at(0)
         said = self.credmgr("add-provider", provider, "--client-id", "another", "--replace", "--vault", "team", "--yes").err
@@ -167,7 +168,12 @@ class Team(ProgramTest):
 
     def test_the_last_member_leaves(self):
         self.shared()
-        self.assertIn("will be lost", self.credmgr("vault", "leave", "--yes").err)
+        self.assertIn("shared vaults are not in", self.credmgr("vault", "export", "file", "--plain", "--plain").err)
+        said = self.credmgr("vault", "leave", "--yes").err
+        self.assertIn("will be lost", said)
+        self.assertNotIn("administrator removes it", said)
+        folder = os.path.join(self.homes[-1], "vault", "shared")
+        self.assertEqual([name for _, _, names in os.walk(folder) for name in names if name != "asked"], [])
 
     def test_a_login_to_a_name_that_the_vault_has(self):
         _, provider = self.shared()

@@ -19,7 +19,9 @@ extension Doctor {
           // A new token could not be stored in a server that accepts no changes.
           try store.check([])
         } catch { throw .vault(error) }
-        if status.hasStandby == false {
+        if status.lacksStandby {
+          problem(.vault, .unreachable(SharedVaultOperations.standbyMissing(name)))
+        } else if status.hasStandby == false {
           note(.vault, "no standby of the vault \(quoted(name)) confirms commits, so its disk has the only copy")
         } else {
           ok(.vault, "the server of the vault \(quoted(name)) answers")

@@ -138,11 +138,15 @@ enum SharedVaultOperations {
   private static func synchronize(
     with name: String, _ invocation: Invocation, _ context: Context
   ) throws(CommandError) {
+    let before = try manager(context.source.accountsIfAny()?.addedProviders() ?? [])
     let accounts = try manager(
       context.source.synchronize(with: name) { provider, places in
         Question.confirm(
           "\(quoted(provider)) requires your consent", list: places.peculiarities, isGiven: invocation.has("--yes"))
       })
+    // Another member chose these places.
+    for provider in try manager(context.source.accountsIfAny()?.addedProviders() ?? [])
+    where !before.contains(provider) { try Command.tellAgreement(on: provider, context) }
     try manager(context.source.requireIntact(name))
     if context.isJSON {
       try context.output(["vault": .string(name), "accounts": .array(accounts.map(json))])
@@ -290,9 +294,16 @@ enum SharedVaultOperations {
         "records": .integer(Int64(status.records)), "standby": status.hasStandby.map(JSONValue.boolean) ?? .null,
         "encrypted": .boolean(status.isEncrypted),
       ])
-    if !context.isJSON, status.hasStandby == false {
+    if context.isJSON { return }
+    if status.hasStandby == false {
       context.tell("no standby confirms commits, so a new token can be lost together with the server's disk")
     }
+    if status.lacksStandby { context.tell("warning: \(standbyMissing(name))") }
+  }
+
+  /// The sentence for a server whose changes wait for ever.
+  static func standbyMissing(_ vault: String) -> String {
+    "the server of the vault \(quoted(vault)) waits for a standby, and none is connected"
   }
 
   static func rotate(_ invocation: Invocation, _ context: Context) throws(CommandError) {

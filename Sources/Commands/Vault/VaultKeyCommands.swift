@@ -221,6 +221,11 @@ enum VaultKeyOperations {
       try system(PrivateFile.create(path, Array(text.utf8)))
       if context.isJSON { try context.output(.object([.init("file", .string(path))] + members(parts))) }
       context.tell("exported \(words(parts)) to \"\(path)\"")
+      if !invocation.has("--vault"), let shared = try manager(context.source.joinedVaults()).first {
+        context.tell(
+          note: "accounts of shared vaults are not in the file; \(credmgr: "vault", "export", path, "--vault", shared) "
+            + "or join the vault on the other machine")
+      }
       try tellSharedLogins("log in again on the other machine after the import", context)
     }
   }

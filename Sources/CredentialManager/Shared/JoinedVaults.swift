@@ -99,10 +99,12 @@ extension CredentialSource {
       try forget(account, in: accounts)
     }
     // A machine also leaves a vault whose server is away.
-    let isRemoved = (try? joined(name).sharedStore().leave()) ?? false
+    let store = try? joined(name).sharedStore()
+    let isRemoved = (try? store?.leave()) ?? false
     joinedSources[name] = nil
     let place = SharedPlace(local: accounts.store, folder: home.vault + "/shared", random: random, clock: clock)
     try inStore(place.forget(name))
+    store?.removeFiles()
     note(.leave, name)
     return isRemoved
   }

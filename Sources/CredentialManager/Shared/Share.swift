@@ -39,6 +39,7 @@ extension CredentialSource {
           throw .nameTaken(provider: provider, account: account.name, vault: vault)
         }
         (account.credential.vault, account.credential.isMoving) = (vault, true)
+        account.credential.isReplacing = replaces
         account = try storing(account, in: accounts)
       }
       FaultPoint.reach("share.marked")
@@ -62,7 +63,8 @@ extension CredentialSource {
   ) throws(CredentialError) -> Account {
     let (local, theirs) = (try accounts(.readWrite), try source.accounts(.readWrite))
     var whole = account
-    (whole.credential.vault, whole.credential.isMoving) = (nil, false)
+    let replaces = replaces || whole.credential.isReplacing
+    (whole.credential.vault, whole.credential.isMoving, whole.credential.isReplacing) = (nil, false, false)
     // The first contact also tells how the server's clock differs.
     var isFirst = try theirs.accounts(of: account.provider).isEmpty
     // A login also puts a damaged default account right.

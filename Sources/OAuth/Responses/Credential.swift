@@ -45,6 +45,8 @@ package struct Credential: Sendable, Equatable {
   package var vault: String?
   /// Whether the credential is on its way to that vault, which may not have it yet.
   package var isMoving = false
+  /// Whether a credential on its way replaces the vault's account of this name, which a login has renewed.
+  package var isReplacing = false
 
   package init(grant: Grant, accessToken: Secret, obtainedAt: Moment, margin: Duration = .seconds(60)) {
     self.grant = grant
@@ -152,6 +154,7 @@ extension Credential {
     add("unverified", isUnverified ? true : nil)
     add("vault", vault.map(JSONValue.string))
     add("moving", isMoving ? true : nil)
+    add("replacing", isReplacing ? true : nil)
     return Secret(JSONValue.object(members).encoded)
   }
 
@@ -196,6 +199,7 @@ extension Credential {
     isUnverified = value["unverified"] == .boolean(true)
     vault = value["vault"]?.text
     isMoving = value["moving"] == .boolean(true)
+    isReplacing = value["replacing"] == .boolean(true)
   }
 
   private static func texts(_ value: JSONValue) -> [String: String] {

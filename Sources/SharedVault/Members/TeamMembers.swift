@@ -85,6 +85,11 @@ extension TeamVault: SharedStore {
     return true
   }
 
+  package func removeFiles() {
+    for name in (try? File.names(in: folder)) ?? [] { _ = try? File.remove(folder + "/" + name) }
+    File.removeDirectory(folder)
+  }
+
   package func setPassword(_ password: Secret) throws(StoreError) {
     var changed = membership
     changed.password = password
@@ -215,10 +220,16 @@ extension TeamVault: SharedStore {
     let rows = try server.query(
       "SELECT current_setting('synchronous_standby_names',true),version FROM credmgr.vault WHERE id=$1",
       [.bytes(vault)])
-    return SharedVaultStatus(
+    var status = SharedVaultStatus(
       server: membership.server, identifier: Hexadecimal.encode(Array(vault.prefix(16))),
       version: rows.first?.integer(1) ?? Schema.version, epoch: membership.roster.epoch,
       members: membership.roster.members.count, records: records,
       hasStandby: rows.first?.text(0).map { !$0.isEmpty }, isEncrypted: server.isEncrypted)
+    if status.hasStandby == true {
+      // Other engines need not have this view.
+      let connected = try? server.query("SELECT count(*) FROM pg_stat_replication")
+      status.lacksStandby = connected?.first?.integer(0) == 0
+    }
+    return status
   }
 }
