@@ -509,7 +509,8 @@ class SharedVault(TeamTest):
                 self.refresh_on_a_full_disk(small)
             finally:
                 self.server.kill()
-                subprocess.run(["umount", small], check=True)
+                # Killed processes of the server may not have ended yet.
+                subprocess.run(["umount", "--lazy", small], check=True)
         self.server = type(self).server
 
     def refresh_on_a_full_disk(self, small):
