@@ -117,6 +117,8 @@ struct ImportMove {
     if !item.servers.isEmpty { try askWhether(item, belongsTo: provider) }
     var wish = LoginOptions()
     wish.verifies = true
+    // The user agreed that the key belongs there, although it looks like that of another provider.
+    wish.keepsUnverified = agrees || !item.servers.isEmpty
     wish.variables = item.variables
     wish.replaces = replaces
     let account: Account
