@@ -83,8 +83,8 @@ class Documents(ProgramTest):
         person = self.terminal("setup", columns=200)
         for question, answer in (
                 ("Set up what", self.said["descriptor"]), ("Another value", ""), ("Open this page", "n"),
-                ("client ID:", self.said["client-id"]), ("client secret:", secret), ("Log in?", "y"),
-                ("Let git use", "n")):
+                ("client ID:", self.said["client-id"]), ("client secret:", secret), ("Add it?", "y"),
+                ("Log in?", "y"), ("Let git use", "n")):
             person.wait_for(question)
             person.type(answer + "\r")
         if shutil.which("docker"):

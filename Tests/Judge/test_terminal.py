@@ -233,10 +233,10 @@ class Words(TerminalTest):
     """The messages that a user reads besides the result, at 80 columns."""
 
     WRONG = (
-        ("token", "github"), ("token", "githb"), ("tokn", "github"), ("login", "github", "--no-browsr"), ("refresh", "linkedin"),
+        ("header", "githb"), ("token", "githb"), ("tokn", "github"), ("login", "github", "--no-browsr"), ("refresh", "linkdin"),
         ("add-provider", "github"), ("add-provider", "oclc", "--client-id", "a"), ("login", "github", "--timeout", "soon"),
-        ("vault", "verify"), ("vault", "restore", "nowhere"), ("git-setup", "--local"), ("refresh", "github", "--account", "x" * 90),
-        ("token", "github", "--account", "a name with many words in it, more than would fit into one line of any terminal"),
+        ("vault", "verify"), ("vault", "restore", "nowhere"), ("git-setup", "--local"), ("logout", "github", "--account", "x" * 90),
+        ("logout", "github", "--account", "a name with many words in it, more than would fit into one line of any terminal"),
         ("add-provider", "broken.yaml"), ("simulate", "githb"), ("simulate", "github", "--fault", "non"),
     )
 
