@@ -128,10 +128,9 @@ package struct Context {
     case .loginNeeded(let provider, let account, .noCredential): return noCredential(provider, account)
     case .provider(.unknown(let word, suggestion: nil)) where SetupChoice(self).finds(word):
       return error.message.with(hints: ["\(credmgr: "providers", "--search", word) to see the providers that match"])
-    case .notAdded(let provider, _) where isAddedByLogin(provider):
-      return error.message(titled: titled).with(hints: ["\(credmgr: "login", provider)"])
-    case .notAdded(let provider, _) where Question.canAsk && !isJSON:
-      return error.message(titled: titled).with(hints: ["\(credmgr: "setup", provider)"])
+    case .notAdded(let provider, _) where isAddedByLogin(provider) || Question.canAsk && !isJSON:
+      let command = isAddedByLogin(provider) ? "login" : "setup"
+      return error.message(titled: titled).with(hints: ["\(credmgr: command, provider)"])
     // The user interrupted the question.
     case .destinationChange where Signals.isInterrupted, .peculiar where Signals.isInterrupted:
       return CredentialError.interrupted.message
@@ -176,7 +175,6 @@ package struct Context {
     let needs = (try? home.library.load(provider)).map { ClientNeeds($0.descriptor) }
     return Message(
       message.text + (needs?.registration ?? ""),
-      // At a terminal, `setup` also knows the ways without a client.
       hint: Question.canAsk && !isJSON
         ? "\(credmgr: "setup", provider)"
         : "\(credmgr: ["add-provider", provider] + (needs?.options ?? ["--client-id", "ID"])) first",

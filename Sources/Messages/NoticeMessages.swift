@@ -46,7 +46,8 @@ extension Notice {
       "named the account \(quoted(account)), because the name from \(titled(provider)) has control characters or "
         + "more than 255 bytes"
     case .hidden(let provider, let account, let vault):
-      "using this machine's account \(quoted(account)) at \(titled(provider)), not the one in the vault \(quoted(vault))"
+      "using this machine's account \(quoted(account)) at \(titled(provider)), "
+        + "not the one in the vault \(quoted(vault))"
     case .vanished(let provider, let account, let vault):
       "the vault \(quoted(vault)) no longer has the account \(quoted(account)) at \(titled(provider))"
     case .registrationTaken(let provider, let vault):

@@ -22,7 +22,10 @@ extension ServerFault {
     case .wrongPassword:
       .vault("the server of the vault \(name) refused the password")
         .hint(
-          "check PGPASSWORD and ~/.pgpass; after a change, \(credmgr: "vault", "sync", "--password-file", "FILE", "--vault", vault)"
+          """
+          check PGPASSWORD and ~/.pgpass; after a change, \
+          \(credmgr: "vault", "sync", "--password-file", "FILE", "--vault", vault)
+          """
         )
     case .unreachable(let detail): .unreachable("cannot reach the vault \(name): \(detail)")
     case .silent:

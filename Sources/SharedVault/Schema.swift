@@ -80,7 +80,8 @@ enum Schema {
     + "AND (r.lookup=ANY($4) OR (r.kind=$2 AND ($3::bytea IS NULL OR r.grouping=$3))) WHERE v.id=$1"
 
   static let listAll =
-    "SELECT \(state),\(cells),r.kind,r.grouping FROM credmgr.vault v LEFT JOIN credmgr.record r ON r.vault=v.id WHERE v.id=$1"
+    "SELECT \(state),\(cells),r.kind,r.grouping "
+    + "FROM credmgr.vault v LEFT JOIN credmgr.record r ON r.vault=v.id WHERE v.id=$1"
 
   /// Takes the lease of the cell `$2` for the new holder `$3` if it is free or belongs to one of the holders `$4`.
   /// Returns the state, the cell with its holder, and whether the lease was taken.

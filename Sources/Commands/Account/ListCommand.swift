@@ -10,8 +10,8 @@ extension Command {
     options: [json],
     notes: [
       "Each line has the provider, the account, its state and the kind of its credential, and its vault if an "
-        + "account is shared. Logins that git or docker stored follow, with their address. \"credmgr status\" shows the "
-        + "accounts in detail."
+        + "account is shared. Logins that git or docker stored follow, with their address. \"credmgr status\" shows "
+        + "the accounts in detail."
     ],
     examples: [
       ("credmgr list", "List all accounts"),

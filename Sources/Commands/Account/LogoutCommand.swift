@@ -22,8 +22,8 @@ extension Command {
       Option("--vault", value: "VAULT", "log out of the account of a shared vault, for all of its members"), json,
     ],
     notes: [
-      "ID can also be an address from \"credmgr list\", such as https://git.example.org or docker:ghcr.io. Then credmgr "
-        + "deletes the login that git or docker stored for it.",
+      "ID can also be an address from \"credmgr list\", such as https://git.example.org or docker:ghcr.io. Then "
+        + "credmgr deletes the login that git or docker stored for it.",
       "If the provider has a page that ends your session, credmgr opens it in your browser. It does so at a terminal, "
         + "for one account.",
       "Without \"--vault\", an account of a shared vault stays in that vault. Only the copy on this machine is "
@@ -113,7 +113,8 @@ extension Command {
       let keyPage = (try? context.home.library.load(provider))?.descriptor.key?.page
       let whatStays =
         account?.credential.grant.traits.typed.map {
-          "; only you can revoke the \(account?.credential.isGiven == true ? "token" : $0), at \(keyPage ?? "the provider")"
+          "; only you can revoke the \(account?.credential.isGiven == true ? "token" : $0), "
+            + "at \(keyPage ?? "the provider")"
         }
         ?? "; the provider cannot revoke the token and accepts it until it expires"
       let words = account?.credential.typedWords ?? "token"
