@@ -67,7 +67,7 @@ extension CredentialSource {
     let source = try joined(vault)
     for copy in try accountsIfAny()?.accounts(of: nil) ?? []
     where copy.credential.vault == vault && !copy.credential.isMoving && source.hasAnswer(copy.id) {
-      do throws(CredentialError) { _ = try renewedCopy(copy, from: vault, RefreshPolicy()) } catch {
+      do throws(CredentialError) { _ = try refreshed(copy, RefreshPolicy()) } catch {
         if error == .interrupted { throw error }
         warn(copy, error)
       }
