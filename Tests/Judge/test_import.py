@@ -332,6 +332,18 @@ git: {{ hosts: ["{{host}}"] }}
         self.assertIn("credmgr add-provider github-enterprise --as NAME --set host=ghe.example.org --client-id ID", outcome.err)
         self.assertIn(token, text_of(path))
 
+    def test_one_command_moves_the_login_of_one_host_only(self):
+        self.add("oauth2-public", self.service, oauth2_server.PUBLIC_CLIENT)
+        self.credmgr("login", "oauth2-public", "--account", ADA)
+        token = self.credmgr("token", "oauth2-public").line
+        self.new_home()
+        path = self.hosts(token, self.host, f"localhost:{self.service.port}")
+        outcome = self.run_program("import", "gh", "--remove")
+        self.assertEqual(outcome.status, USAGE, outcome.err)
+        self.assertIn(f"--as NAME --set host=localhost:{self.service.port}", outcome.err)
+        self.assertIn("localhost", text_of(path))
+        self.assertEqual(text_of(path).count(token), 1)
+
     def test_a_token_that_is_not_verified_stays(self):
         path = self.hosts("gho_not_a_token", self.host)
         before = text_of(path)

@@ -75,6 +75,7 @@ class SharedVault(TeamTest):
             "update credmgr.vault set epoch = epoch + 1",
             "update credmgr.record set kind = '\\x00112233445566778899aabbccddeeff' where kind <> ''",
             f"update credmgr.record set grouping = '\\x00' where {credential}",
+            "alter table credmgr.record alter kind drop not null; update credmgr.record set kind = null",
             "delete from credmgr.invitation where state = 1",
         ):
             with self.subTest(change):

@@ -69,7 +69,7 @@ struct ImportPlan {
 
   struct Item {
     let entry: ImportEntry
-    let target: Target
+    var target: Target
     var servers: [String] = []  // Those that get the credential only if the user agrees.
     var rivals: [String] = []  // The providers that all name the entry's host.
     var variables: [String: String] = [:]  // With which the provider is added, because its defaults name another host.

@@ -33,7 +33,9 @@ struct ImportMove {
     var failure: ExitStatus? = plan.isNamed && plan.hasTroubles ? .usage : nil
     var moved: [ImportPlan.Item] = []
     var hasFailed = false
-    for item in plan.items {
+    for var item in plan.items {
+      // Moving an earlier entry may have added the provider for another server.
+      if try isElsewhere(item) { item.target = .nothing }
       if isDryRun {
         let what = item.isMovable ? "would move" : "cannot move"
         if !context.isJSON { context.tell("\(what) \(item.label): \(plan.words(item, context))") }
@@ -95,6 +97,14 @@ struct ImportMove {
       return (try store(login, address.origin), secret)
     case .nothing: throw .usage("the entry has no provider")
     }
+  }
+
+  /// Whether the item's provider has been added for another server than the item's.
+  private func isElsewhere(_ item: ImportPlan.Item) throws(CommandError) -> Bool {
+    guard case .account(let provider, _) = item.target,
+      let registration = try manager(context.source.accountsIfAny()?.registration(of: provider))
+    else { return false }
+    return item.variables.contains { registration.variables[$0.key] != $0.value }
   }
 
   private func askWhether(_ item: ImportPlan.Item, belongsTo provider: String) throws(CommandError) {

@@ -198,7 +198,7 @@ enum SharedVaultOperations {
 
   /// Says which open invitations a change of the key has made invalid.
   private static func tellVoid(_ before: [SharedMember], but removed: String?, _ context: Context) {
-    let names = before.filter { $0.isInvited && $0.name != removed }.map { quoted($0.name) }
+    let names = before.filter { $0.isInvited && $0.name != removed }.map(\.name)
     if names.isEmpty { return }
     context.tell(
       note: "the open invitation\(names.count == 1 ? "" : "s") of \(some(names)) no longer "

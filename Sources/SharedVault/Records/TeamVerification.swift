@@ -25,8 +25,8 @@ extension TeamVault {
         continue
       }
       cells[cell.name] = try loaded(cell.name, row)
-      // The server finds the rows of a kind by these columns, so another value hides the row.
-      if let groups = row.groups, groups != keys.groups(of: cell.name) { findings.insert(cell.name.alteration) }
+      // The server finds the rows of a kind by these columns, so another value or none hides the row.
+      if row.groups.map({ $0 != keys.groups(of: cell.name) }) ?? true { findings.insert(cell.name.alteration) }
     }
     if cells[.log]?.mark == nil { findings.insert(.log(nil)) }
     var listed: Set<RecordIdentifier> = []
