@@ -270,6 +270,17 @@ class SharedVault(TeamTest):
                 service.counts["token:refresh_token"] -= 1
         self.assertEqual(service.counts["reuse"], 0)
 
+    def test_an_answer_outlives_the_copy_of_its_account(self):
+        self.require_fault_points()
+        service, first = self.founded(lifetime=3600)
+        second = self.invited(first)
+        old = first.token().line
+        self.kill(first, "refresh.kept")
+        first.run("logout", PROVIDER, "--account", BOT)
+        self.assertNotEqual(first.run("token", PROVIDER, "--account", BOT).line, old)
+        self.assertTrue(service.accepts(second.token("--refresh").line))
+        self.assertEqual(service.counts["reuse"], 0)
+
     def test_an_exchange_that_was_killed_is_shown(self):
         self.require_fault_points()
         _, first = self.founded(lifetime=3600)

@@ -17,7 +17,12 @@ extension CredentialSource {
     with vault: String, of provider: String? = nil, agrees: Agrees = { _, _ in false }
   ) throws(CredentialError) -> [AccountID] {
     if provider == nil { try commitAnswers(waitingFor: vault) }
-    let theirs = try joined(vault).accounts()
+    let source = try joined(vault)
+    let theirs = try source.accounts()
+    // A logout removes the copy, but not the answer that waits for its account.
+    for account in try theirs.accounts(of: provider) where source.hasAnswer(account.id) {
+      _ = try source.committed(account.id)
+    }
     let all = try theirs.accounts(of: provider)
     let damaged = Set(try theirs.unreadable(of: provider, without: all))
     let names = Set(all.map { RecordIdentifier(.credential, of: $0.id) }).union(damaged)

@@ -50,7 +50,7 @@ extension CredentialSource {
   private static let patience = Duration.seconds(10)
 
   /// Commits the waiting answer of an account of this shared vault, and returns the account; `nil` if no answer waits.
-  private func committed(_ id: AccountID) throws(CredentialError) -> Account? {
+  func committed(_ id: AccountID) throws(CredentialError) -> Account? {
     guard hasAnswer(id) else { return nil }
     let accounts = try accounts(.readWrite)
     return try withAccountLock(id, timeout: Self.patience) { locked throws(CredentialError) in
