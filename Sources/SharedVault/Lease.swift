@@ -85,7 +85,10 @@ extension TeamVault {
       let held: Loaded
       do throws(StoreError) {
         let others = watch.ours + watch.ripe(at: clock.monotonic())
-        guard let other = try takeLease(name, holder, from: others, clock: clock) else { return }
+        guard let other = try takeLease(name, holder, from: others, clock: clock) else {
+          watch.confirm(holder)
+          return
+        }
         held = other
       } catch {
         throw .store(error)
@@ -195,10 +198,18 @@ private struct Watch {
   /// The holder to take over from, if it was seen long enough.
   func ripe(at now: MonotonicMoment) -> [[UInt8]] { !other.isEmpty && now - since >= Lease.time ? [other] : [] }
 
-  /// Names a holder before the statement that makes it one.
+  /// Names a holder before the statement that makes it one. Keeps the last that surely was one, because an answer may
+  /// wait under it, however often the server could not be reached since.
   mutating func add(_ holder: [UInt8]) throws(POSIXError) {
-    ours = Array(([holder] + ours).prefix(Self.limit))
+    if ours.count == Self.limit { ours.remove(at: Self.limit - 2) }
+    ours.insert(holder, at: 0)
     try store()
+  }
+
+  /// Notes that a holder has the lease, so no earlier one has it.
+  mutating func confirm(_ holder: [UInt8]) {
+    ours = [holder]
+    keep()
   }
 
   func keep() { try? store() }

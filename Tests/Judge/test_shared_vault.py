@@ -279,6 +279,9 @@ class SharedVault(TeamTest):
         first.run("logout", PROVIDER, "--account", BOT)
         self.assertNotEqual(first.run("token", PROVIDER, "--account", BOT).line, old)
         self.assertTrue(service.accepts(second.token("--refresh").line))
+        self.kill(second, "refresh.kept")
+        second.vault("leave", "--yes")
+        self.assertTrue(service.accepts(first.token("--refresh").line))
         self.assertEqual(service.counts["reuse"], 0)
 
     def test_an_exchange_that_was_killed_is_shown(self):

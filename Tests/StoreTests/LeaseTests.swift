@@ -213,12 +213,17 @@ private let replacesOld: @Sendable (Secret) -> Bool = { $0 == Secret("old") }
       #expect(error.isKept && pauses.withLock { $0 } > 100)
       if case .server(.unreachable, _) = error.reason {} else { Issue.record("\(error)") }
     }
+    vault.leases = [:]
+    _ = consume locked
+    for _ in 0..<10 {
+      #expect(throws: LockError.self) {
+        _ = try machine.open().lock(ana, timeout: .zero, clock: machine.clock) { _ in true }
+      }
+    }
     // The next process of this machine stores the answer.
     try #require(unsafe symlink(server.path + "/socket", link) == 0)
     let next = try machine.open()
     let kept = try #require(next.answer(for: ana))
-    vault.leases = [:]
-    _ = consume locked
     let again = try next.lock(ana, timeout: .zero, clock: machine.clock) { _ in true }
     #expect(try again.resume().finish(.renewed(kept, replacing: replacesOld, [])) != nil)
     #expect(try machine.open().record(credential)?.payload == Secret("new"))

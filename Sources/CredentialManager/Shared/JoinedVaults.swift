@@ -91,6 +91,7 @@ extension CredentialSource {
   /// Forgets a vault and the copies of its accounts. Returns whether the other members no longer list this machine.
   /// Throws if an account is still on its way to the vault.
   package func leaveVault(_ name: String) throws(CredentialError) -> Bool {
+    try? commitAnswers(waitingFor: name)
     let accounts = try accounts(.readWrite)
     for account in try accounts.accounts(of: nil) where account.credential.vault == name {
       guard !account.credential.isMoving else {
