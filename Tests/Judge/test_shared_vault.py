@@ -108,6 +108,21 @@ class SharedVault(TeamTest):
         first.vault("verify")
         first.vault("sync")
 
+    def test_each_damaged_record_has_a_remedy_in_its_vault(self):
+        _, first = self.founded(lifetime=3600)
+        before = self.server.dump(self.database)
+        rows = self.sql("select encode(lookup, 'hex') from credmgr.record where kind <> ''").split()
+        self.assertGreater(len(rows), 2)
+        for row in rows:
+            with self.subTest(row):
+                self.sql("update credmgr.record set sealed = set_byte(sealed, 99, get_byte(sealed, 99) # 1) "
+                         f"where lookup = '\\x{row}'")
+                outcome = first.vault("sync", status=None)
+                self.assertNotIn("backup", outcome.err)
+                if outcome.status:
+                    self.assertIn(f"--vault {TEAM}", outcome.err)
+                self.server.restore(self.database, before)
+
     def test_an_old_backup_is_noticed_by_members_that_have_seen_more(self):
         service, first = self.founded()
         second = self.invited(first)

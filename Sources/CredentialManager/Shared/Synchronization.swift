@@ -39,7 +39,7 @@ extension CredentialSource {
         switch error {
         case .peculiar, .importWidens, .notShareable, .provider:
           notice(.withheld(provider: provider, vault: vault, error))
-        default: throw error
+        default: throw error.inVault(vault)
         }
       }
     }
