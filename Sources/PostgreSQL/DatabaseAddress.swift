@@ -15,6 +15,8 @@ package struct DatabaseAddress: Sendable {
     for keyword in ["host", "dbname"] {
       if values[keyword]?.utf8.contains(where: { "@=&".utf8.contains($0) }) == true { throw .badAddress }
     }
+    // As in `postgresql://ada:secret/x`, without a host.
+    if values["port"]?.utf8.allSatisfy({ "0123456789,".utf8.contains($0) }) == false { throw .badAddress }
     self.text = text
     let always = ["application_name": "credmgr", "client_encoding": "UTF8"]
     var certificates: String?

@@ -40,7 +40,7 @@ import Testing
   @Test func addresses() throws {
     for text in [
       "team", "postgresql://[x/y", "nonsense=1", "", "host=ada:secret@h dbname=x", "dbname=postgresql://ada:secret@h/x",
-      "postgresql://ada@h/x&passwor=secret",
+      "postgresql://ada@h/x&passwor=secret", "postgresql://ada:secret/x",
     ] {
       #expect(throws: PostgreSQLError.badAddress) { try DatabaseAddress(text) }
     }
