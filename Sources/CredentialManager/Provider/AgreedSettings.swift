@@ -125,8 +125,8 @@ extension Client {
 }
 
 extension Agreement {
-  /// `sealed` is an earlier agreement: while the files are the same, so is what is written in them. Writing it again
-  /// would take a sixth of the time of a refresh.
+  /// `sealed` is an earlier agreement: while the files are the same, so is what is written in them. Collecting it again
+  /// would take a sixth of the instructions of a refresh.
   init(_ client: Client, ownFiles: String?, files: String?, sealed: Agreement? = nil) {
     self.init(client)
     (self.ownFiles, self.files) = (ownFiles, files)
