@@ -265,7 +265,9 @@ struct DiscoveryTests {
             help: the redirect URI exactly as registered
 
         endpoints:
-          authorization: https://login.example/authorize  # authorization_endpoint
+          authorization:
+            url: https://login.example/authorize  # authorization_endpoint
+            parameters: { prompt: consent }  # demanded with offline_access (OpenID Connect Core 1.0, 11)
           token: https://login.example/token  # token_endpoint
           device_authorization: https://login.example/device  # device_authorization_endpoint
           introspection:
@@ -303,6 +305,13 @@ struct DiscoveryTests {
     #expect(descriptor.issuer?.literal == "https://login.example")
     #expect(descriptor.issuerResponse == .required)
     #expect(descriptor.hosts.map(\.literal) == ["login.example", "api.example"])
+  }
+
+  @Test func aServerWithoutThePromptForConsent() throws {
+    let text = try Self.discover(
+      "\"scopes_supported\": [\"offline_access\"], \"prompt_values_supported\": [\"none\", \"login\"]"
+    ).text
+    #expect(text.contains("scope: [offline_access]") && !text.contains("prompt"))
   }
 
   @Test func littleMetadataIsALittleFile() throws {

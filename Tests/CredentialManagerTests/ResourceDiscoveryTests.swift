@@ -95,7 +95,9 @@ struct ResourceDiscoveryTests {
             help: the redirect URI exactly as registered
 
         endpoints:
-          authorization: https://id.example/authorize  # authorization_endpoint
+          authorization:
+            url: https://id.example/authorize  # authorization_endpoint
+            parameters: { prompt: consent }  # demanded with offline_access (OpenID Connect Core 1.0, 11)
           token: https://id.example/token  # token_endpoint
           registration: https://id.example/register  # registration_endpoint
 
@@ -252,6 +254,24 @@ struct ResourceDiscoveryTests {
     #expect(discovery.authorizationServer == "https://mcp.example/")
     #expect(discovery.addition.descriptor.resource == nil)
     #expect(discovery.addition.descriptor.hosts.map(\.literal) == ["mcp.example"])
+  }
+
+  /// The frameworks of MCP servers redirect to the mounted application. A redirect to another place stays one.
+  @Test func anAddressWithoutItsSlash() throws {
+    let none = Self.absent
+    func moved(_ location: String) -> HTTPResponse { HTTPResponse(status: 307, fields: ["Location": location]) }
+    let discovery = try discover(
+      moved("http://mcp.example/mcp/"), none, none, none, none, none, Self.refusal("Bearer"), none, none, none, none,
+      none, Self.issuer("https://mcp.example"))
+    #expect(fixture.http.requests.map(\.uri.text)[6] == Self.resource + "/")
+    #expect(discovery.text.contains("# Made for the resource https://mcp.example/mcp/,"))
+    #expect(discovery.addition.descriptor.identifier == "mcp.example-mcp")
+    for location in ["https://other.example/mcp/", "/login", "/mcp"] {
+      guard case .absent = try error(moved(location), none, none, none, none, none) else {
+        Issue.record("followed \(location)")
+        return
+      }
+    }
   }
 
   @Test func anEarlierServerWithoutMetadata() throws {

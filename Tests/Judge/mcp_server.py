@@ -1,10 +1,9 @@
 """A protected MCP server of the `mcp` package, with the authorization server of the same package: its routes, metadata,
 registration, PKCE, and check of tokens. This file adds only a store, and a user who always consents.
 
-    mcp_server.py CERTIFICATE KEY [--early]
+    mcp_server.py CERTIFICATE KEY
 
-Prints its origin and serves until its standard input ends. `--early` leaves out the metadata of the resource, as servers of
-the revision 2025-03-26 do.
+Prints its origin and serves until its standard input ends. $PYTHONPATH may have an earlier release of the package.
 """
 
 import asyncio
@@ -14,15 +13,28 @@ import socket
 import sys
 import time
 
+import pydantic._internal._typing_extra
 import uvicorn
+
+# The release 1.9 of `mcp` imports this name, and does not use it here.
+pydantic._internal._typing_extra.eval_type_backport = None
+
 from mcp.server.auth.provider import (
     AccessToken, AuthorizationCode, OAuthAuthorizationServerProvider, RefreshToken, construct_redirect_uri,
 )
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
-from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthToken
 
+try:
+    from mcp.server.mcpserver import MCPServer
+except ImportError:  # a release before 2.0
+    from mcp.server.fastmcp import FastMCP as MCPServer
+
 SCOPES = ["files:read", "files:write"]
+# Servers of the revision 2025-03-26 publish no metadata of the resource.
+DESCRIBES_RESOURCE = "resource_server_url" in AuthSettings.model_fields
+CHECKS_RESOURCE = "validate_token_resource" in AuthSettings.model_fields
+HTTP = {"json_response": True, "stateless_http": True}
 
 
 class Store(OAuthAuthorizationServerProvider):
@@ -41,9 +53,9 @@ class Store(OAuthAuthorizationServerProvider):
         self.codes[code] = AuthorizationCode(
             code=code, client_id=client.client_id, redirect_uri=params.redirect_uri,
             scopes=params.scopes or (client.scope or "").split(),
-            redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly, resource=params.resource,
-            expires_at=time.time() + 60, code_challenge=params.code_challenge)
-        self.seen.append({"authorize": params.resource, "scopes": params.scopes})
+            redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly,
+            resource=getattr(params, "resource", None), expires_at=time.time() + 60, code_challenge=params.code_challenge)
+        self.seen.append({"authorize": getattr(params, "resource", None), "scopes": params.scopes})
         return construct_redirect_uri(str(params.redirect_uri), code=code, state=params.state)
 
     async def load_authorization_code(self, client, authorization_code):
@@ -59,14 +71,14 @@ class Store(OAuthAuthorizationServerProvider):
 
     async def exchange_authorization_code(self, client, authorization_code):
         del self.codes[authorization_code.code]
-        return self.issue(client, authorization_code.scopes, authorization_code.resource)
+        return self.issue(client, authorization_code.scopes, getattr(authorization_code, "resource", None))
 
     async def load_refresh_token(self, client, refresh_token):
         return self.refreshable.get(refresh_token)
 
     async def exchange_refresh_token(self, client, refresh_token, scopes):
         del self.refreshable[refresh_token.token]
-        return self.issue(client, scopes, refresh_token.resource)
+        return self.issue(client, scopes, getattr(refresh_token, "resource", None))
 
     async def load_access_token(self, token):
         return self.tokens.get(token)
@@ -77,13 +89,16 @@ class Store(OAuthAuthorizationServerProvider):
 
 
 async def main():
-    certificate, key, is_early = sys.argv[1], sys.argv[2], "--early" in sys.argv
+    certificate, key = sys.argv[1:]
     listener = socket.create_server(("127.0.0.1", 0))
     origin = f"https://127.0.0.1:{listener.getsockname()[1]}"
     store = Store()
-    server = MCPServer("judge", auth_server_provider=store, auth=AuthSettings(
-        issuer_url=origin, resource_server_url=None if is_early else origin + "/mcp", required_scopes=SCOPES[:1],
-        validate_token_resource=not is_early,
+    settings = {
+        **({"resource_server_url": origin + "/mcp"} if DESCRIBES_RESOURCE else {}),
+        **({"validate_token_resource": True} if CHECKS_RESOURCE else {})}
+    is_current = MCPServer.__name__ == "MCPServer"
+    server = MCPServer("judge", auth_server_provider=store, **({} if is_current else HTTP), auth=AuthSettings(
+        issuer_url=origin, required_scopes=SCOPES[:1], **settings,
         client_registration_options=ClientRegistrationOptions(enabled=True, valid_scopes=SCOPES, default_scopes=SCOPES[:1]),
         revocation_options=RevocationOptions(enabled=True)))
 
@@ -91,7 +106,7 @@ async def main():
     def add(a: int, b: int) -> int:
         return a + b
 
-    app = server.streamable_http_app(json_response=True, stateless_http=True)
+    app = server.streamable_http_app(**(HTTP if is_current else {}))
     serving = uvicorn.Server(uvicorn.Config(
         app, log_level="error", ssl_certfile=certificate, ssl_keyfile=key, lifespan="on"))
     running = asyncio.create_task(serving.serve(sockets=[listener]))

@@ -1,4 +1,7 @@
-"""MCP servers of the `mcp` package, with its authorization server, over TLS: from the address to a call of a tool."""
+"""MCP servers of the `mcp` package, with its authorization server, over TLS: from the address to a call of a tool.
+
+Tests/Judge/prepare installs one release for each earlier revision of the protocol.
+"""
 
 import json
 import os
@@ -9,15 +12,19 @@ from program import ADA, HERE, TIMEOUT, ProgramTest
 from tls import Authority
 
 
+CLIENT = {"name": "judge", "version": "1"}
+
+
 class MCPServer:
     """The server in a process of its own. `seen` lists what it saw, after it ended."""
 
-    def __init__(self, authority, *options):
+    def __init__(self, authority, release=None):
         authority.context()
         folder = os.path.dirname(authority.certificate)
         self.process = subprocess.Popen(
             [sys.executable, os.path.join(HERE, "mcp_server.py"), os.path.join(folder, "server.pem"),
-             os.path.join(folder, "server.key"), *options],
+             os.path.join(folder, "server.key")],
+            env={**os.environ, **({"PYTHONPATH": os.path.join(sys.prefix, "mcp-" + release)} if release else {})},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.origin = self.process.stdout.readline().strip()
         self.address = self.origin + "/mcp"
@@ -33,40 +40,65 @@ class MCP(ProgramTest):
         self.authority = Authority(self.folder)
         self.environment["SSL_CERT_FILE"] = self.authority.certificate
 
-    def server(self, *options):
-        server = MCPServer(self.authority, *options)
+    def server(self, release=None):
+        server = MCPServer(self.authority, release)
         self.addCleanup(lambda: (server.process.kill(), server.process.wait()) if server.process.poll() is None else None)
         return server
 
-    def call(self, server, name, arguments, **options):
-        """Calls a method of the server with the account's token, as an MCP client does."""
-        question = {"jsonrpc": "2.0", "id": 1, "method": name, "params": arguments}
-        return self.credmgr(
-            "request", "sdk", server.address, "--header", "Content-Type: application/json",
-            "--header", "Accept: application/json, text/event-stream", "--data", json.dumps(question), **options)
+    def call(self, server, revision, method, **arguments):
+        """Calls a method of the server with the account's token, as an MCP client of this revision does."""
+        fields = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        if method != "initialize":
+            fields["MCP-Protocol-Version"] = revision
+        if revision == "2026-07-28":
+            fields["Mcp-Method"] = method
+            if "name" in arguments:
+                fields["Mcp-Name"] = arguments["name"]
+            arguments["_meta"] = {"io.modelcontextprotocol/protocolVersion": revision,
+                                  "io.modelcontextprotocol/clientCapabilities": {},
+                                  "io.modelcontextprotocol/clientInfo": CLIENT}
+        headers = [part for field in fields.items() for part in ("--header", ": ".join(field))]
+        question = {"jsonrpc": "2.0", "id": 1, "method": method, "params": arguments}
+        answer = self.credmgr("request", "sdk", server.address, *headers, "--data", json.dumps(question)).out
+        return json.loads(answer)["result"]
 
-    def from_the_address_to_a_tool(self, server):
+    def from_the_address_to_a_tool(self, server, revision, slash=""):
         self.credmgr("add-provider", server.address, "--as", "sdk", "--yes")
+        server.address += slash
         self.credmgr("login", "sdk", "--account", ADA, "--timeout", "1m")
-        answer = json.loads(self.call(server, "initialize", {
-            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "judge", "version": "1"}}).out)
-        self.assertEqual(answer["result"]["serverInfo"]["name"], "judge")
-        answer = json.loads(self.call(server, "tools/call", {"name": "add", "arguments": {"a": 2, "b": 3}}).out)
-        self.assertEqual(answer["result"]["content"][0]["text"], "5")
+        if revision == "2026-07-28":
+            self.assertIn(revision, self.call(server, revision, "server/discover")["supportedVersions"])
+        else:
+            answer = self.call(
+                server, revision, "initialize", protocolVersion=revision, capabilities={}, clientInfo=CLIENT)
+            self.assertEqual((answer["protocolVersion"], answer["serverInfo"]["name"]), (revision, "judge"))
+        answer = self.call(server, revision, "tools/call", name="add", arguments={"a": 2, "b": 3})
+        self.assertEqual(answer["content"][0]["text"], "5")
         old = self.credmgr("token", "sdk").line
         self.assertNotEqual(self.credmgr("token", "sdk", "--refresh").line, old)
         # The package accepts the refreshed token only if the refresh kept its resource.
-        self.call(server, "tools/list", {})
+        self.call(server, revision, "tools/list")
+        header = self.credmgr("header", "sdk", "--url", server.address).line
+        self.assertEqual(header, "Authorization: Bearer " + self.credmgr("token", "sdk").line)
         self.credmgr("logout", "sdk")
-        return server.end()
+        seen = server.end()
+        self.assertRegex(seen[0]["registered"]["redirect_uris"][0], "^http://127.0.0.1:6[0-9]{4}/callback/sdk$")
+        self.assertEqual(set(seen[0]["registered"]["grant_types"]), {"authorization_code", "refresh_token"})
+        return seen[1]
 
     def test_todays_server(self):
-        seen = self.from_the_address_to_a_tool(server := self.server())
-        registered, authorized = seen[0]["registered"], seen[1]
-        self.assertRegex(registered["redirect_uris"][0], "^http://127.0.0.1:6[0-9]{4}/callback/sdk$")
-        self.assertEqual(set(registered["grant_types"]), {"authorization_code", "refresh_token"})
+        authorized = self.from_the_address_to_a_tool(server := self.server(), "2026-07-28")
         self.assertEqual((authorized["authorize"], authorized["scopes"]), (server.address, ["files:read"]))
 
-    def test_a_server_without_metadata_of_the_resource(self):
-        seen = self.from_the_address_to_a_tool(self.server("--early"))
-        self.assertEqual(seen[1]["authorize"], None)
+    def test_2025_11_25(self):
+        authorized = self.from_the_address_to_a_tool(server := self.server("1.30.0"), "2025-11-25")
+        self.assertEqual((authorized["authorize"], authorized["scopes"]), (server.address, ["files:read"]))
+
+    def test_2025_06_18(self):
+        authorized = self.from_the_address_to_a_tool(server := self.server("1.22.0"), "2025-06-18")
+        self.assertEqual((authorized["authorize"], authorized["scopes"]), (server.address, ["files:read"]))
+
+    def test_2025_03_26(self):
+        # The server has no metadata of the resource, and redirects from the address without the slash.
+        authorized = self.from_the_address_to_a_tool(self.server("1.9.4"), "2025-03-26", slash="/")
+        self.assertEqual(authorized["authorize"], None)

@@ -52,7 +52,7 @@ struct DiscoveredDescriptor {
         "",
       ]
     }
-    lines += Self.endpoints(metadata, authentication, without: leavesOut)
+    lines += Self.endpoints(metadata, authentication, scope: scope, without: leavesOut)
     lines += [
       "", "# Compared with the \"iss\" of a redirect (RFC 9207).",
       "issuer: \(Scalar.written(Self.template(metadata.issuer.text)))",
@@ -160,9 +160,10 @@ struct DiscoveredDescriptor {
   }
 
   private static func endpoints(
-    _ metadata: AuthorizationServerMetadata, _ authentication: ClientAuthentication,
+    _ metadata: AuthorizationServerMetadata, _ authentication: ClientAuthentication, scope: [String],
     without others: [EndpointKind]
   ) -> [String] {
+    let asksForConsent = scope.contains("offline_access") && metadata.prompts?.contains("consent") != false
     var lines = ["endpoints:"]
     for kind in EndpointKind.allCases where !others.contains(kind) {
       let alias = authentication.usesCertificate ? metadata.aliases[kind] : nil
@@ -175,6 +176,13 @@ struct DiscoveredDescriptor {
       // Some servers refuse public clients here, so a line of the user's turns on what the server leaves optional.
       if let demand = kind.leg.demand, !metadata.demanded.contains(kind) {
         lines.append("  # \(kind.rawValue): \(value)  # \(name)\(foreign); optional (\(demand.specification))")
+        continue
+      }
+      if kind == .authorization, asksForConsent {
+        lines += [
+          "  authorization:", "    url: \(value)  # \(name)\(foreign)",
+          "    parameters: { prompt: consent }  # demanded with offline_access (OpenID Connect Core 1.0, 11)",
+        ]
         continue
       }
       var own: String?

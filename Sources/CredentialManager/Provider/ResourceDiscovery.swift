@@ -21,8 +21,9 @@ extension CredentialSource {
   /// Finds out whether an address is a protected resource or an issuer. A resource says so when it refuses a request
   /// without a token, or publishes its metadata. `server` is one of its authorization servers.
   func server(at address: Issuer, choosing server: String?) throws(CredentialError) -> DiscoveredServer {
-    let (status, challenges) = try challenges(at: address)
-    let isRefused = status == 401
+    let head = try head(at: address)
+    let challenges = head?.status == 401 ? head?.challenges ?? [] : []
+    let isRefused = head?.status == 401
     let scope = challenges.lazy.filter { $0.scheme != "basic" }.compactMap { $0["scope"] }.first
     func found(_ metadata: ProtectedResourceMetadata) throws(CredentialError) -> DiscoveredServer {
       let issuer = try wrapping(Self.discoveryError(address), metadata.authorizationServer(named: server))
@@ -46,20 +47,20 @@ extension CredentialSource {
       } else if let metadata = try publishedMetadata(of: address) {
         return try found(metadata)
       }
-      if case .absent(let attempts) = error, let status, (200..<300).contains(status), address.uri.path.count > 1 {
+      if let head, let other = address.withSlash(after: head) { return try self.server(at: other, choosing: server) }
+      if case .absent(let attempts) = error, let head, (200..<300).contains(head.status), address.uri.path.count > 1 {
         throw .discovery(.open(attempts), issuer: address.text)
       }
       throw .discovery(error, issuer: address.text)
     }
   }
 
-  /// Sends a request without a token, and returns the status, and the challenges if the address demands one. Reads only
-  /// the head of the answer, because an MCP server without authorization may answer with an endless stream of events.
-  private func challenges(at address: Issuer) throws(CredentialError) -> (status: Int?, [Challenge]) {
-    if address.isFromMetadata, !address.isResource { return (nil, []) }
-    let response = try headWithoutCredential(
+  /// Sends a request without a token. Reads only the head of the answer, because an MCP server without authorization
+  /// may answer with an endless stream of events. Returns `nil` for the address of an issuer's metadata.
+  private func head(at address: Issuer) throws(CredentialError) -> HTTPResponse? {
+    if address.isFromMetadata, !address.isResource { return nil }
+    return try headWithoutCredential(
       to: address.text, HTTPRequest(method: "GET", uri: address.uri, fields: ["Accept": "application/json"]))
-    return (response.status, response.status == 401 ? response.challenges : [])
   }
 
   /// Reads the metadata of a resource's authorization server. SDKs write its root with a slash in one document and
@@ -114,5 +115,16 @@ extension CredentialSource {
     }
     let resource = DiscoveredResource(address: address, metadata: nil, challengedScope: scope)
     return DiscoveredServer(metadata: metadata, resource: resource)
+  }
+}
+
+extension Issuer {
+  /// Returns the address with a slash at its end if the response redirects there, as web frameworks do for the path of
+  /// a mounted application. Servers behind a proxy may name another scheme. Other redirects return `nil`.
+  fileprivate func withSlash(after response: HTTPResponse) -> Issuer? {
+    guard (300..<400).contains(response.status), let location = response.fields["Location"],
+      let target = uri.resolving(location), target.host == uri.host, target.path == uri.path + "/"
+    else { return nil }
+    return try? Issuer(text + "/")
   }
 }

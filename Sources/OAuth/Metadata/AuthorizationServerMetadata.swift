@@ -142,6 +142,7 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
   package let demanded: Set<EndpointKind>  // The legs that clients may not leave out, such as pushed requests.
   package let requiresSignedRequests: Bool  // `require_signed_request_object` (RFC 9101, 10.5).
   package let responseModes: [String]?  // `response_modes_supported` (RFC 8414, 2).
+  package let prompts: [String]?  // `prompt_values_supported` (Initiating User Registration via OpenID Connect 1.0).
   package let detailsTypes: [String]?  // `authorization_details_types_supported` (RFC 9396, 10).
   /// Whether the client may poll for the result of a question to the user's device:
   /// `backchannel_token_delivery_modes_supported` (CIBA Core 1.0, 4).
@@ -186,6 +187,7 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
     proofAlgorithms = try reader.texts("dpop_signing_alg_values_supported")
     requiresSignedRequests = try reader.boolean("require_signed_request_object") ?? false
     responseModes = try reader.texts("response_modes_supported")
+    prompts = try reader.texts("prompt_values_supported")
     detailsTypes = try reader.texts("authorization_details_types_supported")
     let modes = try reader.texts("backchannel_token_delivery_modes_supported") ?? []
     pollsBackchannel =
