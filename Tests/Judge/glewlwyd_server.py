@@ -1,4 +1,4 @@
-"""glewlwyd, an OpenID Connect server in C, with a database in a temporary directory, set up through its API."""
+"""glewlwyd, an OpenID Connect server in C, over TLS, with a database in a temporary directory, set up through its API."""
 
 import contextlib
 import http.client
@@ -7,11 +7,16 @@ import os
 import shutil
 import socket
 import sqlite3
+import ssl
 import subprocess
 import time
+import unittest
 import urllib.parse
 
-from browser import TIMEOUT
+from browser import TIMEOUT, Browser
+from program import DONE, ProgramTest, text_of
+from test_oauth1 import rsa_key
+from tls import Authority
 
 PROGRAM = shutil.which("glewlwyd")
 SCHEMA = "/usr/share/dbconfig-common/data/glewlwyd/install/sqlite3"
@@ -22,13 +27,17 @@ SCOPES = "openid notes"
 CONFIGURATION = """\
 port = {port}
 bind_address = "127.0.0.1"
-external_url = "http://127.0.0.1:{port}"
+external_url = "https://127.0.0.1:{port}"
 login_url = "login.html"
 api_prefix = "api"
 log_mode = "file"
 log_file = "{folder}/glewlwyd.log"
 log_level = "WARNING"
-cookie_secure = 0
+cookie_secure = 1
+use_secure_connection = true
+secure_connection_key_file = "{folder}/server.key"
+secure_connection_pem_file = "{folder}/server.pem"
+secure_connection_ca_file = "{folder}/ca.pem"
 hash_algorithm = "SHA256"
 user_module_path = "/usr/lib/glewlwyd/user"
 user_middleware_module_path = "{folder}/none"
@@ -58,21 +67,29 @@ PLUGIN = {
     # A proof needs a nonce, which is for three requests.
     "oauth-dpop-allowed": True, "oauth-dpop-iat-duration": 60, "oauth-dpop-iat-gap-duration": 5,
     "oauth-dpop-nonce-mandatory": True, "oauth-dpop-nonce-counter": 3,
+    # The endpoints for clients with a certificate have addresses of their own.
+    "client-cert-source": "TLS", "client-cert-use-endpoint-aliases": True, "client-cert-self-signed-allowed": True,
+    # Signed requests as RFC 9101 says, and signed answers.
+    "request-parameter-allow": True, "request-parameter-ietf-strict": True, "request-maximum-exp": 3600,
+    "client-pubkey-parameter": "pubkey", "client-jwks-parameter": "jwks", "oauth-fapi-allow-jarm": True,
 }
 
 
 class GlewlwydServer:
-    """The test searches for `secrets`. `key` is the private key for ID tokens, and `public` the public key."""
+    """The test searches for `secrets`. `key` is the private key for ID tokens, and `public` the public key. `client` has
+    other properties of the client."""
 
-    def __init__(self, folder, public, key):
-        self.folder, self.public, self.key = folder, public, key
+    def __init__(self, authority, public, key, **client):
+        authority.context()
+        self.folder, self.public, self.key, self.client = os.path.dirname(authority.certificate), public, key, client
+        self.trust = ssl.create_default_context(cafile=authority.certificate)
         self.faults, self.secrets = [], {CLIENT_SECRET, PERSON[1]}
 
     def __enter__(self):
         # One port for the server, and one for the redirect, because glewlwyd compares the redirect's port.
         with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
             self.port, self.redirect_port = one.getsockname()[1], other.getsockname()[1]
-        self.base = f"http://127.0.0.1:{self.port}"
+        self.base = f"https://127.0.0.1:{self.port}"
         database = sqlite3.connect(os.path.join(self.folder, "glewlwyd.db"))
         with open(SCHEMA, encoding="utf-8") as schema, contextlib.closing(database):
             database.executescript("PRAGMA synchronous=OFF; BEGIN;" + schema.read() + "COMMIT;")
@@ -108,9 +125,11 @@ class GlewlwydServer:
         admin.call("POST", "/api/mod/plugin/", {
             "module": "oidc", "name": "oidc", "display_name": "OpenID Connect",
             "parameters": {**PLUGIN, "iss": self.base + "/api/oidc", "key": self.key, "cert": self.public}})
-        # A property of a client that is a list.
+        # Properties of a client that it does not store otherwise.
         clients = json.loads(admin.call("GET", "/api/mod/client/"))[0]
-        clients["parameters"]["data-format"]["details"] = {"multiple": True}
+        clients["parameters"]["data-format"] |= {
+            "details": {"multiple": True}, "tls_client_auth_subject_dn": {}, "request_object_signing_alg": {},
+            "token_endpoint_signing_alg": {}}
         admin.call("PUT", f"/api/mod/client/{clients['name']}", clients)
         for action in ("disable", "enable"):
             admin.call("PUT", f"/api/mod/client/{clients['name']}/{action}", {})
@@ -124,7 +143,7 @@ class GlewlwydServer:
             "authorization_type": ["code", "refresh_token", "device_authorization", "client_credentials",
                                    "urn:openid:params:grant-type:ciba"],
             "backchannel_token_delivery_mode": "poll", "details": ["note"],
-            "redirect_uri": [f"http://127.0.0.1:{self.redirect_port}/callback"]})
+            "redirect_uri": [f"http://127.0.0.1:{self.redirect_port}/callback"], **self.client})
         self.person = Session(self, PERSON)
         self.person.call("PUT", f"/api/auth/grant/{CLIENT_ID}", {"scope": SCOPES})
 
@@ -143,7 +162,8 @@ class Session:
         return text
 
     def exchange(self, method, target, body=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=TIMEOUT)
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", self.server.port, timeout=TIMEOUT, context=self.server.trust)
         headers = {"Cookie": self.cookie, **({"Content-Type": "application/json"} if body is not None else {})}
         connection.request(method, target, None if body is None else json.dumps(body), headers)
         response = connection.getresponse()
@@ -164,3 +184,37 @@ class Session:
             return page
         _, redirect, _ = self.exchange("GET", back.removeprefix(self.server.base) + "&g_continue")
         return redirect
+
+
+@unittest.skipUnless(PROGRAM and os.path.exists(SCHEMA), "there is no glewlwyd")
+class GlewlwydTest(ProgramTest):
+    """Adds glewlwyd as a provider, and logs in there."""
+
+    descriptor = text_of("Tests/Judge/descriptors/glewlwyd.yaml")
+
+    def setUp(self):
+        super().setUp()
+        self.authority = Authority(self.folder)
+        self.environment["SSL_CERT_FILE"] = self.authority.certificate
+
+    def serve_glewlwyd(self, **client):
+        self.service = self.serve(GlewlwydServer(self.authority, *rsa_key(), **client))
+
+    def add_glewlwyd(self, *arguments, descriptor=None, secret=CLIENT_SECRET):
+        path = self.file("glewlwyd.yaml", descriptor or self.descriptor)
+        self.credmgr("add-provider", path, "--client-id", CLIENT_ID, "--replace", "--set", f"port={self.service.port}",
+                     "--client-secret-file", self.file("client-secret", secret),
+                     "--set", f"redirect_port={self.service.redirect_port}", *arguments)
+
+    def log_in(self, *arguments, status=DONE):
+        """Logs in at the page that a logged-in user opens; returns its address."""
+        login = self.start("login", "glewlwyd", *arguments, "--no-browser", stdin=False)
+        address = login.address()
+        Browser().open(self.service.person.consent(address))
+        self.outcome = login.end()
+        self.assertEqual(self.outcome.status, status, self.outcome.err)
+        return address
+
+    def valid_refresh_tokens(self):
+        """Returns how many of the user's refresh tokens are valid, according to glewlwyd."""
+        return sum(token["enabled"] for token in json.loads(self.service.person.call("GET", "/api/oidc/token/")))

@@ -6,15 +6,11 @@ import json
 import os
 import ssl
 import subprocess
-import unittest
 
-import glewlwyd_server
 import jwt
-from browser import Browser
-from glewlwyd_server import GlewlwydServer
+from glewlwyd_server import GlewlwydTest
 from mutual_tls_server import CLIENT_ID, MutualTLSServer
-from program import DONE, LOGIN_NEEDED, UNREACHABLE, USAGE, ProgramTest, text_of
-from test_oauth1 import rsa_key
+from program import LOGIN_NEEDED, UNREACHABLE, USAGE, ProgramTest
 from tls import Authority
 
 
@@ -27,8 +23,9 @@ def verified(proof):
     return header, jwt.decode(proof, key, algorithms=["ES256"], options={"require": ["iat", "jti"]}, leeway=5)
 
 
-def digest(text):
-    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
+def digest(data):
+    data = data.encode() if isinstance(data, str) else data
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
 
 
 class SimulatedProfile(ProgramTest):
@@ -52,28 +49,19 @@ class SimulatedProfile(ProgramTest):
         verified(next(line.removeprefix("DPoP: ") for line in lines if line.startswith("DPoP: ")))
 
 
-@unittest.skipUnless(glewlwyd_server.PROGRAM and os.path.exists(glewlwyd_server.SCHEMA), "there is no glewlwyd")
-class BoundToKey(ProgramTest):
+class BoundToKey(GlewlwydTest):
     """glewlwyd verifies pushed requests and proofs, with nonces, at its token endpoint and at its userinfo."""
 
     def setUp(self):
         super().setUp()
-        self.service = self.serve(GlewlwydServer(self.folder, *rsa_key()))
-        base = "http://127.0.0.1:{port}/api/oidc"
-        text = text_of("Tests/Judge/descriptors/glewlwyd.yaml") + "token_binding: dpop\n"
-        text = text.replace("endpoints:\n", f"endpoints:\n  pushed_authorization_request: {base}/par\n")
-        path = self.file("bound.yaml", text)
-        self.add(path.removesuffix(".yaml"), self.service, glewlwyd_server.CLIENT_ID, glewlwyd_server.CLIENT_SECRET,
-                 redirect_port=self.service.redirect_port)
+        base = "https://127.0.0.1:{port}/api/oidc"
+        text = self.descriptor.replace("endpoints:\n", f"endpoints:\n  pushed_authorization_request: {base}/par\n")
+        self.serve_glewlwyd()
+        self.add_glewlwyd(descriptor=text + "token_binding: dpop\n")
         self.userinfo = self.service.base + "/api/oidc/userinfo"
 
     def test_from_login_to_logout(self):
-        login = self.start("login", "glewlwyd", "--no-browser", stdin=False)
-        address = login.address()
-        self.assertRegex(address, r"/auth\?client_id=[^&]+&request_uri=urn[^&]+$")
-        Browser().open(self.service.person.consent(address))
-        outcome = login.end()
-        self.assertEqual(outcome.status, DONE, outcome.err)
+        self.assertRegex(self.log_in(), r"/auth\?client_id=[^&]+&request_uri=urn[^&]+$")
         self.assertIn("sub", json.loads(self.credmgr("request", "glewlwyd", self.userinfo).out))
         outcome = self.credmgr("token", "glewlwyd")
         self.assertIn("the token alone is of no use", outcome.err)

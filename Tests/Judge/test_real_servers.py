@@ -1,16 +1,13 @@
 """Independent servers, with descriptors written from their documentation."""
 
 import json
-import os
-import unittest
 
 import django_server
 import glewlwyd_server
 import jwt
-from browser import Browser
 from django_server import DjangoServer
-from glewlwyd_server import GlewlwydServer
-from program import DONE, LOGIN_NEEDED, REFUSED, ProgramTest, text_of
+from glewlwyd_server import GlewlwydTest
+from program import DONE, LOGIN_NEEDED, REFUSED, ProgramTest
 from test_oauth1 import rsa_key
 
 
@@ -41,24 +38,16 @@ class Django(ProgramTest):
         self.credmgr("login", provider, status=REFUSED)
 
 
-@unittest.skipUnless(glewlwyd_server.PROGRAM and os.path.exists(glewlwyd_server.SCHEMA), "there is no glewlwyd")
-class Glewlwyd(ProgramTest):
+class Glewlwyd(GlewlwydTest):
+    provider = "glewlwyd"
+
     def setUp(self):
         super().setUp()
-        self.service = self.serve(GlewlwydServer(self.folder, *rsa_key()))
-        self.provider = self.add("glewlwyd", self.service, glewlwyd_server.CLIENT_ID, glewlwyd_server.CLIENT_SECRET,
-                                 redirect_port=self.service.redirect_port)
-
-    def log_in(self, *arguments, status=DONE):
-        """Logs in at the page that a logged-in user opens."""
-        login = self.start("login", *arguments, "--no-browser", stdin=False)
-        Browser().open(self.service.person.consent(login.address()))
-        outcome = login.end()
-        self.assertEqual(outcome.status, status, outcome.err)
-        return outcome
+        self.serve_glewlwyd()
+        self.add_glewlwyd()
 
     def test_from_login_to_logout(self):
-        self.log_in(self.provider)
+        self.log_in()
         self.assertIn("openid notes", self.credmgr("status", self.provider).out)
         tokens = {self.credmgr("token", self.provider).line}
         # Each refresh token works once.
@@ -77,10 +66,6 @@ class Glewlwyd(ProgramTest):
         self.credmgr("logout", self.provider)
         self.assertEqual(self.valid_refresh_tokens(), 0)
         self.credmgr("token", self.provider, status=LOGIN_NEEDED)
-
-    def valid_refresh_tokens(self):
-        """Returns how many of the user's refresh tokens are valid, according to glewlwyd."""
-        return sum(token["enabled"] for token in json.loads(self.service.person.call("GET", "/api/oidc/token/")))
 
     def test_a_code_for_a_device(self):
         login = self.start("login", self.provider, "--grant", "device_code", "--no-browser", stdin=False)
@@ -109,26 +94,24 @@ class Glewlwyd(ProgramTest):
         # The page asks for the consent before it stores it.
         for method, target in (("GET", consent), ("PUT", consent + "/1")):
             self.service.person.call(method, target)
-        self.log_in(self.provider, "--authorization-details", self.file("details.json", json.dumps(details)))
+        self.log_in("--authorization-details", self.file("details.json", json.dumps(details)))
         account, = json.loads(self.credmgr("status", self.provider, "--json").out)
         self.assertEqual(account["authorization_details"], details)
         token = self.credmgr("token", self.provider).line
         self.assertEqual(jwt.decode(token, options={"verify_signature": False})["authorization_details"][0]["type"], "note")
         # An action that the server does not know.
         other = self.file("other.json", json.dumps([{**details[0], "actions": ["delete"]}]))
-        self.assertIn("authorization_details", self.log_in(
-            self.provider, "--account", "other", "--authorization-details", other, status=REFUSED).err)
+        self.log_in("--account", "other", "--authorization-details", other, status=REFUSED)
+        self.assertIn("authorization_details", self.outcome.err)
 
     def test_a_wrong_descriptor_says_what_is_wrong(self):
-        text = text_of("Tests/Judge/descriptors/glewlwyd.yaml")
         for right, wrong, said in (
             ("/api/oidc/token", "/api/oidc/tokens", 'refused the "token" request (resource not found, status 404)'),
-            ("issuer: http://127.0.0.1:{port}/api/oidc", "issuer: http://127.0.0.1:{port}",
+            ("issuer: https://127.0.0.1:{port}/api/oidc", "issuer: https://127.0.0.1:{port}",
              f'its issuer is "{self.service.base}/api/oidc" instead of "{self.service.base}"'),
         ):
             with self.subTest(wrong=wrong):
-                path = self.file("wrong.yaml", text.replace(right, wrong))
-                self.add(path.removesuffix(".yaml"), self.service, glewlwyd_server.CLIENT_ID,
-                         glewlwyd_server.CLIENT_SECRET, redirect_port=self.service.redirect_port)
-                self.assertIn(said, self.log_in(self.provider, status=REFUSED).err)
+                self.add_glewlwyd(descriptor=self.descriptor.replace(right, wrong))
+                self.log_in(status=REFUSED)
+                self.assertIn(said, self.outcome.err)
                 self.credmgr("token", self.provider, status=LOGIN_NEEDED)
