@@ -41,6 +41,16 @@ client: {{ authentication: client_secret_post }}
 """
 
 
+# A machine's own token, with the binding to a key or without one.
+MACHINE = """\
+provider: {id}
+grant: client_credentials
+endpoints: {{ token: https://bench.example/token }}
+hosts: [bench.example]
+token_binding: {binding}
+"""
+
+
 class Home:
     """A temporary home for credmgr."""
 
@@ -110,7 +120,7 @@ class Simulator:
         for line in self.process.stdout:
             word, _, rest = line.strip().partition(" ")
             if word == "listening":
-                rest = rest.removeprefix("on ")
+                self.origin = rest = rest.removeprefix("on ")
             said[word] = rest
             if word == "ready":
                 break
@@ -241,6 +251,7 @@ class Bench:
                 kept.credmgr("vault", "lock")
         self.memory_and_parallel(home)
         self.network()
+        self.proofs()
         self.checking(home)
         self.sizes()
         return self.result
@@ -317,6 +328,28 @@ class Bench:
         self.row("`token` with a refresh, less the provider's time", total - provider, "≤ 15", "ms",
                  total - provider <= 15, f"{total:.1f} ms, of which the provider {provider:.1f} ms")
         self.row("a login's own work", own - provider, "< 60", "ms", own - provider < 60)
+
+    def proofs(self):
+        """Compares the header for a token that is bound to a key, with a new proof, with that for a bearer token."""
+        home = Home(os.path.join(self.folder, "proofs"), self.environment)
+        commands = {}
+        for name, binding in (("bearer", "none"), ("bound", "dpop")):
+            path = os.path.join(self.folder, name + ".yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(MACHINE.format(id=name, binding=binding))
+            simulator = Simulator(home, path, "--port", "0", "--grace", "3600")
+            try:
+                home.credmgr("login", name)
+            finally:
+                simulator.close()
+            expected = "DPoP: " if name == "bound" else "Authorization: Bearer "
+            commands[f"header, {name}"] = home.command(
+                "header", name, "--url", simulator.origin + "/simulator/resource", expected=expected)
+        times = medians(in_turn(commands, self.rounds))
+        self.result["milliseconds"] |= times
+        bound, bearer = times["header, bound"], times["header, bearer"]
+        self.row("`header` with a DPoP proof, more than with a bearer token", bound - bearer, "≤ 3", "ms",
+                 bound - bearer <= 3, f"{bound:.2f} - {bearer:.2f} ms")
 
     def checking(self, home):
         providers = os.path.join(ROOT, "providers")

@@ -58,7 +58,7 @@ import CredmgrYAML
     var (heading, rows): (Substring, Int) = ("", 0)
     for line in text.split(separator: "\n") {
       if line.hasPrefix("## ") { heading = line.dropFirst(3) }
-      guard line.hasPrefix("| "), !["| ---", "| section"].contains(where: line.hasPrefix),
+      guard line.hasPrefix("| "), !["| ---", "| section", "| server"].contains(where: line.hasPrefix),
         let cell = line.split(separator: "|").last
       else { continue }
       rows += 1

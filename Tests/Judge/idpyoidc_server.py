@@ -18,7 +18,7 @@ from service import Response, Service, json_response, oauth_error, redirect
 EMAIL = "ada@idpyoidc.example"
 CLIENT_ID = "judge-at-idpyoidc"
 ALGORITHMS = ["ES256"]
-# What a code or a refresh token can be exchanged for.
+# Codes and refresh tokens can be exchanged for these.
 MINTS = {"supports_minting": ["access_token", "refresh_token", "id_token"], "expires_in": 86400}
 
 
