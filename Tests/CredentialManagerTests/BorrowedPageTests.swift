@@ -40,9 +40,10 @@ struct BorrowedPageTests {
   /// These programs run on any host, so their pages count as documentation.
   private static let programs = [
     "auth0", "authentik", "bluesky", "codeberg", "databricks", "databricks-oauth", "dataverse", "drone",
-    "elasticsearch", "forgejo", "gitea", "home-assistant", "jenkins", "jfrog", "keycloak", "mastodon", "mattermost",
-    "metabase-key", "n8n", "nextcloud", "okta", "okta-token", "proxmox", "qdrant", "semaphore", "snowflake",
-    "sonarqube", "teamcity", "vault", "weaviate", "zitadel", "zulip",
+    "elasticsearch", "forgejo", "gitea", "home-assistant", "jenkins", "jfrog", "keycloak", "mastodon",
+    "mattermost", "mattermost-oauth", "metabase-key", "n8n", "nextcloud", "okta", "okta-service", "okta-token",
+    "proxmox", "qdrant", "semaphore", "snowflake", "sonarqube", "teamcity", "vault", "weaviate", "zitadel",
+    "zulip",
   ]
 
   /// A stranger's descriptor with the page for keys of a shipped provider as its page for clients, or the reverse.
