@@ -51,7 +51,7 @@ package enum CredentialError: Error, Sendable, Equatable {
   /// The login page was opened twice, possibly once by a program other than the user's browser.
   case loginPageTaken(provider: String)
   case timedOut(after: Duration)
-  case lockTimedOut(provider: String, account: String?)
+  case lockTimedOut(provider: String, account: String?, vault: String? = nil)
   /// The vault could not store a new token. If `isKept`, a file next to the vault holds it for the next process.
   case uncommitted(provider: String, account: String?, isKept: Bool, StoreError)
   case interrupted
@@ -74,12 +74,13 @@ package enum CredentialError: Error, Sendable, Equatable {
   case clusterNeeded(provider: String)
   /// This provider could receive an answer meant for another added provider (RFC 9700, 4.4).
   case mixUp(provider: String, other: String, MixUp)
-  case accountsRemain(provider: String, accounts: [String])
+  /// `vault` is the shared vault from which to remove the provider.
+  case accountsRemain(provider: String, accounts: [String], vault: String? = nil)
   case loginUnderWay(provider: String, account: String?)
-  case extended(provider: String, by: [String])
+  case extended(provider: String, by: [String], vault: String? = nil)
   /// The account cannot be logged out, because the process is logging in to it.
   case accountInLogin(provider: String, account: String, process: Int32?)
-  case nothingToRemove(provider: String)
+  case nothingToRemove(provider: String, vault: String? = nil)
   case malformedRegistration(provider: String)
   case malformedRules([Finding])
   case uneditableRules(String)
@@ -105,19 +106,5 @@ package enum CredentialError: Error, Sendable, Equatable {
   case alreadyThere([RecordIdentifier], files: [String])
   case plainExport
   case importWidens(provider: String, [NewPlace])
-  /// The user must name one of the joined vaults.
-  case vaultNeeded(known: [String])
-  /// The account is in that shared vault already.
-  case alreadyShared(provider: String, account: String, vault: String)
-  /// The vault has another account of this name.
-  case nameTaken(provider: String, account: String, vault: String)
-  /// The account of a login is on this machine only, because the vault did not take it. `replaces` says whether the
-  /// vault has the same account.
-  indirect case notInVault(provider: String, account: String, vault: String, replaces: Bool, CredentialError)
-  /// The variable names a place on this machine, which other members must not choose.
-  case notShareable(provider: String, variable: String)
-  /// A request for the account was interrupted or refused, so its tokens may no longer be valid.
-  case unfinishedExchange(provider: String, account: String)
-  /// The account is on its way to the vault.
-  case unfinishedShare(provider: String, account: String, vault: String)
+  indirect case shared(SharedAccountError)
 }

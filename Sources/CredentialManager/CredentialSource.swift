@@ -186,7 +186,7 @@ package final class CredentialSource {
       case .gaveUp:
         if let result { return result }
         throw .interrupted
-      case .timedOut: throw .lockTimedOut(provider: id.provider, account: id.name)
+      case .timedOut: throw .lockTimedOut(provider: id.provider, account: id.name, vault: shared?.name)
       case .interrupted: throw .interrupted
       case .store(let error): throw .vault(error)
       }

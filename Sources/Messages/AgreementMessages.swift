@@ -6,7 +6,8 @@ extension [NewPlace] {
   /// stored tokens; `nil` if unknown.
   package func sentences(_ accounts: [String]? = nil) -> [String] {
     let tokens = accounts.map { $0.isEmpty ? "the client secret" : "the tokens of \(some($0))" } ?? "tokens"
-    return map { place in
+    let (shown, settings) = withoutManySettings
+    return shown.map { place in
       switch place.kind {
       case .secrets, .tokens: "it would send \(tokens) to \(place.named)"
       case .anyIssuer: "it would use answers from any issuer" + place.source
@@ -14,14 +15,24 @@ extension [NewPlace] {
       case .shownSecret: "it would show the secret \(place.named)"
       default: "it would use the \(place.noun) \(place.named)"
       }
-    }
+    } + (settings.isEmpty ? [] : ["it would change \(some(settings))"])
   }
 
   /// The reasons to ask the user, with one sentence for all places with the same reason.
   package var peculiarities: [String] {
     var reasons: [(key: [String], values: [String])] = []
-    for place in self { reasons.note(place.named, of: place.reason) }
+    let (shown, settings) = withoutManySettings
+    for place in shown { reasons.note(place.named, of: place.reason) }
     return reasons.map { $0.key[0] + $0.values.joined(separator: ", ") + $0.key[1] }
+      + (settings.isEmpty ? [] : ["its settings \(some(settings)) differ from what you agreed to"])
+  }
+
+  /// The places, and the keys of settings that would hide the others because there are many. None of these settings
+  /// gives a credential away.
+  private var withoutManySettings: (shown: [NewPlace], settings: [String]) {
+    let settings = compactMap { place in if case .value(let key) = place.kind { key } else { nil } }
+    if settings.count <= 5 { return (self, []) }
+    return (filter { if case .value = $0.kind { false } else { true } }, settings)
   }
 }
 

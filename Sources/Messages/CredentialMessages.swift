@@ -92,11 +92,14 @@ extension CredentialError {
         .hint("\(credmgr: "login", provider, "--no-browser") and open the address that it prints")
     case .timedOut(let time):
       .loginNeeded("the login timed out after \(exactDuration(time))").hint("run the command again")
-    case .lockTimedOut(let provider, let account):
+    case .lockTimedOut(let provider, let account, let vault):
       .unexpected(
-        "timed out waiting for another process that uses "
+        "timed out waiting for another \(vault == nil ? "process" : "machine") that uses "
           + (account.map { "\(quoted($0)) at " } ?? "") + titled(provider)
-      ).hint("\(run: "ps", "-C", "credmgr-online") to find the process")
+      ).hint(
+        vault == nil
+          ? "\(run: "ps", "-C", "credmgr-online") to find the process"
+          : "if that machine does not answer, run the command again after 90 seconds")
     case .uncommitted(let provider, _, true, let error) where error.isUnreachable:
       .unreachable("saved the new \(titled(provider)) token only in a file next to the vault: \(error.cause)")
         .hint("repeat the command when the server answers")
@@ -171,9 +174,11 @@ extension CredentialError {
         mixUp.sentence(provider, other),
         hint: "check both descriptors; \(credmgr: "remove-provider", provider) if you do not trust its author",
         status: mixUp.isInAnswer ? .refused : .usage)
-    case .accountsRemain(let provider, let accounts):
+    case .accountsRemain(let provider, let accounts, let vault):
       .usage("cannot remove \(titled(provider)): it still has accounts: \(some(accounts))")
-        .hint("\(credmgr: "logout", provider, "--all") first")
+        .hint(
+          vault.map { "\(credmgr: "logout", provider, "--account", accounts[0], "--vault", $0) first" }
+            ?? "\(credmgr: "logout", provider, "--all") first")
     case .loginUnderWay(let provider, let account):
       .usage("cannot remove \(titled(provider)): a login\(account.map { " as \(quoted($0))" } ?? "") is in progress")
         .hint("stop the login, then \(credmgr: "remove-provider", provider) again")
@@ -182,10 +187,15 @@ extension CredentialError {
         "cannot log out \(quoted(account)) at \(titled(provider)): a login is in progress"
           + (process.map { " (process \($0))" } ?? "")
       ).hint(Self.stopping(process) + ", then log out again")
-    case .extended(let provider, let dependents):
-      .usage("cannot remove \(quoted(provider)): your descriptor is extended by \(some(dependents))")
-        .hint("\(credmgr: "remove-provider", dependents.first ?? "ID") first")
-    case .nothingToRemove(let provider):
+    case .extended(let provider, let dependents, let vault):
+      .usage(
+        "cannot remove \(quoted(provider)): \(vault == nil ? "your" : "its") descriptor is extended by "
+          + some(dependents)
+      ).hint(
+        "\(credmgr: ["remove-provider", dependents.first ?? "ID"] + (vault.map { ["--vault", $0] } ?? [])) first")
+    case .nothingToRemove(let provider, let vault?):
+      .usage("cannot remove \(titled(provider)): the vault \(quoted(vault)) does not have it")
+    case .nothingToRemove(let provider, nil):
       .usage("cannot remove \(titled(provider)): it has not been added, and you have no descriptor of your own for it")
         .hint("\(credmgr: "providers") to see the added providers")
     case .malformedRegistration(let provider):
@@ -246,30 +256,7 @@ extension CredentialError {
     case .alreadyThere(let records, let files):
       .usage("the import would replace \(records.words(and: files)); nothing was changed")
         .hint("\(add: "--replace") to replace \(records.count + files.count == 1 ? "it" : "them")")
-    case .vaultNeeded(let known):
-      known.isEmpty
-        ? .usage("this machine has not joined a shared vault").hint("\(credmgr: "vault", "join", "INVITATION")")
-        : .usage("name one of your shared vaults: \(some(known))").hint("\(add: "--vault", known[0])")
-    case .alreadyShared(let provider, let account, let vault):
-      .usage("\(quoted(account)) at \(titled(provider)) is already in the vault \(quoted(vault))")
-    case .nameTaken(let provider, let account, let vault):
-      .usage(
-        "the vault \(quoted(vault)) has another account \(quoted(account)) at \(titled(provider)); nothing was changed"
-      ).hint("\(add: "--replace") to replace it, or log in with another name")
-    case .notInVault(let provider, let account, let vault, let replaces, let error):
-      error.keptHere(account, at: titled(provider), insteadOf: vault, error.message(titled: titled)).with(hints: [
-        "\(credmgr: ["share", provider, account, "--vault", vault] + error.replacement(replaces)) to move it"
-      ])
-    case .notShareable(let provider, let variable):
-      .usage(
-        "cannot share \(quoted(provider)): \(quoted(variable)) names a file or an environment variable of one machine"
-      ).hint("\(credmgr: "login", provider) on each machine instead")
-    case .unfinishedExchange(let provider, let account):
-      .usage("cannot share \(quoted(account)) at \(titled(provider)): its last request did not succeed")
-        .hint("\(credmgr: "refresh", provider, "--account", account) first")
-    case .unfinishedShare(let provider, let account, let vault):
-      .usage("\(quoted(account)) at \(titled(provider)) is still on its way to the vault \(quoted(vault))")
-        .hint("\(credmgr: "share", provider, account, "--vault", vault) to finish it")
+    case .shared(let error): error.message(titled: titled)
     case .notValidatable(let provider):
       .usage("cannot validate credentials of \(titled(provider)): its descriptor has no endpoint for it")
     }
@@ -311,22 +298,6 @@ extension CredentialError {
     let isBelowHome = path == "~" || path.hasPrefix("~/")
     let rest = isBelowHome ? String(path.dropFirst()) : "/" + path
     return "\(shell: "export CREDMGR_HOME=\(isBelowHome ? "~" : "$PWD")" + (rest.isEmpty ? "" : argument(rest)))"
-  }
-}
-
-extension CredentialError {
-  fileprivate var isNameTaken: Bool { if case .nameTaken = self { true } else { false } }
-
-  fileprivate func replacement(_ isNeeded: Bool) -> [String] { isNeeded || isNameTaken ? ["--replace"] : [] }
-
-  /// Returns the message for a login whose account is not in its shared vault because of this error.
-  fileprivate func keptHere(
-    _ account: String, at title: String, insteadOf vault: String, _ message: Message
-  ) -> Message {
-    let reason = isNameTaken ? "it has another account of this name" : message.text
-    return Message(
-      "logged in to \(title) as \(quoted(account)) on this machine only, not in the vault \(quoted(vault)): \(reason)",
-      status: message.status)
   }
 }
 

@@ -1,3 +1,4 @@
+import CredmgrCredentialManager
 import CredmgrStore
 import CredmgrText
 
@@ -8,7 +9,7 @@ extension ServerFault {
     func changed(_ record: RecordIdentifier?) -> String { record?.words ?? "the list of members" }
     return switch self {
     case .libraryMissing:
-      .unexpected("cannot reach the vault \(name): libpq is not installed")
+      .unreachable("cannot reach the vault \(name): libpq is not installed")
         .hint("\(run: "sudo", "apt-get", "install", "libpq5")")
     case .badAddress:
       // It may contain a password.
@@ -27,7 +28,9 @@ extension ServerFault {
           \(credmgr: "vault", "sync", "--password-file", "FILE", "--vault", vault)
           """
         )
-    case .unreachable(let detail): .unreachable("cannot reach the vault \(name): \(detail)")
+    case .unreachable(let detail):
+      .unreachable("cannot reach the vault \(name): \(detail)")
+        .hint("check that the database runs, and that this machine reaches it")
     case .silent:
       .unreachable("cannot reach the vault \(name): the server does not answer")
         .hint("\(credmgr: "vault", "status", "--vault", vault) to see whether the server waits for its standby")
@@ -37,8 +40,12 @@ extension ServerFault {
     case .noRights(let detail):
       .vault("the server refuses access to the vault \(name): \(detail)")
         .hint("grant the role the rights that docs/shared-vault.md lists")
-    case .readOnly: .vault("the server of the vault \(name) accepts no changes; nothing was changed")
-    case .full: .vault("the disk of the server of the vault \(name) is full; nothing was changed")
+    case .readOnly:
+      .vault("the server of the vault \(name) accepts no changes; nothing was changed")
+        .hint("let the database accept changes, or promote its standby")
+    case .full:
+      .vault("the disk of the server of the vault \(name) is full; nothing was changed")
+        .hint("make room on the disk of the server")
     case .noVault:
       .vault("the database of \(name) does not contain this vault")
         .hint("restore the database; if it is lost, \(credmgr: "vault", "leave", "--vault", vault)")
@@ -77,6 +84,72 @@ extension ServerFault {
       .unexpected("another machine took over the request for \(quoted(account.name ?? account.provider))")
         .hint("run the command again")
     }
+  }
+}
+
+extension SharedAccountError {
+  func message(titled: (String) -> String) -> Message {
+    switch self {
+    case .vaultNeeded(let known):
+      known.isEmpty
+        ? .usage("this machine has not joined a shared vault").hint("\(credmgr: "vault", "join", "INVITATION")")
+        : .usage("name one of your shared vaults: \(some(known))").hint("\(add: "--vault", known[0])")
+    case .alreadyShared(let provider, let account, let vault):
+      .usage("\(quoted(account)) at \(titled(provider)) is already in the vault \(quoted(vault))")
+    case .nameTaken(let provider, let account, let vault):
+      .usage(
+        "the vault \(quoted(vault)) has another account \(quoted(account)) at \(titled(provider)); nothing was changed"
+      ).hint("\(add: "--replace") to replace it, or log in with another name")
+    case .notInVault(let provider, let account, let vault, let replaces, let error):
+      notInVault(provider, account: account, vault: vault, replaces: replaces, error, titled: titled)
+    case .otherProvider(let provider, let vault, let places, .isGiven):
+      .usage(
+        "cannot share accounts of \(quoted(provider)): the vault \(quoted(vault)) has another provider of this name",
+        items: places.sentences()
+      ).hint("give one of the two providers another name with the option \"--as\" of \"credmgr add-provider\"")
+    case .otherProvider(let provider, let vault, let places, let difference):
+      .usage(
+        "this machine has another provider \(quoted(provider)) than the vault \(quoted(vault))",
+        items: places.sentences()
+      ).hint(
+        difference == .isOutdated
+          ? "\(credmgr: "vault", "sync", "--vault", vault) at a terminal to agree to the vault's"
+          : "\(credmgr: "remove-provider", provider) to use the vault's after the next sync")
+    case .notShareable(let provider, let variable):
+      .usage(
+        "cannot share \(quoted(provider)): \(quoted(variable)) names a file or an environment variable of one machine"
+      ).hint("\(credmgr: "login", provider) on each machine instead")
+    case .unfinishedExchange(let provider, let account):
+      .usage("cannot share \(quoted(account)) at \(titled(provider)): its last request did not succeed")
+        .hint("\(credmgr: "refresh", provider, "--account", account) first")
+    case .answerWaits(let provider, let account, let vault, let error):
+      Message(
+        "cannot leave the vault \(quoted(vault)): the new token of \(quoted(account)) at \(titled(provider)) is only on "
+          + "this machine",
+        items: [error.message(titled: titled).text],
+        hint: "\(credmgr: "vault", "sync", "--vault", vault) when the database answers, or log out of the account "
+          + "to give the token up",
+        status: error.message.status)
+    case .unfinishedShare(let provider, let account, let vault):
+      .usage("\(quoted(account)) at \(titled(provider)) is still on its way to the vault \(quoted(vault))")
+        .hint("\(credmgr: "share", provider, account, "--vault", vault) to finish it")
+    }
+  }
+
+  /// Returns the message for a login whose account is not in its shared vault because of an error.
+  private func notInVault(
+    _ provider: String, account: String, vault: String, replaces: Bool, _ error: CredentialError,
+    titled: (String) -> String
+  ) -> Message {
+    let message = error.message(titled: titled)
+    let isNameTaken = if case .shared(.nameTaken) = error { true } else { false }
+    let reason = isNameTaken ? "it has another account of this name" : message.text
+    let replacement = replaces || isNameTaken ? ["--replace"] : []
+    return Message(
+      "logged in to \(titled(provider)) as \(quoted(account)) on this machine only, "
+        + "not in the vault \(quoted(vault)): \(reason)",
+      hint: "\(credmgr: ["share", provider, account, "--vault", vault] + replacement) to move it",
+      status: message.status)
   }
 }
 

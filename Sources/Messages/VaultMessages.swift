@@ -250,6 +250,7 @@ extension VaultFinding {
     case .header: "the header was modified"
     case .slots: "the key slots were modified"
     case .log(let record): "the log of \(record?.words ?? "the vault") was modified"
+    case .members: "the list of members was modified"
     case .keyCopies: "the members' copies of the key were modified"
     case .invitation(let member): "the invitation of \(quoted(member)) was modified or removed"
     case .tables: "the tables of the database were changed"

@@ -16,7 +16,14 @@ package struct DatabaseAddress: Sendable {
       if values[keyword]?.utf8.contains(where: { "@=&".utf8.contains($0) }) == true { throw .badAddress }
     }
     // As in `postgresql://ada:secret/x`, without a host.
-    if values["port"]?.utf8.allSatisfy({ "0123456789,".utf8.contains($0) }) == false { throw .badAddress }
+    for port in Self.list(values["port"]) where !port.isEmpty && UInt16(port).map({ $0 > 0 }) != true {
+      throw .badAddress
+    }
+    // As in `postgresql://[::1:secret]/x`.
+    for host in Self.list(values["host"]) where host.utf8.contains(UInt8(ascii: ":")) {
+      let address = host.prefix { $0 != "%" }
+      guard address.utf8.allSatisfy({ "0123456789abcdefABCDEF:.".utf8.contains($0) }) else { throw .badAddress }
+    }
     self.text = text
     let always = ["application_name": "credmgr", "client_encoding": "UTF8"]
     var certificates: String?
@@ -30,10 +37,9 @@ package struct DatabaseAddress: Sendable {
     let hasService = values["service"] != nil || Environment.text("PGSERVICE") != nil
     let address = Environment.text("PGHOSTADDR") ?? "localhost"
     let isElsewhere = hasService || !Self.isLoopback(address)
-    func list(_ keyword: String) -> [String] {
-      values[keyword]?.split(separator: ",", omittingEmptySubsequences: false).map { String($0) } ?? []
-    }
-    let (names, addresses, ports) = (list("host"), list("hostaddr"), list("port"))
+    let (names, addresses, ports) = (
+      Self.list(values["host"]), Self.list(values["hostaddr"]), Self.list(values["port"])
+    )
     let count = max(names.count, addresses.count, 1)
     hosts = (0..<count).map { index in
       var host = always
@@ -67,6 +73,10 @@ package struct DatabaseAddress: Sendable {
   private static func isLoopback(_ host: String) -> Bool {
     host == "localhost" || host == "::1"
       || (host.hasPrefix("127.") && host.utf8.allSatisfy { $0 == 0x2E || (0x30..<0x3A).contains($0) })
+  }
+
+  private static func list(_ value: String?) -> [String] {
+    value?.split(separator: ",", omittingEmptySubsequences: false).map { String($0) } ?? []
   }
 
   private static func values(_ text: String) throws(PostgreSQLError) -> [String: String] {

@@ -79,6 +79,8 @@ extension TeamVault {
     let start = clock.monotonic()
     var watch = Watch(folder + "/" + hiddenName(of: account) + ".lease", clock)
     let holder = place.random.bytes(16)
+    // A statement that was not sent makes no holder.
+    do throws(StoreError) { try server.connect() } catch { throw .store(error) }
     do throws(POSIXError) { try watch.add(holder) } catch { throw .store(.file(error)) }
     var pause = Duration.milliseconds(25)
     while true {
@@ -173,7 +175,7 @@ private struct Watch {
   private var since = MonotonicMoment(sinceBoot: .zero)
   private let boot: [UInt8]
 
-  private static let limit = 8
+  private static let limit = 64
 
   init(_ path: String, _ clock: any WallClock) {
     self.path = path
@@ -199,9 +201,10 @@ private struct Watch {
   func ripe(at now: MonotonicMoment) -> [[UInt8]] { !other.isEmpty && now - since >= Lease.time ? [other] : [] }
 
   /// Names a holder before the statement that makes it one. Keeps the last that surely was one, because an answer may
-  /// wait under it, however often the server could not be reached since.
+  /// wait under it, however often the server could not be reached since. The first and the last whose statements were
+  /// sent without an answer are the likeliest others.
   mutating func add(_ holder: [UInt8]) throws(POSIXError) {
-    if ours.count == Self.limit { ours.remove(at: Self.limit - 2) }
+    if ours.count == Self.limit { ours.remove(at: Self.limit / 2) }
     ours.insert(holder, at: 0)
     try store()
   }
@@ -222,7 +225,7 @@ private struct Watch {
     fields.append(Int64((since - MonotonicMoment(sinceBoot: .zero)) / .milliseconds(1)))
     fields.append(Int64(ours.count))
     for holder in ours { fields.append(holder) }
-    try PreparedFile.make(path, size: 512).fill(fields.bytes, isForced: false)
+    try PreparedFile.make(path, size: 2048).fill(fields.bytes, isForced: false)
   }
 }
 

@@ -2,6 +2,27 @@ import CredmgrCryptography
 import CredmgrPlatform
 import CredmgrPostgreSQL
 import CredmgrStore
+import CredmgrText
+
+/// A file that says when a server did not answer in time, so that the next process need not wait as long.
+struct Silence {
+  let path: String
+  let clock: any WallClock
+
+  private static let time: Int64 = 60
+
+  private var now: Int64 { clock.now().secondsSince1970 }
+
+  var lasts: Bool {
+    guard let bytes = try? PrivateFile.read(path, limit: 32), let since = Int64(String(decoding: bytes, as: UTF8.self))
+    else { return false }
+    return (0..<Self.time).contains(now - since)
+  }
+
+  func begin() { try? PrivateFile.replace(path, Array("\(now)".utf8)) }
+
+  func end() { if File.exists(path) { _ = try? File.remove(path) } }
+}
 
 /// The database of a vault: connects at the first use, and again after a connection was lost.
 final class Server {
@@ -9,6 +30,7 @@ final class Server {
   private let password: Secret?
   /// The name for errors.
   let name: String
+  private let silence: Silence?
   private var connection: PostgreSQL?
   private(set) var isInTransaction = false
   private(set) var statementCount = 0
@@ -18,7 +40,7 @@ final class Server {
   /// The time limit of a connection and of a statement. A lease outlasts several of them.
   static let patience = Duration.seconds(10)
 
-  init(_ address: String, password: Secret?, name: String) throws(StoreError) {
+  init(_ address: String, password: Secret?, name: String, silence: Silence? = nil) throws(StoreError) {
     do throws(PostgreSQLError) {
       self.address = try DatabaseAddress(address)
     } catch {
@@ -26,7 +48,10 @@ final class Server {
     }
     self.password = password
     self.name = name
+    self.silence = silence
   }
+
+  var isSilent: Bool { silence?.lasts == true }
 
   func fault(_ fault: ServerFault) -> StoreError { .server(fault, vault: name) }
 
@@ -45,8 +70,11 @@ final class Server {
     do throws(PostgreSQLError) {
       let connection = try connected()
       statementCount += 1
-      return .done(try connection.query(statement, parameters, within: Self.patience))
+      let rows = try connection.query(statement, parameters, within: Self.patience)
+      if statementCount == 1 { silence?.end() }
+      return .done(rows)
     } catch {
+      if error == .silent { silence?.begin() }
       switch error {
       case .refused("22012", _), .refused("23505", _), .refused("40001", _), .refused("40P01", _): return .beaten
       case .lost, .silent:
@@ -55,6 +83,14 @@ final class Server {
       default:
         throw Self.converted(error, name)
       }
+    }
+  }
+
+  /// Connects unless it has done so.
+  func connect() throws(StoreError) {
+    do throws(PostgreSQLError) { _ = try connected() } catch {
+      if error == .silent { silence?.begin() }
+      throw Self.converted(error, name)
     }
   }
 

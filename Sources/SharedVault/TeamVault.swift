@@ -53,8 +53,10 @@ package final class TeamVault {
     self.place = place
     self.membership = membership
     keys = try cryptography(membership.keys())
-    server = try Server(membership.server, password: membership.password, name: name)
     folder = place.folder + "/" + Hexadecimal.encode(Array(membership.roster.vault.prefix(8)))
+    server = try Server(
+      membership.server, password: membership.password, name: name,
+      silence: Silence(path: folder + "/silent", clock: place.clock))
     do throws(POSIXError) {
       try PrivateFile.createDirectory(folder)
       if !File.exists(lockFile) { try? PrivateFile.create(lockFile, []) }
@@ -197,6 +199,8 @@ package final class TeamVault {
   }
 
   package var memberName: String? { membership.member?.name }
+
+  package var isSilent: Bool { server.isSilent }
 
   /// The cell of a row, checked against what this machine saw before.
   func loaded(_ name: CellName, _ row: Row?) throws(StoreError) -> Loaded {

@@ -103,6 +103,7 @@ package struct TeamVaults: SharedVaults {
   ) throws(StoreError) -> (name: String, invited: String) {
     guard let text = InvitationText(invitation) else { throw .server(.invitation(.malformed), vault: "") }
     let name = name ?? text.name
+    if try finishesJoin(name, of: text.vault, in: place) { return (name, text.member) }
     try requireFree(name, place)
     let server = try Server(text.server, password: text.password, name: name)
     let (identifier, sealing, signing) = try cryptography(text.keys())
@@ -146,6 +147,24 @@ package struct TeamVaults: SharedVaults {
       }
     }
     throw server.fault(.failed(detail: "other machines change the members all the time"))
+  }
+
+  /// Whether an earlier attempt of this machine joined the vault, although the answer to its commit was lost. An
+  /// attempt that failed is forgotten. A machine that joined has read records since.
+  private func finishesJoin(_ name: String, of vault: [UInt8], in place: SharedPlace) throws(StoreError) -> Bool {
+    guard let record = try place.local.record(RecordIdentifier(.membership, of: AccountID(name))),
+      let membership = Membership(record.payload), membership.roster.vault == vault,
+      try place.local.records(.seen, provider: name).isEmpty
+    else { return false }
+    do throws(StoreError) { try TeamVault(name, membership, in: place).verifyRoster() } catch {
+      switch error {
+      case .server(.setBack, _), .server(.forked, _), .server(.altered, _), .server(.removed, _):
+        try place.forget(name)
+        return false
+      default: throw error
+      }
+    }
+    return true
   }
 
   /// Reads the whole list of members, whose first entry is what the vault is named after.

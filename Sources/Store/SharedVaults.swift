@@ -72,11 +72,14 @@ package protocol SharedStore: AccountStore {
   var clockOffset: Duration { get }
   /// This machine's name in the vault, for the log; `nil` if it is unknown.
   var memberName: String? { get }
+  /// Whether the server did not answer in time within the last minute, and no process here has reached it since.
+  var isSilent: Bool { get }
 }
 
 extension SharedStore {
   package var clockOffset: Duration { .zero }
   package var memberName: String? { nil }
+  package var isSilent: Bool { false }
   package var knownMembers: [SharedMember] { [] }
   package func removeFiles() {}
   package func setPassword(_ password: Secret) throws(StoreError) {}

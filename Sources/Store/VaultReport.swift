@@ -38,6 +38,8 @@ package enum VaultFinding: Sendable, Hashable {
   case schema
   /// Events of the log of a record, or of a shared vault itself.
   case log(RecordIdentifier?)
+  /// The list of members of a shared vault.
+  case members
   /// The members' copies of a shared vault's key.
   case keyCopies
   /// The open invitation of this member to a shared vault.

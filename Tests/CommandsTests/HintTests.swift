@@ -128,6 +128,10 @@ import CredmgrYAML
           + "\"d.example\"",
         "its page for device codes \"e.example\" belongs to \"honest\"",
       ])
+    // Many changed settings do not hide a place.
+    let settings = (1...30).map { place(.value("key\($0)"), "x") }
+    #expect((places + settings).peculiarities.count == 4)
+    #expect((settings + [place(.tokens, "a.example")]).sentences().first == "it would send tokens to \"a.example\"")
   }
 
   /// Remedies that only the doctor shows.

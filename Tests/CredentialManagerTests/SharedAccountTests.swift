@@ -41,7 +41,7 @@ struct SharedAccountTests {
     #expect(whole.vault == nil && !whole.isMoving)
     #expect(whole.refreshToken == Secret("refresh-1"))
     #expect(try fixture.source.joined("team").accounts().registration(of: "example")?.clientIdentifier == "client-1")
-    #expect(throws: CredentialError.alreadyShared(provider: "example", account: "ana", vault: "team")) {
+    #expect(throws: CredentialError.shared(.alreadyShared(provider: "example", account: "ana", vault: "team"))) {
       try fixture.source.share("ana", of: "example", in: "team")
     }
   }
@@ -77,7 +77,7 @@ struct SharedAccountTests {
   @Test func aNameThatIsTaken() throws {
     let (fixture, vaults) = try Self.shared()
     let other = try OtherMachine(beside: fixture, vaults, joins: false)
-    let taken = CredentialError.nameTaken(provider: "example", account: "ana", vault: "team")
+    let taken = CredentialError.shared(.nameTaken(provider: "example", account: "ana", vault: "team"))
     try other.source.add(
       other.source.addition(shipped: "example", as: nil), clientIdentifier: "client-2", clientSecret: Secret("s"),
       variables: [:], replaces: false, confirms: { _, _, _ in false })
@@ -106,7 +106,7 @@ struct SharedAccountTests {
     let fixture = try Fixture.added(credential: Fixture.credential())
     _ = try fixture.team()
     try fixture.leave(ExchangeNote(.refresh, startedAt: 1), nil)
-    #expect(throws: CredentialError.unfinishedExchange(provider: "example", account: "ana")) {
+    #expect(throws: CredentialError.shared(.unfinishedExchange(provider: "example", account: "ana"))) {
       try fixture.source.share("ana", of: "example", in: "team")
     }
     #expect(try fixture.stored()?.vault == nil)
@@ -371,7 +371,7 @@ struct SharedAccountTests {
     #expect(try other.source.joinedVaults().isEmpty)
     #expect(try other.source.accounts().accounts(of: nil).isEmpty)
     #expect(throws: CredentialError.vault(.server(.notJoined, vault: "team"))) { try other.source.vaultName("team") }
-    #expect(throws: CredentialError.vaultNeeded(known: [])) { try other.source.vaultName(nil) }
+    #expect(throws: CredentialError.shared(.vaultNeeded(known: []))) { try other.source.vaultName(nil) }
   }
 
   // MARK: Providers
@@ -430,7 +430,7 @@ struct SharedAccountTests {
     credential.variables = ["subject_token": "env:CI_TOKEN"]
     try fixture.store(credential)
     let vaults = try fixture.team()
-    let refused = CredentialError.notShareable(provider: "example", variable: "subject_token")
+    let refused = CredentialError.shared(.notShareable(provider: "example", variable: "subject_token"))
     #expect(throws: refused) { try fixture.source.share("ana", of: "example", in: "team") }
     #expect(try fixture.stored()?.vault == nil)
     // A member stored it with another program.
@@ -497,7 +497,8 @@ struct SharedAccountTests {
         guard error != Self.unreachable else { continue }
         #expect(
           error
-            == .notInVault(provider: "example", account: "ana", vault: "team", replaces: true, Self.unreachable))
+            == .shared(
+              .notInVault(provider: "example", account: "ana", vault: "team", replaces: true, Self.unreachable)))
         vaults.state.withLock { $0.limit = .max }
         try fixture.source.share("ana", of: "example", in: "team", replaces: true)
         #expect(try fixture.sharedCredential()?.refreshToken == Secret("refresh-2"))
@@ -530,7 +531,7 @@ struct SharedAccountTests {
     func logIn(replaces: Bool) throws -> Account {
       try fixture.login { ($0.account, $0.vault, $0.givesAway) = ("ana", "team", replaces) }
     }
-    #expect(throws: CredentialError.nameTaken(provider: "example", account: "ana", vault: "team")) {
+    #expect(throws: CredentialError.shared(.nameTaken(provider: "example", account: "ana", vault: "team"))) {
       try logIn(replaces: false)
     }
     #expect(fixture.http.requests.isEmpty)

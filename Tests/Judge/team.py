@@ -1,5 +1,6 @@
 """Several machines that share a vault on a real PostgreSQL server. A machine is a home directory of its own."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,7 +11,8 @@ import oauth2_server
 import postgres
 from oauth2_server import OAuth2Server
 from postgres import PASSWORD, PostgreSQL
-from program import ADA, DONE, TIMEOUT, ProgramTest, brief
+from program import ADA, DONE, TIMEOUT, ProgramTest, brief, is_test_build
+from test_races import state
 
 # Names that no file of the server may contain.
 BOT, TEAM, ADMIN, MACHINE = "bot-account-4711", "team-of-the-judge", "grace-the-administrator", "runner-seventeen"
@@ -139,6 +141,22 @@ class TeamTest(ProgramTest):
         other = self.machine()
         other.run("vault", "join", "-", "--yes", stdin=self.invitation(first, *arguments) + "\n")
         return other
+
+    def require_fault_points(self):
+        if not is_test_build():
+            self.skipTest("this program was built for use, and has no fault points")
+
+    @staticmethod
+    def shown(machine):
+        account = json.loads(machine.run("status", "--json").out)[0]
+        return account["next"], account["interrupted"]
+
+    def kill(self, machine, point):
+        """Kills a refresh at a point. The token of the account stays valid."""
+        holder = machine.start(*TOKEN, "--refresh", CREDMGR_FAULT=f"{point}=stop")
+        self.wait_until(lambda: state(holder.pid) == "T")
+        holder.kill()
+        end(holder)
 
     def assert_one_token(self, results, service):
         """Checks that all processes printed the same valid token, and that the provider saw one exchange."""

@@ -22,7 +22,7 @@ class Team(ProgramTest):
         self.server.create("team")
 
     def create(self):
-        self.credmgr("vault", "create", "team", "--at", self.server.url("team"), "--member", "ada",
+        return self.credmgr("vault", "create", "team", "--at", self.server.url("team"), "--member", "ada",
                      "--password-file", self.file("password", postgres.PASSWORD + "\n"))
 
     def join(self, member, *options):
@@ -143,6 +143,34 @@ class Team(ProgramTest):
         self.credmgr("vault", "sync", "--yes")
         self.assertEqual(client(), "another")
 
+    def test_a_token_never_goes_to_another_provider_of_the_same_name(self):
+        service, provider = self.shared()
+        invitation = self.credmgr("vault", "invite", "grace").line
+        token = self.credmgr("token", provider, "--account", ADA).line
+        self.new_home()
+        # This machine's provider of this name is another server.
+        other = self.serve(OAuth2Server())
+        self.add(provider, other, PUBLIC_CLIENT)
+        said = self.credmgr("vault", "join", "-", stdin=invitation + "\n").err
+        self.assertIn(f"credmgr remove-provider {provider}", said)
+        self.assertNotEqual(self.run_program("token", provider, "--account", ADA).out.strip(), token)
+        # Nor does an account of this machine go to the team's server.
+        self.credmgr("login", provider, "--account", GRACE)
+        self.assertIn("another provider", self.credmgr("share", provider, GRACE, status=USAGE).err)
+        self.credmgr("login", provider, "--account", GRACE, "--vault", "team", status=USAGE)
+        self.credmgr("logout", provider, "--account", GRACE)
+        self.credmgr("remove-provider", provider)
+        self.credmgr("vault", "sync", "--yes")
+        self.assertEqual(self.credmgr("token", provider, "--account", ADA).line, token)
+        # The same holds for a provider that the team changes later.
+        self.at(0)
+        self.credmgr("add-provider", provider, "--set", f"port={other.port}", "--replace", "--vault", "team", "--yes")
+        self.at(1)
+        self.expire()
+        said = self.credmgr("token", provider, "--account", ADA, status=USAGE).err
+        self.assertIn("credmgr vault sync --vault team", said)
+        self.assertEqual(self.refreshes(service), [])
+
     def test_leaving_asks_and_says_what_is_lost(self):
         self.shared()
         self.join("grace")
@@ -157,6 +185,9 @@ class Team(ProgramTest):
         self.assertNotIn("ahead", self.run_program("doctor", provider).out)
         self.later(7200)
         self.assertRegex(self.run_program("doctor", provider).out, "clock is 2 h ahead of that of")
+        self.server.kill()
+        outcome = self.run_program("doctor", provider)
+        self.assertIn("check that the database runs", outcome.out + outcome.err)
 
     def test_an_administrator_leaves(self):
         self.shared()
@@ -192,13 +223,52 @@ class Team(ProgramTest):
         self.assertEqual(self.credmgr("token", provider).line, token)
 
     def test_a_change_of_the_key_names_the_invitations_that_it_ends(self):
-        self.create()
+        self.assertIn("no standby", self.create().err)
         for member in ("grace", "hedy"):
             self.credmgr("vault", "invite", member)
         said = self.credmgr("vault", "remove-member", "grace", "--yes").err
         self.assertIn("hedy", said)
         self.assertNotIn('"grace" no longer', said)
         self.assertIn("nobody", self.credmgr("vault", "remove-member", "nobody", status=USAGE).err)
+
+    def test_a_provider_is_removed_from_the_vault(self):
+        _, provider = self.shared()
+        said = self.credmgr("remove-provider", provider, "--vault", "team", status=USAGE).err
+        self.assertIn(f"credmgr logout {provider} --account {ADA} --vault team", said)
+        self.credmgr("logout", provider, "--account", ADA, "--vault", "team")
+        self.assertEqual(self.valid("remove-provider", provider, "--vault", "team")["provider"], provider)
+        self.credmgr("remove-provider", provider, "--vault", "team", status=USAGE)
+        self.assertIn(provider, self.credmgr("providers").out)
+        self.credmgr("vault", "verify", "--vault", "team")
+        self.join("grace")
+        self.assertNotIn(provider, self.credmgr("vault", "export", "-", "--plain", "--plain", "--vault", "team").out)
+
+    def test_a_login_that_the_vault_does_not_take_names_the_share(self):
+        _, provider = self.shared()
+        self.server.sql("alter database team set default_transaction_read_only = on")
+        said = self.credmgr("login", provider, "--account", ADA, "--vault", "team", "--replace", status=LOCKED).err
+        self.assertIn(f"credmgr share {provider} {ADA} --vault team --replace", said)
+
+    def test_two_vaults_in_one_database(self):
+        self.create()
+        self.credmgr("vault", "create", "other", "--at", self.server.url("team"), "--member", "ada",
+                     "--password-file", self.file("password", postgres.PASSWORD + "\n"))
+        ours, theirs = (self.credmgr("vault", "invite", "grace", "--vault", name).line for name in ("team", "other"))
+        self.new_home()
+        # An invitation opens only its own vault, also if the server moves its row.
+        swap = "update credmgr.invitation i set vault = v.id from credmgr.vault v where v.id <> i.vault"
+        self.server.sql(swap, "team")
+        for invitation in (ours, theirs):
+            self.credmgr("vault", "join", invitation, status=REFUSED)
+        self.server.sql(swap, "team")
+        self.assertIn('"other"', self.credmgr("vault", "join", theirs).err)
+        self.credmgr("vault", "members", "--vault", "team", status=USAGE)
+        self.credmgr("vault", "join", theirs, "--as", "again", status=REFUSED)
+        self.credmgr("vault", "join", ours)
+        self.at(0)
+        for name in ("team", "other"):
+            self.assertEqual(len(self.valid("vault", "members", "--vault", name)), 2)
+            self.credmgr("vault", "verify", "--vault", name)
 
     def test_the_log_says_who_used_an_invitation(self):
         self.create()

@@ -239,6 +239,7 @@ private let credential = RecordIdentifier(.credential, of: AccountID("example", 
       "DELETE FROM credmgr.invitation WHERE vault=$1",
       "UPDATE credmgr.invitation SET state=-1,sealed='' WHERE vault=$1",
       "UPDATE credmgr.invitation SET sealed='' WHERE vault=$1",
+      "UPDATE credmgr.invitation SET id=set_byte(id,0,get_byte(id,0)#1) WHERE vault=$1",
       "UPDATE credmgr.invitation SET state=7 WHERE vault=$1", "UPDATE credmgr.invitation SET expires=1 WHERE vault=$1",
     ] {
       try team.tamper(change)

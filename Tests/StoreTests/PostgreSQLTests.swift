@@ -40,7 +40,8 @@ import Testing
   @Test func addresses() throws {
     for text in [
       "team", "postgresql://[x/y", "nonsense=1", "", "host=ada:secret@h dbname=x", "dbname=postgresql://ada:secret@h/x",
-      "postgresql://ada@h/x&passwor=secret", "postgresql://ada:secret/x",
+      "postgresql://ada@h/x&passwor=secret", "postgresql://ada:secret/x", "postgresql://ada:770077/x",
+      "postgresql://h,ada:770077/x", "host=h port=0", "postgresql://[::1:secret]/x",
     ] {
       #expect(throws: PostgreSQLError.badAddress) { try DatabaseAddress(text) }
     }

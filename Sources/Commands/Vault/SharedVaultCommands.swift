@@ -88,6 +88,7 @@ enum SharedVaultOperations {
     } catch { throw CommandError(error) }
     if context.isJSON { try context.output(["vault": .string(name), "member": .string(member)]) }
     context.tell("created the vault \(quoted(name)), with \(quoted(member)) as its administrator")
+    if let status = try? context.source.joined(name).sharedStore().sharedStatus() { tellStandby(status, context) }
     context.tell(hint: "\(credmgr: "vault", "invite", "MEMBER", "--vault", name) to invite another machine")
   }
 
@@ -249,7 +250,9 @@ enum SharedVaultOperations {
     {
       throw .usage("nothing was changed")
     }
-    let seen = try vault(store.remove(member))
+    let isInvitation = before.contains { $0.name == member && $0.isInvited }
+    // An invitation that was not used has shown nothing.
+    let seen = try vault(store.remove(member)).filter { _ in !isInvitation }
     source.noteShared(.removeMember, member)
     func revocation(_ account: AccountID) -> [String] {
       ["credmgr", "logout", account.provider] + accountOption(account.name) + ["--vault", name]
@@ -264,7 +267,10 @@ enum SharedVaultOperations {
             .object((json(account).members ?? []) + [.init("revoke", .string(words(account)))])
           }),
       ])
-    context.tell("removed \(quoted(member)), who cannot read anything that is written from now on")
+    context.tell(
+      isInvitation
+        ? "removed the invitation of \(quoted(member)), which was not used"
+        : "removed \(quoted(member)), who cannot read anything that is written from now on")
     tellVoid(before, but: member, context)
     if !seen.isEmpty {
       context.tell(
@@ -295,10 +301,13 @@ enum SharedVaultOperations {
         "encrypted": .boolean(status.isEncrypted),
       ])
     if context.isJSON { return }
-    if status.hasStandby == false {
-      context.tell("no standby confirms commits, so a new token can be lost together with the server's disk")
-    }
+    tellStandby(status, context)
     if status.lacksStandby { context.tell("warning: \(standbyMissing(name))") }
+  }
+
+  private static func tellStandby(_ status: SharedVaultStatus, _ context: Context) {
+    guard status.hasStandby == false else { return }
+    context.tell("no standby confirms commits, so a new token can be lost together with the server's disk")
   }
 
   /// The sentence for a server whose changes wait for ever.

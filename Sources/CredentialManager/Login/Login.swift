@@ -73,6 +73,7 @@ extension CredentialSource {
       try requireShareable(options.variables, of: descriptor)
       // Gets the registration, and shows whether the server can be reached.
       try synchronize(with: vault, of: provider)
+      try requirePlaces(in: vault, of: provider)
       if let name = options.account, !options.givesAway { try requireFree(name, of: provider, in: vault) }
     }
     let accounts = try accountsIfAny()
@@ -88,10 +89,11 @@ extension CredentialSource {
     let account = try login()
     let before = copies.first { $0.name == account.name }?.credential.vault
     guard let vault = options.vault ?? before else { return account }
+    let replaces = vault == before || options.givesAway
     do throws(CredentialError) {
-      return try share(account.name, of: provider, in: vault, replaces: vault == before || options.givesAway)
+      return try share(account.name, of: provider, in: vault, replaces: replaces)
     } catch {
-      throw .notInVault(provider: provider, account: account.name, vault: vault, replaces: vault == before, error)
+      throw .shared(.notInVault(provider: provider, account: account.name, vault: vault, replaces: replaces, error))
     }
   }
 

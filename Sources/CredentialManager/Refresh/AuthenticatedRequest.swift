@@ -181,8 +181,11 @@ extension CredentialSource {
     if account.credential.vault != nil {
       // The tokens belong to all members.
       guard !account.credential.isMoving else {
-        throw .unfinishedShare(provider: provider, account: account.name, vault: account.credential.vault ?? "")
+        throw .shared(
+          .unfinishedShare(provider: provider, account: account.name, vault: account.credential.vault ?? ""))
       }
+      // An answer that waits for the vault stays until this machine leaves it.
+      tellInterruption(try accounts.note(account.id), of: account.id, accounts)
       try forget(account, in: accounts)
       return (account.name, .notAsked)
     }

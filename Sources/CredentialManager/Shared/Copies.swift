@@ -24,11 +24,43 @@ extension CredentialSource {
     return copy
   }
 
+  /// Throws if this machine would send the tokens of a shared account to a place that the vault's registration does not
+  /// name: the machine has another provider of the same name.
+  func requirePlaces(
+    of provider: String, within theirs: Registration?, of vault: String
+  ) throws(CredentialError) {
+    guard let own = try accountsIfAny()?.registration(of: provider) else { return }
+    guard let theirs, let agreed = theirs.agreement else {
+      throw .vault(.server(.damaged(Accounts.registration(provider)), vault: vault))
+    }
+    let places = newPlaces(from: agreed, to: sealed(own, of: provider), theirs.variables == own.variables)
+    if places.isEmpty { return }
+    throw .shared(
+      .otherProvider(provider: provider, vault: vault, places, own.vault == vault ? .isOutdated : .isOwn))
+  }
+
+  /// Throws if the members of a vault would send the tokens of this machine's account to a place that its registration
+  /// does not name.
+  func requirePlaces(in vault: String, of provider: String) throws(CredentialError) {
+    guard let own = try accountsIfAny()?.registration(of: provider),
+      let theirs = try joined(vault).accounts().registration(of: provider), let agreement = theirs.agreement
+    else { return }
+    let places = newPlaces(from: sealed(own, of: provider), to: agreement, theirs.variables == own.variables)
+    if !places.isEmpty { throw .shared(.otherProvider(provider: provider, vault: vault, places, .isGiven)) }
+  }
+
+  /// Returns the origins of one registration that get tokens and that another one does not name. A shipped descriptor
+  /// names the same provider in each version of credmgr.
+  private func newPlaces(from agreed: Agreement, to other: Agreement, _ haveSameVariables: Bool) -> [NewPlace] {
+    if agreed.ownFiles == "", other.ownFiles == "", haveSameVariables { return [] }
+    return agreed.newPlaces(in: other).filter { [.secrets, .tokens].contains($0.kind) }
+  }
+
   /// The place of a token of another issuer is a file or a variable of one machine. Taken from a shared vault, it would
   /// let the other members choose what this machine reads and sends.
   func requireShareable(_ variables: [String: String], of descriptor: Descriptor) throws(CredentialError) {
     for variable in descriptor.variables where variable.isAtExchange && variables[variable.name] != nil {
-      throw .notShareable(provider: descriptor.identifier, variable: variable.name)
+      throw .shared(.notShareable(provider: descriptor.identifier, variable: variable.name))
     }
   }
 }

@@ -43,7 +43,7 @@ extension CredentialSource {
       guard names.contains(given) else { throw .vault(.server(.notJoined, vault: given)) }
       return given
     }
-    guard names.count == 1 else { throw .vaultNeeded(known: names) }
+    guard names.count == 1 else { throw .shared(.vaultNeeded(known: names)) }
     return names[0]
   }
 
@@ -89,13 +89,13 @@ extension CredentialSource {
   }
 
   /// Forgets a vault and the copies of its accounts. Returns whether the other members no longer list this machine.
-  /// Throws if an account is still on its way to the vault.
+  /// Throws if an account is still on its way to the vault, or if an answer of a provider would be lost.
   package func leaveVault(_ name: String) throws(CredentialError) -> Bool {
-    try? commitAnswers(waitingFor: name)
+    try commitLastAnswers(waitingFor: name)
     let accounts = try accounts(.readWrite)
     for account in try accounts.accounts(of: nil) where account.credential.vault == name {
       guard !account.credential.isMoving else {
-        throw .unfinishedShare(provider: account.provider, account: account.name, vault: name)
+        throw .shared(.unfinishedShare(provider: account.provider, account: account.name, vault: name))
       }
       try forget(account, in: accounts)
     }
@@ -119,7 +119,7 @@ extension CredentialSource {
 
   /// Returns the store of a shared vault, for the operations that no other store has.
   package func sharedStore() throws(CredentialError) -> any SharedStore {
-    guard let shared else { throw .vaultNeeded(known: []) }
+    guard let shared else { throw .shared(.vaultNeeded(known: [])) }
     return shared.store
   }
 

@@ -27,16 +27,17 @@ extension CredentialSource {
       var account = try accounts.existing(id)
       account = try takeAnswer(of: account, accounts, locked) ?? account
       if let other = account.credential.vault, other != vault || !account.credential.isMoving {
-        throw .alreadyShared(provider: provider, account: account.name, vault: other)
+        throw .shared(.alreadyShared(provider: provider, account: account.name, vault: other))
       }
       // The refresh token may be used up or refused. The other members should not be the first to find out.
-      if try accounts.note(id) != nil { throw .unfinishedExchange(provider: provider, account: account.name) }
+      if try accounts.note(id) != nil { throw .shared(.unfinishedExchange(provider: provider, account: account.name)) }
       try requireShareable(account.credential.variables, of: descriptor(provider).descriptor)
       if try source.accounts().registration(of: provider) == nil { try publish(provider, in: vault) }
+      try requirePlaces(in: vault, of: provider)
       FaultPoint.reach("share.published")
       if !account.credential.isMoving {
         if !replaces, try source.accounts().account(id) != nil {
-          throw .nameTaken(provider: provider, account: account.name, vault: vault)
+          throw .shared(.nameTaken(provider: provider, account: account.name, vault: vault))
         }
         (account.credential.vault, account.credential.isMoving) = (vault, true)
         account.credential.isReplacing = replaces
@@ -54,7 +55,7 @@ extension CredentialSource {
       // A damaged account is replaced.
       let theirs = try? joined(vault).accounts().account(id)
     else { return }
-    throw .nameTaken(provider: provider, account: theirs.name, vault: vault)
+    throw .shared(.nameTaken(provider: provider, account: theirs.name, vault: vault))
   }
 
   /// Stores a moving account in its shared vault, and makes it a copy here. The caller holds the account's lock.
@@ -86,9 +87,11 @@ extension CredentialSource {
     guard let stored = try theirs.account(account.id), stored.credential.isSameLogin(as: whole.credential) else {
       // The name belongs to another login, so this one stays here.
       _ = try storing(whole, in: local)
-      throw .nameTaken(
-        provider: account.provider, account: account.name, vault: account.credential.vault ?? "")
+      throw .shared(
+        .nameTaken(
+          provider: account.provider, account: account.name, vault: account.credential.vault ?? ""))
     }
+    if replaces { source.endLease(of: account.id) }
     let copy = try store(stored, insteadOf: account, in: local)
     note(.share, account.credential.vault)
     FaultPoint.reach("share.done")
@@ -133,6 +136,34 @@ extension CredentialSource {
     }
     registration.vault = vault
     try store([provider: registration], with: [])
+  }
+
+  /// Removes a provider's registration, default and descriptor from a shared vault. The machines that have them keep
+  /// them.
+  package func withdraw(_ provider: String, from vault: String) throws(CredentialError) {
+    let source = try joined(vault)
+    let theirs = try source.accounts(.readWrite)
+    func has(_ identifier: RecordIdentifier) throws(CredentialError) -> Bool {
+      do { return try theirs.record(identifier) != nil } catch .vault(.damagedRecord) { return true }
+    }
+    let descriptor = RecordIdentifier(kind: .descriptor, provider: provider, account: "")
+    let parts = [Accounts.registration(provider), Accounts.selection(provider), descriptor]
+    var found: [RecordIdentifier] = []
+    for part in parts where try has(part) { found.append(part) }
+    guard found.contains(where: { $0.kind != .selection }) else {
+      throw .nothingToRemove(provider: provider, vault: vault)
+    }
+    let known = try theirs.accounts(of: provider)
+    let accounts = try known.map(\.name) + theirs.unreadable(of: provider, without: known).map(\.account)
+    guard accounts.isEmpty else { throw .accountsRemain(provider: provider, accounts: accounts, vault: vault) }
+    let records = try theirs.records(.descriptor, of: nil)
+    let texts = Dictionary(records.map { ($0.identifier.provider, $0.payload.reveal()) }) { first, _ in first }
+    let dependents = texts.keys.filter { other in
+      other != provider
+        && (try? library(with: texts).load(other))?.bases.contains(path(ofOwn: provider)) == true
+    }
+    guard dependents.isEmpty else { throw .extended(provider: provider, by: dependents.sorted(), vault: vault) }
+    try theirs.apply(found.map { .remove($0) } + [source.noting(.removeProvider, of: provider)])
   }
 
   /// Throws unless a shared vault accepts changes.

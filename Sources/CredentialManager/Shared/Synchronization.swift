@@ -37,7 +37,7 @@ extension CredentialSource {
     for (provider, accounts) in Dictionary(grouping: all, by: \.provider).sorted(by: { $0.key < $1.key }) {
       do throws(CredentialError) { try take(accounts, of: provider, from: theirs, in: vault, agrees) } catch {
         switch error {
-        case .peculiar, .importWidens, .notShareable, .provider:
+        case .peculiar, .importWidens, .shared, .provider:
           notice(.withheld(provider: provider, vault: vault, error))
         default: throw error.inVault(vault)
         }
@@ -90,6 +90,16 @@ extension CredentialSource {
       }
       if let own, let new = registration, own.isSameClient(as: new), descriptors.isEmpty { registration = nil }
     }
+    if own != nil, registration == nil {
+      do throws(CredentialError) {
+        try requirePlaces(of: provider, within: theirs.registration(of: provider), of: vault)
+      } catch {
+        for copy in known where copy.credential.vault == vault && !copy.credential.isMoving {
+          try forget(copy, in: accounts)
+        }
+        throw error
+      }
+    }
     if copies.isEmpty, registration == nil || own == nil { return }
     let descriptor = try wrapping(CredentialError.provider, library(with: descriptors).load(provider)).descriptor
     if let registration {
@@ -105,7 +115,11 @@ extension CredentialSource {
       items.append(.init(identifier: RecordIdentifier(.credential, of: account.id), payload: copy.encoded))
     }
     // The default must not change because accounts appear, nor stay open if the vault has one.
-    let selected: String? = try known.count == 1 ? known[0].name : known.isEmpty ? theirs.selected(for: provider) : nil
+    var selected = known.count == 1 ? known[0].name : nil
+    if known.isEmpty {
+      // `requireIntact` names a damaged default, which must not keep the accounts away.
+      do throws(CredentialError) { selected = try theirs.selected(for: provider) } catch .vault(.damagedRecord) {}
+    }
     if let selected, try accounts.selected(for: provider) == nil {
       items.append(.init(identifier: Accounts.selection(provider), payload: Secret(selected)))
     }
@@ -138,13 +152,13 @@ extension CredentialSource {
     return texts.filter { needed.contains(path(ofOwn: $0.key)) }
   }
 
-  private func library(with texts: [String: String]) -> DescriptorLibrary {
+  func library(with texts: [String: String]) -> DescriptorLibrary {
     var files: [String: [UInt8]] = [:]
     for (name, text) in texts { files[path(ofOwn: name)] = Array(text.utf8) }
     return home.library(replacing: files)
   }
 
-  private func path(ofOwn name: String) -> String { home.userProviders + "/" + name + ".yaml" }
+  func path(ofOwn name: String) -> String { home.userProviders + "/" + name + ".yaml" }
 
   // MARK: A refresh
 
@@ -167,9 +181,13 @@ extension CredentialSource {
     // A machine that died holds up the others for as long as its lease, which is longer than usual locks.
     if policy.lockTimeout >= Self.ordinaryPatience { policy.lockTimeout = max(policy.lockTimeout, .seconds(150)) }
     let wish = policy
+    let isForced = source.shared?.store.isSilent == true
     func done() throws(CredentialError) -> Account? {
       let now = try accounts.existing(copy.id)
-      return now.revision != copy.revision && isNewEnough(now, wish) ? now : nil
+      if now.revision != copy.revision, isNewEnough(now, wish) { return now }
+      // The process before this one waited for the server in vain.
+      if !isForced, AccountState(now.credential, for: wish, at: clock.now()).isAlive { try requireAnswering(vault) }
+      return nil
     }
     return try withAccountLock(copy.id, timeout: wish.lockTimeout, isDone: done) { _ throws(CredentialError) in
       if let account = try done() { return account }
@@ -200,6 +218,12 @@ extension CredentialSource {
     }
   }
 
+  /// Throws if the server of a shared vault was silent a moment ago, because a valid token need not wait for it again.
+  func requireAnswering(_ vault: String?) throws(CredentialError) {
+    guard let vault, try joined(vault).shared?.store.isSilent == true else { return }
+    throw .vault(.server(.silent, vault: vault))
+  }
+
   /// How many exchanges this process has begun for a copy in its vault; without an exchange, a renewed copy has a token
   /// that another machine got.
   func exchanges(for account: Account) -> Int {
@@ -207,9 +231,11 @@ extension CredentialSource {
   }
 
   /// Returns the account of this shared vault with a newer token than the copy of a machine, or the same token if it
-  /// cannot be refreshed; `nil` if the vault no longer has the account. Calls `begins` before an exchange.
+  /// cannot be refreshed; `nil` if the vault no longer has the account. `accepts` throws unless the machine may use the
+  /// tokens of the vault's registration. Calls `begins` before an exchange.
   func newest(
-    than copy: Account, _ policy: RefreshPolicy, begins: () throws(CredentialError) -> Void
+    than copy: Account, _ policy: RefreshPolicy, accepts: (Registration?) throws(CredentialError) -> Void,
+    begins: () throws(CredentialError) -> Void
   ) throws(CredentialError) -> Account? {
     let accounts = try accounts()
     var policy = policy
@@ -217,6 +243,7 @@ extension CredentialSource {
     // statement takes time.
     func look() throws(CredentialError) -> (account: Account, plan: RefreshPlan?)? {
       guard let account = try accounts.account(copy.id) else { return nil }
+      try accepts(accounts.registration(of: copy.provider))
       let isKnown = account.credential.accessToken == copy.credential.accessToken
       if !isKnown, !policy.always || policy.acceptsNewer, isNewEnough(account, policy) { return (account, nil) }
       // Copies are refreshed earlier than the vault's own credential.
@@ -234,6 +261,8 @@ extension CredentialSource {
     guard let plan else { return account }
     exchangeCount += 1
     try begins()
+    // The commit of an answer ends the lease, so a further exchange takes another one.
+    if let taken = try committed(copy.id, timeout: policy.lockTimeout), isNewEnough(taken, policy) { return taken }
     return try refreshed(account, policy, with: plan)
   }
 

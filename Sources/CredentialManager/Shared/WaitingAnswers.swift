@@ -15,10 +15,15 @@ extension CredentialSource {
     let identifier = RecordIdentifier(.pending, of: copy.id)
     let before = try accounts.note(copy.id)
     // A login that was interrupted goes on with its own note.
-    if let before, before.exchange != .refresh { return try source.newest(than: copy, policy) {} }
+    func accepts(_ registration: Registration?) throws(CredentialError) {
+      try requirePlaces(of: copy.provider, within: registration, of: copy.credential.vault ?? "")
+    }
+    if let before, before.exchange != .refresh {
+      return try source.newest(than: copy, policy, accepts: accepts, begins: {})
+    }
     var note = ExchangeNote(.refresh, startedAt: clock.now())
     do throws(CredentialError) {
-      return try source.newest(than: copy, policy) { () throws(CredentialError) in
+      return try source.newest(than: copy, policy, accepts: accepts) { () throws(CredentialError) in
         try accounts.apply([.store(note.encoded, as: identifier)])
       }
     } catch {
@@ -50,16 +55,23 @@ extension CredentialSource {
   private static let patience = Duration.seconds(10)
 
   /// Commits the waiting answer of an account of this shared vault, and returns the account; `nil` if no answer waits.
-  func committed(_ id: AccountID) throws(CredentialError) -> Account? {
+  func committed(_ id: AccountID, timeout: Duration = CredentialSource.patience) throws(CredentialError) -> Account? {
     guard hasAnswer(id) else { return nil }
     let accounts = try accounts(.readWrite)
-    return try withAccountLock(id, timeout: Self.patience) { locked throws(CredentialError) in
+    return try withAccountLock(id, timeout: timeout) { locked throws(CredentialError) in
       guard let account = try accounts.account(id) else { return nil }
       if let taken = try takeAnswer(of: account, accounts, locked) { return taken }
       // Another machine has stored a newer token.
       accounts.store.removeAnswer(for: id)
       return account
     }
+  }
+
+  /// Ends the lease of an exchange whose process died on this machine, because a login has made its answer useless.
+  func endLease(of id: AccountID) {
+    guard let store = try? accounts(.readWrite).store, store.isLocked(id) else { return }
+    // The lease of another machine stays.
+    try? withAccountLock(id, timeout: .zero) { _ throws(CredentialError) in store.removeAnswer(for: id) }
   }
 
   /// Commits all answers that wait on this machine for a shared vault.
@@ -72,6 +84,23 @@ extension CredentialSource {
         warn(copy, error)
       }
     }
+  }
+}
+
+extension CredentialSource {
+  /// Commits the answers that wait for a vault which this machine forgets. Throws if the vault does not take one. A
+  /// user who logs out of the copy gives its answer up.
+  func commitLastAnswers(waitingFor vault: String) throws(CredentialError) {
+    guard let source = try? joined(vault) else { return }
+    for copy in try accountsIfAny()?.accounts(of: nil) ?? []
+    where copy.credential.vault == vault && !copy.credential.isMoving {
+      do throws(CredentialError) { _ = try source.committed(copy.id) } catch .interrupted {
+        throw .interrupted
+      } catch .vault(.server(.removed, _)) {
+        // The vault takes nothing from a removed member.
+      } catch { throw .shared(.answerWaits(provider: copy.provider, account: copy.name, vault: vault, error)) }
+    }
+    for account in (try? source.accounts().accounts(of: nil)) ?? [] { _ = try? source.committed(account.id) }
   }
 }
 

@@ -156,9 +156,12 @@ struct InvitationText {
   /// signs the new member's entry.
   func keys() throws(CryptographyError) -> (identifier: [UInt8], sealing: SealingKey, signing: SigningKey) {
     let key = try SealingKey(secret)
-    return (
-      Array(key.keyedHash(Array("credmgr invitation".utf8)).prefix(16)), try key.subkey(context: "crmgrsv1", id: 5),
-      try SigningKey(seed: key.subkey(context: "crmgrsv1", id: 6).reveal())
-    )
+    let signing = try SigningKey(seed: key.subkey(context: "crmgrsv1", id: 6).reveal())
+    return (Self.identifier(signing.publicKey), try key.subkey(context: "crmgrsv1", id: 5), signing)
+  }
+
+  /// Members compare the row with the list of members, which has the key.
+  static func identifier(_ key: [UInt8]) -> [UInt8] {
+    Array(blake2b(Array("credmgr invitation".utf8) + key).prefix(16))
   }
 }

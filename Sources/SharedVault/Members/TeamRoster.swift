@@ -121,7 +121,8 @@ extension TeamVault {
       guard next.roster.follow(entry) else { throw server.fault(.altered) }
       if let secret { next.secrets[next.roster.epoch] = secret }
       let (before, after) = (membership.roster, next.roster)
-      let done: Bool? = try server.transaction { () throws(StoreError) in
+      let row = try Self.row(entry, of: next, random: place.random)
+      let done: Bool? = try committing(row, at: after.head.sequence) { () throws(StoreError) in
         // Locks the vault's row: no other entry, and no new record with the old key.
         let rows = try server.query(
           "UPDATE credmgr.vault SET sequence=$2,epoch=$3 WHERE id=$1 AND sequence=$4 AND epoch=$5 RETURNING id,"
@@ -131,7 +132,7 @@ extension TeamVault {
             .integer(before.epoch),
           ])
         guard !rows.isEmpty else { return nil }
-        try server.query(Self.rosterInsertion, try Self.row(entry, of: next, random: place.random))
+        try server.query(Self.rosterInsertion, row)
         return try body(next) ? true : nil
       }
       guard done == true else { continue }
@@ -142,6 +143,18 @@ extension TeamVault {
       return
     }
     throw server.fault(.failed(detail: "other administrators change the members all the time"))
+  }
+
+  /// Runs a transaction that adds an entry. If the answer to its commit is lost, the entry itself shows the outcome.
+  private func committing(
+    _ row: [SQLParameter], at sequence: Int64, _ body: () throws(StoreError) -> Bool?
+  ) throws(StoreError) -> Bool? {
+    do throws(StoreError) { return try server.transaction(body) } catch {
+      let rows = try? server.query(
+        "SELECT sealed FROM credmgr.roster WHERE vault=$1 AND sequence=$2", [.bytes(vault), .integer(sequence)])
+      guard let sealed = rows?.first?.bytes(0), case .bytes(let ours)? = row.last, sealed == ours else { throw error }
+      return true
+    }
   }
 
   func requireAdministrator() throws(StoreError) {

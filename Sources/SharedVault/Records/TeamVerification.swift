@@ -6,7 +6,10 @@ extension TeamVault {
   package func verify() throws(StoreError) -> [VaultFinding] {
     var findings: Set<VaultFinding> = []
     do throws(StoreError) { try Schema.check(server) } catch .server(.schemaEdited, _) { findings.insert(.tables) }
-    try verifyRoster()
+    do throws(StoreError) { try verifyRoster() } catch .server(.altered, _) {
+      // Without the list of members, nothing tells which key the records have.
+      return [.members]
+    }
     // All statements see the same moment, because the log and the cells that name its ends change together.
     try server.beginReading()
     defer { server.endReading() }
@@ -72,18 +75,15 @@ extension TeamVault {
     try verifyInvitations(&findings)
   }
 
-  /// An open invitation that is missing would be refused when its member joins. The list of members has no identifiers
-  /// of invitations, so their expiries are compared. The join checks the content.
+  /// An open invitation that is missing would be refused when its member joins. The join checks the content.
   private func verifyInvitations(_ findings: inout Set<VaultFinding>) throws(StoreError) {
     let now = (serverNow() ?? 0) / 1_000_000
     let rows = try server.query(
-      "SELECT expires FROM credmgr.invitation WHERE vault=$1 AND state=$2 AND sealed<>''",
+      "SELECT id,expires FROM credmgr.invitation WHERE vault=$1 AND state=$2 AND sealed<>''",
       [.bytes(vault), .integer(membership.roster.epoch)])
-    var found = rows.compactMap { $0.integer(0) }
     for invitation in membership.roster.invitations where invitation.expires > now {
-      if let index = found.firstIndex(of: invitation.expires) {
-        found.remove(at: index)
-      } else {
+      let identifier = InvitationText.identifier(invitation.key)
+      if !rows.contains(where: { $0.bytes(0) == identifier && $0.integer(1) == invitation.expires }) {
         findings.insert(.invitation(invitation.name))
       }
     }
@@ -99,7 +99,7 @@ extension TeamVault {
   }
 
   /// Follows the whole list of members again, which must end where this machine has arrived.
-  private func verifyRoster() throws(StoreError) {
+  func verifyRoster() throws(StoreError) {
     try refreshState()
     var again = membership
     again.roster = Roster()
