@@ -34,7 +34,7 @@ extension Program {
     let command = try Command.answering(words[1])
     try requireText(words, command)
     let invocation = try Invocation(command, words.dropFirst(2))
-    if invocation.asksForHelp { throw .handOver(input: nil) }
+    if invocation.asksForHelp || invocation.has("--refresh") { throw .handOver(input: nil) }
     let executable = try system(Path.executable())
     let home = try manager(Home(environment: Environment.value, executable: executable))
     let clock = SystemClock()

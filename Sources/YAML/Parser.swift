@@ -23,14 +23,8 @@ extension Node {
     let start = Place(source: source, line: 1, column: 1)
     guard bytes.count <= Limits.bytes else { throw YAMLError(.tooLarge(bytes: Limits.bytes), at: start) }
     guard text != nil else { throw YAMLError(.notUTF8, at: start) }
-    let scalars = source.text.unicodeScalars
-    let hidden = scalars.indices.first { index in
-      hiddenBreaks.contains(scalars[index])
-        || scalars[index] == "\r" && scalars[index...].dropFirst().first != "\n"
-    }
-    if let index = hidden {
-      throw YAMLError(.hiddenBreak(scalars[index]), at: Place(source: source, after: scalars[..<index]))
-    }
+    // Almost no file contains a first byte of one.
+    if bytes.contains(where: { [0x0D, 0xC2, 0xE2].contains($0) }) { try refuseHiddenBreaks(in: source) }
     var found: [YAMLError] = []
     // libyaml keeps the pointer passed to `yaml_parser_set_input_string`, so all its use is in this closure.
     let node = try unsafe bytes.withUnsafeBufferPointer { buffer throws(YAMLError) -> Node in
@@ -41,6 +35,17 @@ extension Node {
     }
     duplicates += found
     return node
+  }
+
+  private static func refuseHiddenBreaks(in source: Source) throws(YAMLError) {
+    let scalars = source.text.unicodeScalars
+    let hidden = scalars.indices.first { index in
+      hiddenBreaks.contains(scalars[index])
+        || scalars[index] == "\r" && scalars[index...].dropFirst().first != "\n"
+    }
+    if let index = hidden {
+      throw YAMLError(.hiddenBreak(scalars[index]), at: Place(source: source, after: scalars[..<index]))
+    }
   }
 
   /// Parses a document; a repeated key is an error like any other.

@@ -57,7 +57,7 @@ import CredmgrText
 /// The tables in the reference.
 enum DescriptorTables {
   static let all: [TableDescription] = [
-    Descriptor.keys.description, Endpoint.keys[.token]?.description, ResponseRules.keys.description,
+    Descriptor.keys.description, Endpoint.keys(of: .token).description, ResponseRules.keys.description,
     FieldSource.keys.description, KeptField.keys.description, ElementRules.keys.description,
     ErrorRules.keys.description,
     ActiveField.keys.description,

@@ -9,8 +9,9 @@ extension DescriptorDecoder {
     checkNames(of: node)
     var endpoints: [EndpointKind: Endpoint] = [:]
     for kind in EndpointKind.allCases {
-      guard let description = description(of: kind, in: node), let table = Endpoint.keys[kind],
-        let endpoint = table.read(&self, answering(description, kind)), endpoint.url.template.literal != ""
+      guard let description = description(of: kind, in: node),
+        let endpoint = Endpoint.keys(of: kind).read(&self, answering(description, kind)),
+        endpoint.url.template.literal != ""
       else { continue }
       endpoints[kind] = endpoint
     }

@@ -10,8 +10,7 @@ enum DescriptorTree {
       .mapping(
         entries.map { entry in
           // Everything under `response` is merged as written.
-          guard entry.key != "response", let inner = table.keys.first(where: { $0.name == entry.key })?.shape.table
-          else { return entry }
+          guard entry.key != "response", let inner = table.shape(entry.key)?.table else { return entry }
           var entry = entry
           if let short = inner.short { entry.value = wrapped(entry.value, as: short) }
           entry.value = expanded(entry.value, inner)

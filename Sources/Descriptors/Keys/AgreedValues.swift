@@ -22,8 +22,9 @@ extension Node {
       values[path] = node.text.flatMap { $0 == "null" ? nil : $0 } ?? node.inline
       return
     }
+    let keys = table?.keys ?? []
     for entry in entries {
-      let key = table?.keys.first { $0.name == entry.key }
+      let key = keys.first { $0.name == entry.key }
       guard key?.change ?? .needsConsent == .needsConsent else { continue }
       entry.value.note(
         in: &values, at: path.isEmpty ? entry.key : path + "." + entry.key, key?.shape ?? shape?.element)

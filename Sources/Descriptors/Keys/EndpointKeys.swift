@@ -1,10 +1,21 @@
 import CredmgrYAML
+import Synchronization
 
 extension Endpoint {
-  /// The keys of each endpoint: the same except for the parameters that the engine owns and the defaults.
-  static let keys = Dictionary(uniqueKeysWithValues: EndpointKind.allCases.map { ($0, keys(of: $0)) })
+  private static let tables = Mutex<[EndpointKind: Table<Endpoint>]>([:])
 
-  private static func keys(of kind: EndpointKind) -> Table<Endpoint> {
+  /// Returns the keys of an endpoint: the same for each except for the parameters that the engine owns and the defaults.
+  /// They are made when first used, because a descriptor has few endpoints.
+  static func keys(of kind: EndpointKind) -> Table<Endpoint> {
+    tables.withLock { tables in
+      if let table = tables[kind] { return table }
+      let table = table(of: kind)
+      tables[kind] = table
+      return table
+    }
+  }
+
+  private static func table(of kind: EndpointKind) -> Table<Endpoint> {
     let owned = OwnedParameters.names(at: kind)
     // The browser opens the address, or the request must carry no secret.
     let isShown = kind == .authorization || kind == .endSession || kind.leg.isPublic
@@ -100,13 +111,16 @@ extension Endpoint {
 
 extension Notation<[EndpointKind: Endpoint]> {
   static var endpoints: Self {
-    let kinds = EndpointKind.allCases.compactMap { kind in Endpoint.keys[kind].map { (kind, $0) } }
-    let rows = kinds.map { KeyDescription(name: $0.rawValue, shape: $1.notation.shape, ownType: "URL, or mapping") }
+    let shape = { @Sendable (kind: EndpointKind) in Endpoint.keys(of: kind).notation.shape }
+    let table = TableDescription(name: "endpoints", short: nil, shape: { EndpointKind(rawValue: $0).map(shape) }) {
+      EndpointKind.allCases.map { KeyDescription(name: $0.rawValue, shape: shape($0), ownType: "URL, or mapping") }
+    }
     return Notation(
-      .table { TableDescription(name: "endpoints", short: nil, keys: rows) }, read: { $0.endpoints($1) },
+      .table { table }, read: { $0.endpoints($1) },
       write: { endpoints in
         .mapping(
-          kinds.compactMap { kind, table in
+          EndpointKind.allCases.compactMap { kind in
+            let table = Endpoint.keys(of: kind)
             let inherited = kind.leg.base.flatMap { endpoints[$0] }
             // Without an entry the endpoint would equal its base.
             guard let endpoint = endpoints[kind] else { return inherited.map { _ in (kind.rawValue, .null) } }
@@ -227,12 +241,16 @@ extension ErrorRules {
 extension Notation<[ResponseField: FieldSource]> {
   static var fields: Self {
     let names = ResponseField.allCases.map(\.rawValue)
-    let rows = ResponseField.allCases.map { field in
-      KeyDescription(
-        name: field.rawValue, shape: FieldSource.keys.notation.shape, ownType: "path", change: field.change)
-    }
+    let shape = FieldSource.keys.notation.shape
+    let table = TableDescription(
+      name: "fields", short: nil, shape: { ResponseField(rawValue: $0).map { _ in shape } },
+      rows: {
+        ResponseField.allCases.map {
+          KeyDescription(name: $0.rawValue, shape: shape, ownType: "path", change: $0.change)
+        }
+      })
     return Notation(
-      .table { TableDescription(name: "fields", short: nil, keys: rows) },
+      .table { table },
       read: { decoder, node in
         guard let entries = decoder.entries(of: node) else { return nil }
         decoder.checkKeys(node, names)

@@ -79,6 +79,7 @@ struct Table<Whole: Sendable>: Sendable {
   let initial: Whole
   let short: String?  // The key whose value may replace the whole mapping.
   let keys: [Key<Whole>]
+  private let places: [String: Int]  // The place of each key in `keys`, by its name.
   private let finish: @Sendable (_ decoder: inout DescriptorDecoder, _ node: Node, _ whole: inout Whole) -> Void
 
   /// Creates a table; `finish` checks several keys together.
@@ -91,7 +92,9 @@ struct Table<Whole: Sendable>: Sendable {
     self.name = name
     self.initial = initial
     self.short = short
-    self.keys = keys()
+    let keys = keys()
+    self.keys = keys
+    places = Dictionary(uniqueKeysWithValues: keys.indices.map { (keys[$0].description.name, $0) })
     self.finish = finish
   }
 
@@ -99,11 +102,16 @@ struct Table<Whole: Sendable>: Sendable {
   func read(_ decoder: inout DescriptorDecoder, _ node: Node) -> Whole? {
     var node = node
     if let short { node = DescriptorTree.wrapped(node, as: short) }
-    guard decoder.entries(of: node) != nil else { return nil }
-    decoder.checkKeys(node, keys.map(\.description.name))
+    guard decoder.entries(of: node) != nil, let entries = node.entries else { return nil }
+    var values: [Node?] = Array(repeating: nil, count: keys.count)
+    var hasUnknown = false
+    for entry in entries {
+      if let place = places[entry.key] { values[place] = entry.value } else { hasUnknown = true }
+    }
+    if hasUnknown { decoder.checkKeys(node, keys.map(\.description.name)) }
     var whole = initial
-    for key in keys {
-      if let value = node[key.description.name], !value.isNull {
+    for (key, value) in zip(keys, values) {
+      if let value, !value.isNull {
         key.read(&decoder, value, &whole)
       } else if key.description.isRequired {
         decoder.add(.missingKey(key.description.name), at: node.place)
@@ -124,18 +132,18 @@ struct Table<Whole: Sendable>: Sendable {
   }
 
   var description: TableDescription {
-    TableDescription(
-      name: name, short: short,
-      keys: keys.map { key in
+    TableDescription(name: name, short: short, shape: { key in places[key].map { keys[$0].description.shape } }) {
+      keys.map { key in
         var row = key.description
         row.initial = { key.write(initial)?.text }
         return row
-      })
+      }
+    }
   }
 
   var notation: Notation<Whole> {
     let table = Shape.table { description }
-    let instead = keys.first { $0.description.name == short }?.description.shape
+    let instead = short.flatMap(description.shape)
     let shape = if let instead { Shape.either(instead, table) } else { table }
     return Notation(shape, read: { read(&$0, $1) }, write: { write($0) })
   }
@@ -144,7 +152,12 @@ struct Table<Whole: Sendable>: Sendable {
 struct TableDescription: Sendable {
   let name: String
   let short: String?
-  let keys: [KeyDescription]
+  /// Returns the form of a key's value, or `nil` for an unknown key.
+  let shape: @Sendable (_ key: String) -> Shape?
+  /// Returns all keys. Decoding does not need their descriptions, which take longer to make than a descriptor to read.
+  let rows: @Sendable () -> [KeyDescription]
+
+  var keys: [KeyDescription] { rows() }
 }
 
 @resultBuilder enum Rows<Whole: Sendable> {

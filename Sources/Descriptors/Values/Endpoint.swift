@@ -54,7 +54,11 @@ package struct Leg: Sendable {
 }
 
 extension EndpointKind {
-  package var leg: Leg {
+  private static let table = Dictionary(uniqueKeysWithValues: allCases.map { ($0, $0.row) })
+
+  package var leg: Leg { Self.table[self] ?? row }
+
+  private var row: Leg {
     switch self {
     case .authorization:
       Leg(

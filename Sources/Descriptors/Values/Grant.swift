@@ -75,7 +75,11 @@ package enum Grant: String, Sendable, CaseIterable {
     case none
   }
 
-  package var traits: Traits {
+  private static let table = Dictionary(uniqueKeysWithValues: allCases.map { ($0, $0.row) })
+
+  package var traits: Traits { Self.table[self] ?? row }
+
+  private var row: Traits {
     switch self {
     case .authorizationCode:
       Traits(
