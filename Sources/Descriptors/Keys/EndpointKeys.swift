@@ -4,8 +4,8 @@ import Synchronization
 extension Endpoint {
   private static let tables = Mutex<[EndpointKind: Table<Endpoint>]>([:])
 
-  /// Returns the keys of an endpoint: the same for each except for the parameters that the engine owns and the defaults.
-  /// They are made when first used, because a descriptor has few endpoints.
+  /// Returns the keys of an endpoint: the same for each except for the parameters that the engine owns and the
+  /// defaults. They are made when first used, because a descriptor has few endpoints.
   static func keys(of kind: EndpointKind) -> Table<Endpoint> {
     tables.withLock { tables in
       if let table = tables[kind] { return table }
