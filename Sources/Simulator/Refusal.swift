@@ -6,7 +6,8 @@ struct Refusal: Error, Equatable, Sendable {
   /// The code of RFC 6749 (4.1.2.1, 5.2), RFC 6750 (3.1), RFC 7591 (3.2.2) or RFC 8628 (3.5), which the descriptor may
   /// translate.
   var code: String
-  var scope: String?  // The scope that the token lacks, in a refusal of a request to the API.
+  /// The parameters of the challenge that say which token a request to the API needs.
+  private(set) var demands: [String: String] = [:]
   let problem: String  // The word in the "problem reporting" extension of OAuth 1.0a.
 
   private init(_ sentence: String, _ code: String = "invalid_request", problem: String = "parameter_rejected") {
@@ -80,6 +81,11 @@ extension Refusal {
   static func unwantedChallenge(_ name: String) -> Refusal {
     Refusal("\(quoted(name)) is not allowed: the descriptor disables PKCE")
   }
+  static let grantOfAnotherClient = grant("the code or refresh token belongs to another client")
+  static let documentElsewhere = Refusal(
+    "the simulator reads the document of a client only from an https URL of this machine", "invalid_client")
+  static let documentUnusable = Refusal(
+    "the document of the client cannot be read, names another client, or is not for a public client", "invalid_client")
   static let verifierMismatch = grant("the code verifier does not belong to the challenge")
   static let codeUnknown = grant("unknown code")
   static let codeExpired = grant("the code has expired")
@@ -107,8 +113,19 @@ extension Refusal {
   static let subjectTokenExpired = Refusal("the subject token has expired")
   static func insufficientScope(_ scope: String) -> Refusal {
     var refusal = Refusal("the token lacks a scope", "insufficient_scope")
-    refusal.scope = scope
+    refusal.demand("scope", scope)
     return refusal
+  }
+  static func insufficientAuthentication(_ contexts: String?, maxAge: String?) -> Refusal {
+    var refusal = Refusal("the user must authenticate in another way", "insufficient_user_authentication")
+    refusal.demand("acr_values", contexts)
+    refusal.demand("max_age", maxAge)
+    return refusal
+  }
+
+  /// Adds a parameter, without the characters that would end it.
+  private mutating func demand(_ name: String, _ value: String?) {
+    demands[name] = value?.filter { $0.isASCII && !$0.isNewline && $0 != "\"" && $0 != "\\" }
   }
   static let tokenExpired = Refusal("the token has expired", "invalid_token", problem: "token_expired")
 

@@ -17,14 +17,17 @@ struct Simulation {
   let signature: (method: SignatureMethod, transport: SignatureTransport)
   private let clock: () -> Duration
   let random: any RandomSource
-  private let isStandard: Bool
+  let isStandard: Bool  // Whether this is the standard authorization server beside the provider.
+  /// Fetches the document of a client; `nil` without an answer.
+  let fetch: (URI) -> HTTPResponse?
   /// The standard authorization server beside the provider, in a list of at most one.
   private(set) var standard: [Simulation] = []
   var state = SimulationState()
 
   init(
     _ descriptor: Descriptor, at origin: URI, settings: SimulationSettings, clientSecret: Secret,
-    clock: @escaping () -> Duration, random: any RandomSource, isStandard: Bool = false
+    clock: @escaping () -> Duration, random: any RandomSource, isStandard: Bool = false,
+    fetch: @escaping (URI) -> HTTPResponse? = { _ in nil }
   ) throws(CommandError) {
     let simulated = try descriptor.simulated(at: origin, settings)
     self.descriptor = simulated
@@ -34,6 +37,7 @@ struct Simulation {
     self.clock = clock
     self.random = random
     self.isStandard = isStandard
+    self.fetch = fetch
     func choice<Choice: RawRepresentable<String>>(_ template: Template) throws(CommandError) -> Choice {
       let text = (try? template.filled { simulated.variable($0)?.defaultValue }) ?? ""
       if let choice = Choice(rawValue: text) { return choice }
@@ -53,7 +57,7 @@ struct Simulation {
     standard = [
       try Simulation(
         server, at: origin, settings: plain, clientSecret: clientSecret, clock: clock, random: random,
-        isStandard: true)
+        isStandard: true, fetch: fetch)
     ]
   }
 
@@ -117,7 +121,9 @@ struct Simulation {
 
   // MARK: Issuing
 
-  mutating func addConsent(account: String, scope: [String], details: JSONValue? = nil) -> ConsentID {
+  mutating func addConsent(
+    account: String, scope: [String], details: JSONValue? = nil, context: String? = nil, client: String? = nil
+  ) -> ConsentID {
     state.log.count(.logins)
     // Returns every field that the descriptor keeps, with recognizable values.
     let names = descriptor.endpoints.values.flatMap(\.response.keep).map(\.name)
@@ -126,7 +132,10 @@ struct Simulation {
     if descriptor.endpoints[.identity] == nil, let name = descriptor.account.first?.text, kept[name] != nil {
       kept[name] = account
     }
-    state.consents.append(Consent(account: account, scope: scope, kept: kept, details: details))
+    state.consents.append(
+      Consent(
+        account: account, scope: scope, kept: kept, details: details, context: context, authenticatedAt: now,
+        client: client))
     return state.consents.count - 1
   }
 

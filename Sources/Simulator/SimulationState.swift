@@ -7,6 +7,9 @@ struct Consent: Sendable {
   var scope: [String]
   var kept: [String: String]  // The kept fields besides the tokens.
   var details: JSONValue?  // The granted authorization details (RFC 9396, 7).
+  var context: String?  // How the user authenticated: the `acr` of the ID token.
+  var authenticatedAt = Duration.zero
+  var client: String?  // The client of the standard server; `nil` for the only client of the provider.
   var isRevoked = false
 }
 
@@ -32,6 +35,7 @@ struct AuthorizationTerms: Sendable {
   var nonce: String?  // For the ID token (OpenID Connect Core 1.0, 3.1.2.1).
   var context: String?  // The first of `acr_values`, for the ID token.
   var details: JSONValue?  // RFC 9396, 3
+  var client: String?
 }
 
 enum ConsentSubject: Sendable {
@@ -58,6 +62,7 @@ struct IssuedDeviceCode: Sendable {
   var userCode: String
   var scope: [String]
   var details: JSONValue?  // RFC 9396
+  var context: String?  // The first of `acr_values`.
   var expiresAt: Duration
   var interval: Duration  // The least time between polls.
   var askedAt: Duration?
@@ -93,6 +98,7 @@ struct SimulationState: Sendable {
   var tokenOfPath: String?  // The token before the path of the current request.
   var consents: [Consent] = []
   var pages: [String: ConsentSubject] = [:]
+  var documents: [String: [String]] = [:]  // The redirects of each client whose identifier is the URL of a document.
   var pushedRequests: [String: PushedRequest] = [:]
   var codes: [String: IssuedCode] = [:]
   var tokens: [String: IssuedToken] = [:]

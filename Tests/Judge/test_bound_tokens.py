@@ -29,7 +29,28 @@ def digest(data):
 
 
 class SimulatedProfile(ProgramTest):
-    """The simulator brings a key of the client, so a profile can be tried with its own files."""
+    """The simulator brings the key or the certificate of the client, so all can be tried with its own files."""
+
+    def test_ways_of_authentication(self):
+        key = "private_key_jwt"
+        for method, more in (
+                (key, ""), (key, "assertion: { algorithm: PS256 }"), (key, "assertion: { algorithm: ES256 }"),
+                (key, "assertion: { algorithm: EdDSA }"), (key, "token_binding: mutual_tls"), ("tls_client_auth", ""),
+                ("self_signed_tls_client_auth", "")):
+            with self.subTest(method=method, more=more):
+                self.new_home()
+                said = self.simulated(self.file("machine.yaml", f"""\
+provider: machine
+grant: client_credentials
+endpoints: {{ client_credentials: "https://machine.example/token" }}
+client: {{ authentication: {method} }}
+hosts: [machine.example]
+{more}
+"""))
+                self.credmgr("add-provider", said["descriptor"], "--client-id", said["client-id"],
+                             "--client-secret-file", said["client-secret-file"])
+                self.credmgr("login", "machine")
+                self.credmgr("request", "machine", said["listening on"] + "/simulator/resource")
 
     def test_a_machine(self):
         said = self.simulated(self.file("bank.yaml", """\

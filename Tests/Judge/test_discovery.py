@@ -563,6 +563,25 @@ hosts: [{self.service.base.removeprefix("http://")}]
         self.credmgr("login", "ours", "--account", ADA)
         self.assertTrue(self.service.accepts(self.credmgr("token", "ours").line))
 
+    def test_the_simulator_reads_the_document(self):
+        said = self.simulated("github")
+        resource = said["listening on"] + "/simulator/resource"
+        add = ("add-provider", resource, "--as", "mcp", "--yes", "--client-id", self.page.address)
+        self.page.text = self.credmgr(*add, "--client-document").out
+        self.credmgr(*add)
+        self.assertEqual(self.descriptor("mcp")["client"]["metadata_document"], True)
+        self.credmgr("login", "mcp", "--account", ADA)
+        self.credmgr("token", "mcp", "--refresh")
+        self.assertEqual(json.loads(self.credmgr("request", "mcp", resource).out)["account"], "ada")
+        # One that needs another authentication names the login that gets it.
+        stronger = resource + "?needs_acr=gold&needs_max_age=600"
+        refused = self.run_program("request", "mcp", stronger)
+        self.assertEqual(refused.status, REFUSED)
+        login = re.search(r'run "credmgr (login [^"]+)"', refused.err.replace("\n         ", " ")).group(1)
+        self.assertIn("--acr gold --max-age 600s", login)
+        self.credmgr(*login.split())
+        self.credmgr("request", "mcp", stronger)
+
     def test_setup_shows_the_document(self):
         person = self.terminal("setup", self.service.issuer, columns=200)
 

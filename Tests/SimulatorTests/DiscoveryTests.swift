@@ -111,6 +111,91 @@ struct DiscoveryTests {
     #expect(play.send(other).status == 401)
   }
 
+  // MARK: Clients with a document (draft-ietf-oauth-client-id-metadata-document-01)
+
+  private static let document = "https://127.0.0.1:8443/credmgr.json"
+
+  /// Returns a standard server that finds one document.
+  private static func play(document: JSONValue, status: Int = 200) throws -> Play {
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    let text = text.replacing("/register", with: "/register }")
+      .replacing("registration: ", with: "registration: { send: form, url: ")
+    return try Play(library.load(Array(text.utf8), name: "odd.yaml").descriptor) { uri in
+      uri.text == Self.document ? .json(status, document) : nil
+    }
+  }
+
+  private static func client(_ changes: JSONValue.Member...) -> JSONValue {
+    let members: [JSONValue.Member] = [
+      .init("client_id", .string(document)), .init("redirect_uris", ["http://127.0.0.1/callback/odd"]),
+      .init("token_endpoint_auth_method", "none"),
+    ]
+    return .object(members.filter { member in !changes.contains { $0.name == member.name } } + changes)
+  }
+
+  private static let challenge = Base64.encodeURL(HashAlgorithm.sha256.digest(Array(repeating: 0x76, count: 43)))
+
+  private static func page(_ client: String, redirect: String = "http://127.0.0.1:50000/callback/odd") throws -> URI {
+    try URI(parsing: Play.origin + "/oauth.example/authorize").adding(
+      query: [
+        ("response_type", "code"), ("client_id", client), ("redirect_uri", redirect), ("state", "s"),
+        ("code_challenge", challenge), ("code_challenge_method", "S256"),
+      ])
+  }
+
+  @Test func aClientWithADocument() throws {
+    let play = try Self.play(document: Self.client())
+    let location = try #require(MetadataLocation.all(for: Issuer(Play.origin)).first)
+    let metadata = try AuthorizationServerMetadata(play.send(location.request), of: Issuer(Play.origin), at: location)
+    #expect(metadata.takesDocuments)
+    #expect(try play.get(Self.page(Self.document).text).text.contains(Self.document))
+    func grant(_ client: String, _ more: FormParameters) throws -> JSONValue {
+      var form = more
+      form.append("client_id", client)
+      return try play.post("/oauth.example/token", form).json()
+    }
+    func login() throws -> FormParameters {
+      let target = try play.decide(Self.page(Self.document))
+      let code = try #require(target.queryParameters[first: "code"])
+      return [
+        ("grant_type", "authorization_code"), ("code", code), ("code_verifier", String(repeating: "v", count: 43)),
+        ("redirect_uri", "http://127.0.0.1:50000/callback/odd"),
+      ]
+    }
+    let answer = try grant(Self.document, login())
+    let refresh: FormParameters = [
+      ("grant_type", "refresh_token"), ("refresh_token", answer["refresh_token"]?.text ?? ""),
+    ]
+    #expect(try grant(Self.document, refresh)["access_token"] != nil)
+    // Another client gets nothing for them.
+    #expect(try grant(Simulation.clientIdentifier, login())["error"]?.text == "invalid_grant")
+    #expect(try grant(Simulation.clientIdentifier, refresh)["error"]?.text == "invalid_grant")
+  }
+
+  @Test(arguments: [
+    (client(.init("client_id", "https://127.0.0.1:8443/other.json")), 200),
+    (client(.init("token_endpoint_auth_method", "client_secret_basic")), 200),
+    (client(.init("client_secret", "s")), 200), (client(.init("redirect_uris", .null)), 200), (client(), 404),
+  ])
+  func aDocumentIsChecked(_ document: JSONValue, _ status: Int) throws {
+    let play = try Self.play(document: document, status: status)
+    #expect(try play.get(Self.page(Self.document).text).status == 400)
+    #expect(try play.lastRefusal()?.contains("the document of the client") == true)
+  }
+
+  @Test(arguments: ["https://app.example/credmgr.json", "https://10.0.0.1/credmgr.json", "https://["])
+  func noDocumentIsReadFromElsewhere(_ client: String) throws {
+    let play = try Self.play(document: Self.client())
+    #expect(try play.get(Self.page(client).text).status == 400)
+    #expect(try play.lastRefusal()?.contains("of this machine") == true)
+  }
+
+  @Test func onlyTheListedRedirects() throws {
+    let play = try Self.play(document: Self.client())
+    #expect(try play.get(Self.page(Self.document, redirect: "http://127.0.0.1/callback").text).status == 400)
+    #expect(try play.lastRefusal()?.contains("redirect URI") == true)
+  }
+
   @Test func aClientIsRegistered() throws {
     let play = try Self.play()
     let request = try play.client.registrationRequest(

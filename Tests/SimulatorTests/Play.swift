@@ -27,14 +27,15 @@ struct Play {
 
   init(
     _ descriptor: Descriptor, _ settings: SimulationSettings = SimulationSettings(),
-    secret: Secret? = Secret("s3cret"), variables: [String: String] = [:]
+    secret: Secret? = Secret("s3cret"), variables: [String: String] = [:],
+    fetch: @escaping (URI) -> HTTPResponse? = { _ in nil }
   ) throws {
     let library = DescriptorLibrary(directories: []) { _ in nil }
     clock = TestClock()
     simulation = Shared(
       try Simulation(
         descriptor, at: try URI(parsing: Self.origin), settings: settings, clientSecret: secret ?? Secret(""),
-        clock: { [clock] in clock.time }, random: TestRandom()))
+        clock: { [clock] in clock.time }, random: TestRandom(), fetch: fetch))
     let written = try library.load(Array(simulation.value.descriptorText.utf8), name: "written")
     #expect(written.warnings == [])
     // The tokens of other issuers, which each exchange reads.

@@ -81,6 +81,35 @@ struct SignedTokenTests {
     #expect(try play.client.endSessionRequest(without, nonce: play.nonce()) == nil)
   }
 
+  /// The simulator's own client has the key or the certificate that its descriptor needs.
+  @Test(
+    arguments: ["RS256", "PS512", "ES256", "EdDSA"].map { algorithm in
+      "client: { authentication: private_key_jwt }\nassertion: { algorithm: \(algorithm) }"
+    } + [
+      "client: { authentication: private_key_jwt }", "client: { authentication: tls_client_auth }",
+      "client: { authentication: self_signed_tls_client_auth }", "profile: fapi2",
+      "client: { authentication: none }\nrequest_object: true",
+      "client: { authentication: private_key_jwt }\nassertion: { algorithm: EdDSA }\ntoken_binding: mutual_tls",
+      "profile: fapi2\ntoken_binding: mutual_tls",
+    ])
+  func theClientHasWhatItNeeds(_ more: String) throws {
+    let legs = "\n  pushed_authorization_request: https://signed.example/par"
+    let isPushed = more.hasPrefix("profile")
+    let plain = try Self.play(more, legs: isPushed ? legs : "")
+    let secret = try #require(Simulation.practiceSecret(ofClientOf: plain.client.descriptor))
+    let play = try Self.play(more, legs: isPushed ? legs : "", secret: secret)
+    try play.client.checkSecret()
+    #expect(play.client.certificateFault(at: play.clock.now) == nil)
+    #expect(play.client.usesCertificate == secret.reveal().contains("BEGIN CERTIFICATE"))
+    _ = try play.login(scope: ["openid"])
+    #expect(try play.log("refusals") == 0)
+  }
+
+  @Test(arguments: ["", "client: { authentication: client_secret_jwt }", "client: { authentication: none }"])
+  func anyTextIsASecretOfOtherClients(_ more: String) throws {
+    #expect(try Simulation.practiceSecret(ofClientOf: Self.play(more).client.descriptor) == nil)
+  }
+
   // MARK: Signed requests and answers
 
   private static let signing = """

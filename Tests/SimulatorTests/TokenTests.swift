@@ -36,6 +36,37 @@ struct InspectionTests {
     #expect(throws: OAuthError.self) { try play.refresh(credential) }
   }
 
+  /// RFC 9470, 3: a resource that needs another authentication, and the login that satisfies it.
+  @Test func aStrongerAuthentication() throws {
+    let play = try Play(Descriptors.linkedIn)
+    func answer(_ credential: Credential, _ needs: String) throws -> HTTPResponse {
+      let request = HTTPRequest(method: "GET", uri: try URI(parsing: Play.origin + "/simulator/resource?" + needs))
+      return play.send(try play.client.presenting(credential, on: request, nonce: play.nonce()))
+    }
+    let plain = try play.login()
+    #expect(try answer(plain, "needs_max_age=60").status == 200)
+    let refused = try answer(plain, "needs_acr=gold+silver&needs_max_age=60")
+    #expect(refused.status == 401)
+    let challenge = try #require(refused.challenges.first)
+    #expect(challenge["error"] == "insufficient_user_authentication")
+    #expect(challenge["acr_values"] == "gold silver" && challenge["max_age"] == "60" && challenge["scope"] == nil)
+    // A value cannot end the challenge, or the header.
+    let odd = try answer(plain, "needs_acr=a%22%0d%0aSet-Cookie:%20b")
+    #expect(odd.challenges.first?["acr_values"] == "aSet-Cookie: b")
+    let request = try play.client.authorizationRequest(
+      .authorizationCode, redirectURI: play.redirectURI, scope: ["read"],
+      demanding: ConsentDemands(authenticationContexts: ["silver"], maxAge: .seconds(60)), random: TestRandom(),
+      nonce: play.nonce())
+    let response = try play.client.authorizationResponse(play.decide(request.uri).queryParameters, to: request)
+    let strong = try play.client.outcome(
+      play.send(play.client.tokenRequest(response, nonce: play.nonce())), after: response, now: play.clock.now
+    ).issued().credential
+    #expect(try answer(strong, "needs_acr=gold+silver&needs_max_age=60").status == 200)
+    play.clock.advance(seconds: 61)
+    #expect(try answer(strong, "needs_acr=gold+silver").status == 200)
+    #expect(try answer(strong, "needs_max_age=60").challenges.first?["max_age"] == "60")
+  }
+
   @Test("a revocation by another method, authentication and body") func gitHub() throws {
     let play = try Play(Descriptors.gitHub)
     let credential = try play.login()

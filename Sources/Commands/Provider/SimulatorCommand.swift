@@ -11,7 +11,8 @@ extension Command {
       Option("--git-host", value: "HOST:PORT", repeats: true, "git host to write into the descriptor"),
       Option("--keep-redirect", "allow redirect URIs outside this machine"),
       Option(
-        "--client-secret-file", value: "FILE", "file with the client secret or RSA key (default: random)"),
+        "--client-secret-file", value: "FILE",
+        "file with the client secret, or with its key and certificate (default: for practice)"),
       descriptorFolders, json,
     ],
     notes: [

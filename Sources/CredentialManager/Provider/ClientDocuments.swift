@@ -23,15 +23,19 @@ extension CredentialSource {
     return client.document(at: location, redirectURIs: redirects)
   }
 
-  /// Fetches the document, as the provider does, and returns what is wrong with it. Does not follow redirects.
+  /// Fetches the document, as the provider does, and returns what is wrong with it.
   package func faultOfDocument(
     at location: String, for addition: ProviderAddition, _ variables: [String: String]
   ) throws(CredentialError) -> ClientDocument.Fault? {
     let uri = try wrapping({ CredentialError.http($0, provider: location) }, URI(parsing: location))
     let redirect = try redirectURI(documented(addition, variables, at: location))
+    return ClientDocument.fault(of: try document(at: uri), at: location, redirectURI: redirect)
+  }
+
+  /// Fetches a document. Does not follow redirects.
+  package func document(at uri: URI) throws(CredentialError) -> HTTPResponse {
     let request = HTTPRequest(method: "GET", uri: uri, fields: ["Accept": "application/json"])
-    let response = try sendWithoutCredential(to: location, request)
-    return ClientDocument.fault(of: response, at: location, redirectURI: redirect)
+    return try sendWithoutCredential(to: uri.text, request)
   }
 
   private func documented(

@@ -69,12 +69,17 @@ extension Simulation {
   }
 
   /// Returns the redirect URI of our client's request; `nil` if it names none.
-  private func trustedRedirect(_ parameters: EndpointParameters) throws(Refusal) -> String? {
+  private mutating func trustedRedirect(_ parameters: EndpointParameters) throws(Refusal) -> String? {
+    var redirects: [String]?
     if !parameters.isDropped("client_id") {
-      guard isClient(try parameters.needed("client_id")) else { throw .unknownClient }
+      let client = try parameters.needed("client_id")
+      try readDocument(of: client)
+      guard isClient(client) else { throw .unknownClient }
+      redirects = state.documents[client]
     }
-    let given = try parameters.required("redirect_uri")
-    guard given.map(isRegistered(redirect:)) ?? true else { throw .redirectMismatch }
+    guard let given = try parameters.required("redirect_uri") else { return nil }
+    let isListed = redirects.map { Self.isListed(redirect: given, in: $0) }
+    guard isListed ?? isRegistered(redirect: given) else { throw .redirectMismatch }
     return given
   }
 
@@ -103,8 +108,13 @@ extension Simulation {
       grant: grant, redirectURI: redirect, scope: try scope(parameters), state: state,
       challenge: try challenge(parameters, grant), key: try parameters.optional("dpop_jkt"),
       nonce: descriptor.nonce == true ? try parameters.needed("nonce") : try parameters.optional("nonce"),
-      context: try parameters.optional("acr_values")?.split(separator: " ").first.map(String.init),
-      details: try details(parameters))
+      context: try context(parameters), details: try details(parameters),
+      client: isStandard ? try parameters.needed("client_id") : nil)
+  }
+
+  /// Returns the way of authentication that the client prefers (OpenID Connect Core 1.0, 3.1.2.1).
+  func context(_ parameters: EndpointParameters) throws(Refusal) -> String? {
+    try parameters.optional("acr_values")?.split(separator: " ").first.map(String.init)
   }
 
   private var offeredGrants: [Grant] { descriptor.grants.filter { $0 == .authorizationCode || $0 == .implicit } }
@@ -158,7 +168,8 @@ extension Simulation {
     var answer = AnswerContent(rules)
     let isOutOfBand = Descriptor.isOutOfBand(terms.redirectURI ?? registeredRedirect)
     if let account {
-      let consent = addConsent(account: account, scope: terms.scope, details: terms.details)
+      let consent = addConsent(
+        account: account, scope: terms.scope, details: terms.details, context: terms.context, client: terms.client)
       if terms.grant == .implicit {
         let isLasting = terms.scope.contains("refresh_token") || terms.scope.contains("offline_access")
         issue(consent, withRefreshToken: isLasting, into: &answer)

@@ -95,7 +95,9 @@ extension Simulation {
     }
   }
 
-  func isClient(_ identifier: String) -> Bool { constantTimeEqual(identifier, Self.clientIdentifier) }
+  func isClient(_ identifier: String) -> Bool {
+    constantTimeEqual(identifier, Self.clientIdentifier) || isStandard && state.documents[identifier] != nil
+  }
 
   /// Decodes Basic credentials: identifier and secret, each form-encoded (RFC 6749, 2.3.1).
   private static func basic(_ header: String) -> (identifier: String, secret: String)? {

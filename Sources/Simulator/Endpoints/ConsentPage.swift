@@ -28,12 +28,14 @@ extension Simulation {
   mutating func consentPage(_ subject: ConsentSubject, scope: [String], redirect: String) -> HTTPResponse {
     let identifier = randomText("consent-")
     state.pages[identifier] = subject
+    var program = Self.clientIdentifier
+    if case .authorization(let terms) = subject, let client = terms.client { program = client }
     let scopes = scope.isEmpty ? "none" : scope.joined(separator: ", ")
     return form(
       "consent",
       introduction: """
         <dl>
-        <dt>Program</dt><dd>\(Self.clientIdentifier.htmlEscaped)</dd>
+        <dt>Program</dt><dd>\(program.htmlEscaped)</dd>
         <dt>Scopes</dt><dd>\(scopes.htmlEscaped)</dd>
         <dt>Returns to</dt><dd>\(redirect.htmlEscaped)</dd>
         </dl>

@@ -53,8 +53,8 @@ extension Simulation {
     let requestID = randomText("request-")
     state.log.count(.deviceCodes)
     state.deviceCodes[requestID] = IssuedDeviceCode(
-      userCode: message, scope: scope, details: try details(parameters), expiresAt: now + Self.deviceCodeLifetime,
-      interval: descriptor.device.interval)
+      userCode: message, scope: scope, details: try details(parameters), context: try context(parameters),
+      expiresAt: now + Self.deviceCodeLifetime, interval: descriptor.device.interval)
     state.newestDeviceCode = requestID
     answer.set(.authReqID, .string(requestID))
     answer.set(.expiresIn, time: Self.deviceCodeLifetime)
@@ -102,7 +102,9 @@ extension Simulation {
     }
     guard now <= issued.expiresAt else { throw .deviceCodeExpired }
     if account == nil { state.log.count(.denials) }
-    let consent = account.map { addConsent(account: $0, scope: issued.scope, details: issued.details) }
+    let consent = account.map {
+      addConsent(account: $0, scope: issued.scope, details: issued.details, context: issued.context)
+    }
     state.deviceCodes[code]?.decision = consent.map { .approved($0) } ?? .denied
   }
 

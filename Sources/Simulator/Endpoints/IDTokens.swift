@@ -17,11 +17,11 @@ extension Simulation {
   ) -> String {
     var claims: [JSONValue.Member] = [
       .init("iss", .string(issuer ?? origin)), .init("sub", .string(state.consents[consent].account)),
-      .init("aud", .string(Self.clientIdentifier)), .init("iat", .duration(now)),
+      .init("aud", .string(state.consents[consent].client ?? Self.clientIdentifier)), .init("iat", .duration(now)),
       .init("exp", .duration(now + lifetime)),
     ]
     if isLogin { claims.append(.init("auth_time", .duration(now))) }
-    for (name, value) in [("nonce", terms?.nonce), ("acr", terms?.context)] {
+    for (name, value) in [("nonce", terms?.nonce), ("acr", state.consents[consent].context)] {
       if let value { claims.append(.init(name, .string(value))) }
     }
     // 3.1.3.6: the left half of a hash with the length of the signature's. Ed25519 has 512 bits.

@@ -8,9 +8,12 @@ extension Simulation {
   mutating func resource(_ request: HTTPRequest) throws(Refusal) -> HTTPResponse {
     let consent = consent(of: try presentedToken(request, headers: descriptor.extraHeaders))
     let knowledge = knowledge(consent.kept)
-    if let scope = request.uri.queryParameters[first: "needs"], !consent.scope.contains(scope) {
-      throw .insufficientScope(scope)
-    }
+    let query = request.uri.queryParameters
+    if let scope = query[first: "needs"], !consent.scope.contains(scope) { throw .insufficientScope(scope) }
+    let (contexts, age) = (query[first: "needs_acr"], query[first: "needs_max_age"])
+    let isRight = contexts.map { $0.split(separator: " ").contains { String($0) == consent.context } } ?? true
+    let isRecent = age.flatMap { Int64($0) }.map { now - consent.authenticatedAt <= .seconds($0) } ?? true
+    if !isRight || !isRecent { throw .insufficientAuthentication(contexts, maxAge: age) }
     for rule in descriptor.extraQuery {
       guard let template = rule.value else { continue }
       try TemplatePattern(template, knowledge).check(request.uri.queryParameters[first: rule.name], rule.name)
@@ -44,10 +47,10 @@ extension Simulation {
     }
   }
 
-  /// Returns the refusal of a request to the API, or of one whose token lacks a scope (RFC 6750, 3.1). `metadata` is
-  /// where a client without a token learns how to get one (RFC 9728, 5.1).
+  /// Returns the refusal of a request to the API, or of one that needs another token (RFC 6750, 3.1; RFC 9470, 3).
+  /// `metadata` is where a client without a token learns how to get one (RFC 9728, 5.1).
   mutating func unauthorized(_ refusal: Refusal, at metadata: String? = nil) -> HTTPResponse {
-    var response = HTTPResponse.json(refusal.scope == nil ? 401 : 403, refusal.json)
+    var response = HTTPResponse.json(refusal.code == "insufficient_scope" ? 403 : 401, refusal.json)
     if isDigest {
       for challenge in digestChallenges() { response.fields.append("WWW-Authenticate", challenge) }
       return response
@@ -60,7 +63,7 @@ extension Simulation {
     default: scheme = "Bearer"
     }
     var challenge = "\(scheme) realm=\"simulator\", error=\"\(refusal.code)\""
-    if let scope = refusal.scope { challenge += ", scope=\"\(scope)\"" }
+    for (name, value) in refusal.demands.sorted(by: { $0.key < $1.key }) { challenge += ", \(name)=\"\(value)\"" }
     if let metadata { challenge += ", resource_metadata=\"\(metadata)\"" }
     response.fields.set("WWW-Authenticate", challenge)
     addServerNonce(to: &response)

@@ -15,6 +15,10 @@ extension Simulation {
     // The account of the code or refresh token in the request.
     let consent = code.flatMap { state.codes[$0]?.consent } ?? refreshToken.flatMap { state.refreshTokens[$0]?.consent }
     try checkClient(parameters, kept: consent.map { state.consents[$0].kept } ?? [:])
+    // RFC 6749, 5.2: a code or a refresh token belongs to one client.
+    if let owner = consent.flatMap({ state.consents[$0].client }), try parameters.needed("client_id") != owner {
+      throw .grantOfAnotherClient
+    }
     if !parameters.isSet("grant_type"), !parameters.isDropped("grant_type") {
       guard try parameters.needed("grant_type") == parameters.kind.leg.grantType else { throw .unsupportedGrantType }
     }

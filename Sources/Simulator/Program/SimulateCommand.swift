@@ -20,10 +20,8 @@ package enum SimulateCommand {
     let secret =
       if let given {
         try context.secret(given, called: "client secret")
-      } else if descriptor.assertion?.algorithm == .es256 {
-        ECPrivateKey.pem(random: random)
       } else {
-        Secret(Base64.encodeURL(random.bytes(32)))
+        Simulation.practiceSecret(ofClientOf: descriptor) ?? Secret(Base64.encodeURL(random.bytes(32)))
       }
     var server: LoopbackServer
     do { server = try LoopbackServer(port: port == 0 ? nil : port) } catch { throw unavailable(port) }
@@ -48,7 +46,8 @@ package enum SimulateCommand {
       settings.commands[1] += (hasFile ? " --key-file " : " --with-token <") + argument(keyFile)
     }
     var simulation = try Simulation(
-      descriptor, at: origin, settings: settings, clientSecret: secret, clock: clock(), random: random)
+      descriptor, at: origin, settings: settings, clientSecret: secret, clock: clock(), random: random,
+      fetch: { try? context.source.document(at: $0) })
     let key = simulation.state.key
     defer {
       for file in [file, secretFile] + (key == nil ? [] : [keyFile]) { _ = try? File.remove(file) }
