@@ -81,6 +81,11 @@ extension OAuthError {
       ])
     case .idToken(.identity, .subject):
       answer("the answer of \(at(.identity)) is about another user than the ID token (\"sub\")")
+    case .idToken(let kind, .algorithm(let name)) where AssertionAlgorithm(rawValue: name) != nil:
+      answer("invalid ID token in the answer of \(at(kind)): \(JWTFault.algorithm(name).sentence)")
+        .with(hints: [
+          "if its documentation names this algorithm, add \"id_token_signed_response_alg: \(name)\" to the descriptor"
+        ])
     case .idToken(let kind, let fault):
       answer("invalid ID token in the answer of \(at(kind)): \(fault.sentence)")
     case .signedAnswer(let fault): answer("invalid signed redirect from \(name): \(fault.sentence)")

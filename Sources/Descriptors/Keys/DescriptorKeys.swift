@@ -113,7 +113,7 @@ extension Descriptor {
         """, for: "FAPI 2.0 Message Signing")
     Key(
       "id_token_signed_response_alg", at: \.idTokenAlgorithm, as: .choice(),
-      default: "any with a key pair, from `jwks`", from: "OpenID Connect Core 1.0, 3.1.3.7",
+      default: "RS256, PS256, ES256 or EdDSA, with a key from `jwks`", from: "OpenID Connect Core 1.0, 3.1.3.7",
       means:
         "the only algorithm that signs ID tokens; with HMAC, the key is the client secret: [ID tokens](#id-tokens)",
       for: "servers that sign with the client secret: `HS256`")

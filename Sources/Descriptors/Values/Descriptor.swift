@@ -27,7 +27,7 @@ package struct Descriptor: Sendable, Equatable {
   package var issuerResponse = StateRule.optional
   package var nonce: Bool?  // `nil` means that a login with the scope `openid` sends one.
   package var signsRequests = false  // Whether the authorization request is a signed request object (RFC 9101).
-  package var idTokenAlgorithm: AssertionAlgorithm?  // `nil` means any algorithm with a key pair.
+  package var idTokenAlgorithm: AssertionAlgorithm?  // `nil` means RS256, PS256, ES256 and EdDSA.
   package var client = ClientRules()
   package var key: TypedKeyRules?
   package var expiry = ExpiryRules()

@@ -228,12 +228,11 @@ extension Client {
     issuer != nil && (descriptor.endpoints[.keySet] != nil || descriptor.idTokenAlgorithm?.isSymmetric == true)
   }
 
-  /// The algorithms that count for tokens of the provider: the declared one, or else those with a key pair, of which
-  /// FAPI 2.0 allows three (5.4.1). With an undeclared HMAC, everyone with the public key could sign (RFC 8725, 2.1).
+  /// The algorithms that count for tokens of the provider: the declared one, or else the usual one and those that FAPI
+  /// 2.0 allows (5.4.1). With an undeclared HMAC, everyone with the public key could sign (RFC 8725, 2.1).
   var signatureAlgorithms: Set<AssertionAlgorithm> {
     if let declared = descriptor.idTokenAlgorithm { return [declared] }
-    if descriptor.profile != nil { return SecurityProfile.algorithms }
-    return Set(AssertionAlgorithm.allCases.filter { !$0.isSymmetric })
+    return descriptor.profile != nil ? SecurityProfile.algorithms : SecurityProfile.algorithms.union([.rs256])
   }
 
   /// Whether a verification needs the provider's keys.
