@@ -42,4 +42,4 @@ func shortened(_ text: String) -> String { quoted(clipped(text)) }
 func clipped(_ text: String) -> String { text.count <= 200 ? text : String(text.prefix(200)) + "…" }
 
 /// The first few of the names that a server gives.
-func first(_ names: [String]) -> String { listed(names.prefix(8).map(clipped)) }
+package func first(_ names: [String]) -> String { listed(names.prefix(8).map(clipped)) }

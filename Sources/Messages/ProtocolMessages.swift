@@ -341,6 +341,13 @@ extension MetadataError {
       .refused(
         "\(name) does not announce PKCE with S256, which protects the login"
           + (offered.map { $0.isEmpty ? "" : ", only \(first($0))" } ?? ""))
+    case .lostProofKey(let provider, let offered):
+      .refused(
+        "\(name) no longer announces PKCE with S256, which protects the login"
+          + (offered.map { $0.isEmpty ? "" : ", only \(first($0))" } ?? "")
+      )
+      .hint("ask the provider why it changed its metadata")
+      .hint("\(credmgr: "add-provider", issuer, "--as", provider, "--replace") to use it anyway")
     case .severalServers(let servers):
       .usage("\(name) has \(servers.count) authorization servers: \(first(servers))").hint(
         "\(add: "--issuer", servers[0]) to use the first one")

@@ -187,8 +187,9 @@ import CredmgrYAML
     for error in errors { #expect(error.message(provider: "notes").text.count < 900, "\(error)") }
     let metadata: [MetadataError] = [
       .otherIssuer(found: long), .otherResource(found: long), .foreignMetadata(long), .noGrant(offered: [long]),
-      .noAuthentication(offered: [long]), .noProofKey(offered: [long]), .invalidURL("jwks_uri", text: long),
-      .insecure("jwks_uri", text: long), .severalServers([long, "https://a.example"]),
+      .noAuthentication(offered: [long]), .noProofKey(offered: [long]), .lostProofKey(provider: "a", offered: [long]),
+      .invalidURL("jwks_uri", text: long), .insecure("jwks_uri", text: long),
+      .severalServers([long, "https://a.example"]),
     ]
     for error in metadata { #expect(error.message(issuer: "https://a.example").text.count < 900, "\(error)") }
   }

@@ -46,6 +46,36 @@ struct DiscoveryTests {
     #expect(discovery.text.contains("\n  # \(line); optional (RFC 9126)\n") == !isUsed)
   }
 
+  // MARK: PKCE
+
+  /// A new provider is added with a warning, because credmgr sends the challenge in any case.
+  @Test(arguments: [("[\"plain\"]", ["plain"]), ("[]", []), ("[\"plain\", \"S256\"]", nil), ("null", nil)])
+  func aServerWithoutS256(_ methods: String, _ others: [String]?) throws {
+    #expect(try Self.discover("\"code_challenge_methods_supported\": \(methods)").otherProofKeys == others)
+  }
+
+  /// Metadata that announced S256 before, and no longer does, is not used.
+  @Test(arguments: [("[\"plain\"]", ["plain"]), ("[]", []), ("null", nil)] as [(String, [String]?)])
+  func aServerThatDropsS256(_ methods: String, _ offered: [String]?) throws {
+    let fixture = try Fixture()
+    let announced = "\"code_challenge_methods_supported\": [\"S256\"]"
+    fixture.http.then(HTTPResponse(status: 404), Self.metadata(announced))
+    try fixture.add(fixture.source.discover(Self.issuer, as: "example").addition)
+    let known = try #require(fixture.source.knownMetadata(of: "example"))
+    fixture.http.then(HTTPResponse(status: 404), Self.metadata(announced))
+    #expect(try fixture.source.discoverAgain(known, as: "example").text == known.text)
+    fixture.http.then(
+      HTTPResponse(status: 404), Self.metadata("\"code_challenge_methods_supported\": \(methods)"))
+    let fault = MetadataError.lostProofKey(provider: "example", offered: offered)
+    #expect(throws: CredentialError.discovery(fault, issuer: Self.issuer)) {
+      try fixture.source.discoverAgain(known, as: "example")
+    }
+    // A server without logins in a browser needs no PKCE.
+    fixture.http.then(
+      HTTPResponse(status: 404), Self.metadata("\"grant_types_supported\": [\"client_credentials\"]"))
+    #expect(try fixture.source.discoverAgain(known, as: "example").addition.descriptor.grants == [.clientCredentials])
+  }
+
   // MARK: Moved endpoints
 
   private static func moved(_ token: String) -> HTTPResponse {

@@ -224,6 +224,17 @@ hosts: [{service.base.removeprefix("http://")}]
         outcome = self.credmgr("add-provider", service.issuer, "--as", "found", status=USAGE)
         self.assertRegex(outcome.err, r"token_endpoint is on a different host.*tokens\.example")
 
+    def test_a_server_that_drops_pkce(self):
+        service = self.serve(DiscoveryServer(change=lambda metadata: metadata.update(code_challenge_methods_supported=["S256"])))
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+        service.change = lambda metadata: metadata.update(code_challenge_methods_supported=["plain"])
+        refused = self.credmgr("add-provider", "found", "--update", "--yes", status=REFUSED)
+        self.assertIn('no longer announces PKCE with S256, which protects the login, only "plain"', refused.err)
+        # A login still sends the challenge, and the user may insist.
+        self.credmgr("login", "found", "--account", ADA, "--scope", "read")
+        outcome = self.credmgr("add-provider", service.issuer, "--as", "found", "--replace", "--yes")
+        self.assertIn("warning: the metadata does not announce PKCE with S256", outcome.err)
+
     def test_a_second_time(self):
         service = self.serve(DiscoveryServer())
         self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
@@ -579,7 +590,7 @@ hosts: [{self.service.base.removeprefix("http://")}]
         self.assertEqual(refused.status, REFUSED)
         login = re.search(r'run "credmgr (login [^"]+)"', refused.err.replace("\n         ", " ")).group(1)
         self.assertIn("--acr gold --max-age 600s", login)
-        self.credmgr(*login.split())
+        self.credmgr(*login.split(), "--account", ADA)
         self.credmgr("request", "mcp", stronger)
 
     def test_setup_shows_the_document(self):

@@ -190,6 +190,7 @@ extension Command {
     for endpoint in discovery.foreignEndpoints {
       context.tell("the \(endpoint.name) is on a different host than the issuer: \(endpoint.host)")
     }
+    discovery.tellOfProofKeys(context)
     if isAgreed { return discovery.addition }
     guard Terminal.isTerminal(0), Terminal.isTerminal(2) else {
       throw .usage("cannot ask whether to add this provider: no terminal", hint: "\(add: "--yes") to add it")
@@ -203,5 +204,16 @@ extension Command {
     let typed = try system(Terminal.readPassword(prompt: StandardError.prompt(name + ":"), limit: 1 << 14))
     guard !typed.isEmpty else { throw .failed(.missing([variable])) }
     return Secret(bytes: typed)
+  }
+}
+
+extension Discovery {
+  /// Warns if the server may ignore the challenge of a login.
+  func tellOfProofKeys(_ context: Context) {
+    guard let otherProofKeys else { return }
+    let only = otherProofKeys.isEmpty ? "" : ", only \(first(otherProofKeys))"
+    context.tell(
+      "warning: the metadata does not announce PKCE with S256, which protects the login\(only); credmgr uses it, and "
+        + "the server may ignore it")
   }
 }

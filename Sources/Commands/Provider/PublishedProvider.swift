@@ -62,6 +62,7 @@ extension Command {
       throw .ended(.done)
     }
     show(lines, as: "the descriptor from \(found.location) differs from your file:")
+    found.tellOfProofKeys(context)
     try confirmUse("Use the new descriptor?", isAgreed: isAgreed, refusal: "nothing was changed")
     return found.addition
   }

@@ -20,7 +20,7 @@ struct DiscoveredDescriptor {
     let grants = try Self.grants(metadata)
     let authentication = try Self.authentication(metadata, ofResource: resource != nil)
     let hasRedirect = grants.contains(where: \.traits.redirects)
-    if resource?.metadata != nil, hasRedirect, metadata.codeChallengeMethods?.contains("S256") != true {
+    if resource?.metadata != nil, hasRedirect, !metadata.announcesProofKey {
       throw .noProofKey(offered: metadata.codeChallengeMethods)
     }
     if let protected = resource?.metadata, protected.requiresProofs {
@@ -249,11 +249,13 @@ struct DiscoveredDescriptor {
     return methods.first { offered.contains($0.rawValue) }?.rawValue
   }
 
+  static let announcedProofKey = "pkce: S256  # code_challenge_methods_supported"
+
   private static func pkce(_ metadata: AuthorizationServerMetadata) -> [String] {
     guard let offered = metadata.codeChallengeMethods else {
       return ["pkce: S256  # not in the metadata; servers ignore unknown parameters (RFC 6749, 3.1)"]
     }
-    if offered.contains("S256") { return ["pkce: S256  # code_challenge_methods_supported"] }
+    if offered.contains("S256") { return [announcedProofKey] }
     // Altered metadata must not disable this protection (RFC 9700, 2.1.1).
     return [
       "# code_challenge_methods_supported lacks S256; servers ignore unknown parameters (RFC 6749, 3.1).",

@@ -11,6 +11,8 @@ package struct Discovery: Sendable {
   package let authorizationServer: String?  // The one of a protected resource; `nil` if the address is an issuer.
   /// Endpoints on hosts other than the issuer's, by their names in the metadata.
   package let foreignEndpoints: [(name: String, host: String)]
+  /// The methods of PKCE in the metadata, if S256 is not one of them; `nil` if the metadata lists none.
+  package var otherProofKeys: [String]?
 }
 
 extension CredentialSource {
@@ -44,7 +46,8 @@ extension CredentialSource {
     let locations = [found.resource?.metadata?.location, metadata.location.uri].compactMap(\.self).map(\.text)
     return Discovery(
       addition: addition, text: descriptor.text, location: locations.joined(separator: " and "),
-      authorizationServer: found.resource == nil ? nil : metadata.issuer.text, foreignEndpoints: foreign)
+      authorizationServer: found.resource == nil ? nil : metadata.issuer.text, foreignEndpoints: foreign,
+      otherProofKeys: metadata.announcesProofKey ? nil : metadata.codeChallengeMethods)
   }
 
   static func discoveryError(_ issuer: Issuer) -> (MetadataError) -> CredentialError {

@@ -35,8 +35,19 @@ extension CredentialSource {
     return (try? home.readDescriptor(path))?.flatMap { KnownMetadata(installed: $0, issuer: issuer) }
   }
 
-  /// Reads the metadata again. If a resource has several authorization servers, keeps the user's choice.
+  /// Reads the metadata again, and refuses it if it no longer announces PKCE (RFC 9700, 2.1.1).
   package func discoverAgain(_ known: KnownMetadata, as provider: String) throws(CredentialError) -> Discovery {
+    let found = try discoverAnew(known, as: provider)
+    let announced = DiscoveredDescriptor.announcedProofKey
+    let isLost = known.text.linesByScalars.contains(announced) && !found.text.linesByScalars.contains(announced)
+    if isLost, found.addition.descriptor.grants.contains(where: \.traits.redirects) {
+      throw .discovery(.lostProofKey(provider: provider, offered: found.otherProofKeys), issuer: known.address)
+    }
+    return found
+  }
+
+  /// If a resource has several authorization servers, keeps the user's choice.
+  private func discoverAnew(_ known: KnownMetadata, as provider: String) throws(CredentialError) -> Discovery {
     do throws(CredentialError) { return try discover(known.address, as: provider) } catch {
       guard case .discovery(.severalServers(let servers), _) = error, let issuer = known.issuer,
         servers.contains(issuer)

@@ -22,6 +22,7 @@ package enum MetadataError: Error, Sendable, Equatable {
   case otherResource(found: String)  // RFC 9728, 3.3
   case foreignMetadata(String)  // The address in `resource_metadata` is on another server than the resource.
   case noProofKey(offered: [String]?)  // Without PKCE, credmgr gets no token for a protected resource.
+  case lostProofKey(provider: String, offered: [String]?)  // Earlier metadata announced PKCE with S256.
   case severalServers([String])  // The user must choose one.
   case unknownServer(String, offered: [String])  // The chosen one is not in the metadata.
 
@@ -198,6 +199,11 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
       $0.isSecure ? $0 : nil
     }
   }
+}
+
+extension AuthorizationServerMetadata {
+  /// Whether the server says that it verifies the challenge of each login.
+  package var announcesProofKey: Bool { codeChallengeMethods?.contains("S256") == true }
 }
 
 struct MetadataReader {
