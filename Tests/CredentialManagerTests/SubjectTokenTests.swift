@@ -78,6 +78,20 @@ struct SubjectTokenTests {
   }
 
   /// An account in an export names a file or a variable of this machine.
+  /// RFC 8693, 2.1: a token of the acting party goes with its type, and only if the descriptor has it.
+  @Test func anActorToken() throws {
+    let kind = "urn:ietf:params:oauth:token-type:jwt"
+    let text = Self.exchange.replacing("team: {", with: "actor: { at_login: true }, team: {")
+      .replacing("team-{team}\"", with: "team-{team}\", actor_token: \"{actor}\", actor_token_type: \(kind)")
+    let (fixture, file) = try Self.shipped(text, Self.jwt())
+    fixture.http.then(ServiceAccountTests.token("token-1"))
+    _ = try fixture.login {
+      $0.variables = ["team": "blue", "actor": "actor-1", "subject_token": SubjectTokenPlace.file(file).text]
+    }
+    let form = ServiceAccountTests.form(fixture.http.requests[0])
+    #expect(form[first: "actor_token"] == "actor-1" && form[first: "actor_token_type"] == kind)
+  }
+
   @Test func anImportAsksBeforeItReads() throws {
     let (fixture, other) = (try Fixture(), try Fixture())
     for each in [fixture, other] { try each.add(each.file(Self.session), id: nil) }

@@ -123,8 +123,11 @@ struct AuthorizationRequestTests {
     let rule = "issuer: https://provider.example"
     _ = try Self.answer(rule) { [("code", "c"), ("state", $0.state), ("iss", "https://provider.example")] }
     _ = try Self.answer(rule) { [("code", "c"), ("state", $0.state)] }
-    #expect(throws: OAuthError.issuerMismatch(expected: "https://provider.example", found: "https://provider.example/"))
-    { try Self.answer(rule) { [("code", "c"), ("state", $0.state), ("iss", "https://provider.example/")] } }
+    for field in ["code", "error"] {
+      #expect(
+        throws: OAuthError.issuerMismatch(expected: "https://provider.example", found: "https://provider.example/")
+      ) { try Self.answer(rule) { [(field, "c"), ("state", $0.state), ("iss", "https://provider.example/")] } }
+    }
   }
 
   @Test func answerWithoutARequiredField() {

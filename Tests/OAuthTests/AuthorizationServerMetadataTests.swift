@@ -66,7 +66,8 @@ struct AuthorizationServerMetadataTests {
   }
 
   @Test func missingFieldsHaveDefaults() throws {
-    let metadata = try Self.read(member: "\"jwks\": {}, \"scopes_supported\": null")
+    let metadata = try Self.read(
+      member: "\"jwks\": {}, \"scopes_supported\": null, \"signed_metadata\": \"e30.e30.\"")
     #expect(metadata.endpoints == [:])
     #expect(metadata.grantTypes == ["authorization_code", "implicit"])
     #expect(metadata.authenticationMethods == ["client_secret_basic"])

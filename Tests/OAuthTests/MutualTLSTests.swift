@@ -1,6 +1,7 @@
 import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrHTTP
+import CredmgrJSON
 import CredmgrText
 import Testing
 
@@ -72,6 +73,35 @@ struct MutualTLSTests {
     -----END EC PRIVATE KEY-----
     """,
   ]
+
+  /// The example of RFC 8705, appendix A, whose private key is not public.
+  @Test func theCertificateOfTheRFC() throws {
+    let lines = [
+      "MIIBBjCBrAIBAjAKBggqhkjOPQQDAjAPMQ0wCwYDVQQDDARtdGxzMB4XDTE4MTAx",
+      "ODEyMzcwOVoXDTIyMDUwMjEyMzcwOVowDzENMAsGA1UEAwwEbXRsczBZMBMGByqG",
+      "SM49AgEGCCqGSM49AwEHA0IABNcnyxwqV6hY8QnhxxzFQ03C7HKW9OylMbnQZjjJ",
+      "/Au08/coZwxS7LfA4vOLS9WuneIXhbGGWvsDSb0tH6IxLm8wCgYIKoZIzj0EAwID",
+      "SQAwRgIhAP0RC1E+vwJD/D1AGHGzuri+hlV/PpQEKTWUVeORWz83AiEA5x2eXZOV",
+      "bUlJSGQgjwD5vaUaKlLR50Q2DmFfQj1L+SY=",
+    ]
+    let bytes = try #require(Base64.decode(lines.joined()))
+    // 3.1: what a server compares with the certificate of a connection (`x5t#S256`).
+    let hash = HashAlgorithm.sha256.digest(bytes)
+    #expect(Base64.encodeURL(hash) == "A4DtL2JmUMhAsvJj5tKyn64SqzmuXbMrJa0n761y5v0")
+    // 2.2.2: the key of the certificate, as a server registers it.
+    let members: JSONValue = [
+      "kty": "EC", "crv": "P-256", "x": "1yfLHCpXqFjxCeHHHMVDTcLscpb07KUxudBmOMn8C7Q",
+      "y": "8_coZwxS7LfA4vOLS9WuneIXhbGGWvsDSb0tH6IxLm8", "x5c": [.string(lines.joined())],
+    ]
+    let keys = try #require(KeySet(["keys": [members]]))
+    guard case .p256(let x, let y) = try keys.key(named: nil, for: .es256) else { throw JWTFault.keyUnusable }
+    #expect(bytes.firstRange(of: x + y) != nil)
+    let pem = (["-----BEGIN CERTIFICATE-----"] + lines + ["-----END CERTIFICATE-----"]).joined(separator: "\n")
+    for (secret, fault) in [(pem, CertificateFault.noKey), (pem + "\n" + Self.key, .otherKey)] {
+      let client = try Self.client("client: { authentication: self_signed_tls_client_auth }", secret: secret)
+      #expect(throws: OAuthError.clientCertificate(fault)) { try client.checkSecret() }
+    }
+  }
 
   private static func client(_ more: String, secret: String? = bundle) throws -> Client {
     try Fixture.client(more + "\nhosts: [api.example]", grant: "client_credentials", secret: secret)
