@@ -66,10 +66,12 @@ extension CredentialSource {
     var whole = account
     let replaces = replaces || whole.credential.isReplacing
     (whole.credential.vault, whole.credential.isMoving, whole.credential.isReplacing) = (nil, false, false)
-    // The first contact also tells how the server's clock differs.
-    var isFirst = try theirs.accounts(of: account.provider).isEmpty
-    // A login also puts a damaged default account right.
-    if !isFirst { isFirst = try inStore(theirs.store.isLost(Accounts.selection(account.provider))) }
+    // A login also puts a damaged default account right. The first contact also tells how the server's clock differs.
+    var isFirst = try inStore(theirs.store.isLost(Accounts.selection(account.provider)))
+    // There may be thousands of accounts, so they are not read if there is a default.
+    if !isFirst, try theirs.selected(for: account.provider) == nil {
+      isFirst = try theirs.accounts(of: account.provider).isEmpty
+    }
     let moved = whole.credential.shifted(by: source.shared?.clockOffset ?? .zero)
     let identifier = RecordIdentifier(.credential, of: account.id)
     var changes: [Change] = [
