@@ -79,7 +79,7 @@ struct Table<Whole: Sendable>: Sendable {
   let initial: Whole
   let short: String?  // The key whose value may replace the whole mapping.
   let keys: [Key<Whole>]
-  private let places: [String: Int]  // The place of each key in `keys`, by its name.
+  private let places: KeyPlaces
   private let finish: @Sendable (_ decoder: inout DescriptorDecoder, _ node: Node, _ whole: inout Whole) -> Void
 
   /// Creates a table; `finish` checks several keys together.
@@ -94,7 +94,7 @@ struct Table<Whole: Sendable>: Sendable {
     self.short = short
     let keys = keys()
     self.keys = keys
-    places = Dictionary(uniqueKeysWithValues: keys.indices.map { (keys[$0].description.name, $0) })
+    places = KeyPlaces(keys.map(\.description.name))
     self.finish = finish
   }
 
@@ -102,13 +102,7 @@ struct Table<Whole: Sendable>: Sendable {
   func read(_ decoder: inout DescriptorDecoder, _ node: Node) -> Whole? {
     var node = node
     if let short { node = DescriptorTree.wrapped(node, as: short) }
-    guard decoder.entries(of: node) != nil, let entries = node.entries else { return nil }
-    var values: [Node?] = Array(repeating: nil, count: keys.count)
-    var hasUnknown = false
-    for entry in entries {
-      if let place = places[entry.key] { values[place] = entry.value } else { hasUnknown = true }
-    }
-    if hasUnknown { decoder.checkKeys(node, keys.map(\.description.name)) }
+    guard let values = places.values(in: node, &decoder) else { return nil }
     var whole = initial
     for (key, value) in zip(keys, values) {
       if let value, !value.isNull {
@@ -132,7 +126,7 @@ struct Table<Whole: Sendable>: Sendable {
   }
 
   var description: TableDescription {
-    TableDescription(name: name, short: short, shape: { key in places[key].map { keys[$0].description.shape } }) {
+    TableDescription(name: name, short: short, shape: { key in places.places[key].map { keys[$0].description.shape } }) {
       keys.map { key in
         var row = key.description
         row.initial = { key.write(initial)?.text }
@@ -146,6 +140,29 @@ struct Table<Whole: Sendable>: Sendable {
     let instead = short.flatMap(description.shape)
     let shape = if let instead { Shape.either(instead, table) } else { table }
     return Notation(shape, read: { read(&$0, $1) }, write: { write($0) })
+  }
+}
+
+/// The places of a table's keys by their names. Not generic, because the code for each table would take 17 KB.
+private struct KeyPlaces: Sendable {
+  let names: [String]
+  let places: [String: Int]
+
+  init(_ names: [String]) {
+    self.names = names
+    places = Dictionary(uniqueKeysWithValues: names.enumerated().map { ($1, $0) })
+  }
+
+  /// Returns the values of a mapping in the order of the keys, or `nil` if the node is not a mapping.
+  func values(in node: Node, _ decoder: inout DescriptorDecoder) -> [Node?]? {
+    guard decoder.entries(of: node) != nil, let entries = node.entries else { return nil }
+    var values: [Node?] = Array(repeating: nil, count: names.count)
+    var hasUnknown = false
+    for entry in entries {
+      if let place = places[entry.key] { values[place] = entry.value } else { hasUnknown = true }
+    }
+    if hasUnknown { decoder.checkKeys(node, names) }
+    return values
   }
 }
 

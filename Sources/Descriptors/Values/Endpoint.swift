@@ -56,7 +56,7 @@ package struct Leg: Sendable {
 extension EndpointKind {
   private static let table = Dictionary(uniqueKeysWithValues: allCases.map { ($0, $0.row) })
 
-  package var leg: Leg { Self.table[self] ?? row }
+  @inline(never) package var leg: Leg { Self.table[self] ?? row }
 
   private var row: Leg {
     switch self {

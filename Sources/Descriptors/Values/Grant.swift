@@ -77,7 +77,7 @@ package enum Grant: String, Sendable, CaseIterable {
 
   private static let table = Dictionary(uniqueKeysWithValues: allCases.map { ($0, $0.row) })
 
-  package var traits: Traits { Self.table[self] ?? row }
+  @inline(never) package var traits: Traits { Self.table[self] ?? row }
 
   private var row: Traits {
     switch self {
