@@ -126,7 +126,8 @@ struct Table<Whole: Sendable>: Sendable {
   }
 
   var description: TableDescription {
-    TableDescription(name: name, short: short, shape: { key in places.places[key].map { keys[$0].description.shape } }) {
+    let shape = { @Sendable key in places[key].map { keys[$0].description.shape } }
+    return TableDescription(name: name, short: short, shape: shape) {
       keys.map { key in
         var row = key.description
         row.initial = { key.write(initial)?.text }
@@ -145,13 +146,15 @@ struct Table<Whole: Sendable>: Sendable {
 
 /// The places of a table's keys by their names. Not generic, because the code for each table would take 17 KB.
 private struct KeyPlaces: Sendable {
-  let names: [String]
-  let places: [String: Int]
+  private let names: [String]
+  private let places: [String: Int]
 
   init(_ names: [String]) {
     self.names = names
     places = Dictionary(uniqueKeysWithValues: names.enumerated().map { ($1, $0) })
   }
+
+  subscript(key: String) -> Int? { places[key] }
 
   /// Returns the values of a mapping in the order of the keys, or `nil` if the node is not a mapping.
   func values(in node: Node, _ decoder: inout DescriptorDecoder) -> [Node?]? {

@@ -4,8 +4,8 @@ import CredmgrJSON
 /// Clients whose identifier is the URL of a document with their metadata
 /// (draft-ietf-oauth-client-id-metadata-document-01), checked with code of its own.
 extension Simulation {
-  /// Fetches the document of a client again for each login, if its identifier is a URL. The standard server runs on this
-  /// machine, so it may read a document from there (section 6.5), and reads none from elsewhere.
+  /// Fetches the document of a client again for each login, if its identifier is a URL. The standard server runs on
+  /// this machine, so it may read a document from there (section 6.5), and reads none from elsewhere.
   mutating func readDocument(of client: String) throws(Refusal) {
     guard isStandard, client.hasPrefix("https://") else { return }
     state.documents[client] = nil
