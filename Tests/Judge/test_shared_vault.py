@@ -114,9 +114,11 @@ class SharedVault(TeamTest):
 
     def test_each_damaged_record_has_a_remedy_in_its_vault(self):
         _, first = self.founded(lifetime=3600)
+        invitation = self.invitation(first)
         before = self.server.dump(self.database)
         rows = self.sql("select encode(lookup, 'hex') from credmgr.record where kind <> ''").split()
         self.assertGreater(len(rows), 2)
+        working = 0
         for row in rows:
             with self.subTest(row):
                 self.sql("update credmgr.record set sealed = set_byte(sealed, 99, get_byte(sealed, 99) # 1) "
@@ -125,7 +127,12 @@ class SharedVault(TeamTest):
                 self.assertNotIn("backup", outcome.err)
                 if outcome.status:
                     self.assertIn(f"--vault {TEAM}", outcome.err)
+                other = self.machine()
+                other.run("vault", "join", "-", "--yes", stdin=invitation + "\n", status=None)
+                working += other.token(status=None).status == DONE
                 self.server.restore(self.database, before)
+        # A new member does not need the default.
+        self.assertEqual(working, 1)
 
     def test_an_old_backup_is_noticed_by_members_that_have_seen_more(self):
         service, first = self.founded()
