@@ -126,6 +126,9 @@ package struct Context {
   private func message(_ error: CredentialError) -> Message {
     switch error {
     case .loginNeeded(let provider, let account, .noCredential): return noCredential(provider, account)
+    case .loginNeeded(let provider, let account, let reason) where reason.isRejection && !canValidate(provider):
+      let login = ["login", provider] + (account.map { ["--account", $0] } ?? [])
+      return error.message(titled: titled).with(hints: ["\(credmgr: login)"])
     case .provider(.unknown(let word, suggestion: nil)) where SetupChoice(self).finds(word):
       return error.message.with(hints: ["\(credmgr: "providers", "--search", word) to see the providers that match"])
     case .notAdded(let provider, _) where isAddedByLogin(provider) || Question.canAsk && !isJSON:
@@ -179,12 +182,6 @@ package struct Context {
         ? "\(credmgr: "setup", provider)"
         : "\(credmgr: ["add-provider", provider] + (needs?.options ?? ["--client-id", "ID"])) first",
       status: message.status)
-  }
-
-  /// Whether a login adds this provider: a shipped one that needs no client and no variables.
-  func isAddedByLogin(_ provider: String) -> Bool {
-    guard let loaded = try? home.library.load(provider), source.isShipped(loaded) else { return false }
-    return ClientNeeds(loaded.descriptor).options.isEmpty
   }
 
   func mending(_ record: RecordIdentifier) -> Remedy {
@@ -317,6 +314,8 @@ package struct Context {
   }
 
   static func keyFile(at path: String) throws(POSIXError) -> String {
+    // The name may be the key itself.
+    if !File.exists(path) { throw .keyFileMissing }
     if !File.isGivenStream(path) { try PrivateFile.checkUnreadable(path) }
     return String(decoding: try File.read(path, limit: 1 << 16, patience: .seconds(60)), as: UTF8.self)
   }

@@ -16,6 +16,15 @@ package enum CredentialError: Error, Sendable, Equatable {
     case otherIssuer  // An issuer other than the descriptor's made the refresh token.
     case loginUnderWay  // Only the running login keeps the account from being refreshed.
     case typed(String, LoginReason)  // Why only the user can replace a credential, and the words for it.
+
+    /// Whether an API rejected the credential, which the provider may still accept.
+    package var isRejection: Bool {
+      switch self {
+      case .rejected: true
+      case .typed(_, let reason): reason.isRejection
+      default: false
+      }
+    }
   }
 
   case noHome

@@ -319,11 +319,9 @@ extension ClientNeeds {
 extension CredentialError.LoginReason {
   /// An API may have rejected a token that the provider accepts.
   fileprivate func remedy(_ account: [String]) -> Remedy {
-    switch self {
-    case .rejected, .typed(_, .rejected):
-      "\(credmgr: ["login"] + account), or \(credmgr: ["validate"] + account) if the provider still accepts it"
-    default: "\(credmgr: ["login"] + account)"
-    }
+    isRejection
+      ? "\(credmgr: ["login"] + account), or \(credmgr: ["validate"] + account) if the provider still accepts it"
+      : "\(credmgr: ["login"] + account)"
   }
 
   fileprivate func sentence(_ title: String, _ account: String?) -> String {

@@ -193,6 +193,9 @@ extension UnreadableDescriptor {
 }
 
 extension ProviderError {
+  /// Returns a name in quotes after a space; nothing for a text that is long enough for a key.
+  private static func shown(_ name: String) -> String { name.utf8.count > 32 ? "" : " " + quoted(name) }
+
   /// The message. Findings of an invalid descriptor are reported one by one.
   package var message: Message {
     switch self {
@@ -206,12 +209,12 @@ extension ProviderError {
         hint: faults.first.map { .mending($0.error, at: $0.path) }, findings: findings)
     case .unknown(let identifier, let suggestion):
       return Message(
-        "unknown provider \(quoted(identifier))" + didYouMean(suggestion),
+        "unknown provider" + Self.shown(identifier) + didYouMean(suggestion),
         hints: .correcting(identifier, to: suggestion) + ["\(credmgr: "providers") to see all providers"],
         status: .usage)
     case .malformedIdentifier(let text):
       return .usage(
-        "invalid provider name \(quoted(text)): use lower-case letters, digits, \"-\", \"_\" and \".\"")
+        "invalid provider name\(Self.shown(text)): use lower-case letters, digits, \"-\", \"_\" and \".\"")
     case .missingVariable(let variable): return .missing([variable])
     case .invalidVariable(let variable, let value):
       return .usage(

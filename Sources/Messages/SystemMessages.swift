@@ -23,6 +23,9 @@ extension POSIXError {
     case .readOnlyFileSystem(let path):
       .usage("cannot write \(quoted(path)): the file system is read-only").hint(.mending(self, at: path))
     case .timedOut: .unexpected("timed out")
+    case .keyFileMissing: .usage("the key file does not exist").hint("name the file that contains the key")
+    case .severalLines: .usage("the pasted text has several lines").hint("copy it again, without line ends")
+    case .noWriter(let path): .usage("cannot read \(quoted(path)): no program writes to this pipe")
     case .interrupted: Message("interrupted", status: .interrupted)
     case .noTerminal: .usage("cannot prompt: no terminal")
     case .endOfInput: .usage("unexpected end of input")

@@ -20,6 +20,9 @@ package enum POSIXError: Error, Equatable, Sendable {
   case permissionDenied(path: String)
   case readOnlyFileSystem(path: String)
   case timedOut
+  case keyFileMissing  // Without its name, which may be the key itself.
+  case severalLines  // The user pasted several lines at a prompt for one.
+  case noWriter(path: String)  // No process has opened the pipe for writing.
   /// A signal or the user interrupted the operation.
   case interrupted
   case noTerminal

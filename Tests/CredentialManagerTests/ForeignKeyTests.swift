@@ -63,6 +63,7 @@ struct ForeignKeyTests {
     ("ghr_{36}", ["github"]), ("dor_v1_{64}", ["digitalocean"]), ("lin_oauth_{64}", ["linear-key"]),
     ("shpss_{32}", ["shopify"]), ("pypi-{70}", ["pypi"]), ("xoxb-1-2-{24}", ["slack"]),
     ("sk_live_{24}", ["clerk", "stripe-api", "workos"]),
+    ("PMAK-0123456789abcdef01234567-0123456789abcdef0123456789abcdef01", ["postman"]),
   ]
 
   @Test(arguments: keys.indices) func theOwnerIsNamed(_ index: Int) throws {
@@ -151,13 +152,35 @@ struct ForeignKeyTests {
   }
 
   /// A key may have quotes, or the name of a variable before it.
-  @Test(arguments: ["\"KEY\"", "'KEY'", "GITHUB_TOKEN=KEY", "Authorization: Bearer KEY", "KE Y"])
+  @Test(arguments: [
+    "\"KEY\"", "'KEY'", "GITHUB_TOKEN=KEY", "Authorization: Bearer KEY", "KE Y", "key:KEY", "{\"key\":\"KEY\",\"n\":1}",
+    "`KEY`", "<KEY>", "(KEY)", "\u{FEFF}KEY", "\u{200B}KEY", "https://api.example/?key=KEY&a=b",
+  ])
   func aKeyWithMore(_ form: String) throws {
     let source = try Self.source()
     let loaded = try source.home.library.load("openai")
     let parts = form == "KE Y" ? "ghp_a1B2c3D4e5F6g7H8i9 J0k1L2m3N4o5P6q7R8" : nil
     let text = parts ?? form.replacing("KEY", with: Self.key("ghp_{36}"))
     #expect(throws: CredentialError.self) { try source.requireOwnKey([text], of: loaded) }
+  }
+
+  /// A name or a password that the user chose may begin like a key, and S3 stores have keys in the form of AWS.
+  @Test(arguments: [
+    ("quay", ["ada", "x!npm_word"]), ("quay", ["npm_ci", "the rnd_ and (ghp_1)"]),
+    ("zulip", ["pypi-admin@x.org", "k"]),
+    ("wasabi", ["AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI"]),
+  ]) func aChosenText(_ provider: String, _ texts: [String]) throws {
+    let source = try Self.source()
+    try source.requireOwnKey(texts, of: source.home.library.load(provider))
+  }
+
+  @Test func theUserCanAgreeToAPassword() throws {
+    let source = try Self.source()
+    let texts = ["ada", Self.key("ghp_{36}")]
+    try source.requireOwnKey(texts, of: source.home.library.load("quay"), agrees: true)
+    #expect(throws: CredentialError.self) {
+      try source.requireOwnKey([texts[1]], of: source.home.library.load("openai"), agrees: true)
+    }
   }
 
   /// The patterns see no text that is too long for any key.

@@ -147,7 +147,7 @@ class Signatures(Packages):
         super().setUp()
         self.service = self.serve(AWS())
         place = self.service.base.removeprefix("http://")
-        self.ship("aws", [("https://sts.amazonaws.com", self.service.base), ('"*.amazonaws.com"', f'"{place}"'),
+        self.ship("aws", [("https://sts.{region}.amazonaws.com", self.service.base), ('"*.amazonaws.com"', f'"{place}"'),
                           ('region: "{region}"', 'region: "{region}"\n  service: sts')])
 
     def test_a_key_that_signs(self):
@@ -223,7 +223,7 @@ class Moto(Packages):
 
     def ship_aws(self):
         # moto answers only in XML, as the documentation of AWS shows.
-        self.ship("aws", [("https://sts.amazonaws.com", self.base), ('"*.amazonaws.com"', f'"{self.base[7:]}"'),
+        self.ship("aws", [("https://sts.{region}.amazonaws.com", self.base), ('"*.amazonaws.com"', f'"{self.base[7:]}"'),
                           ('region: "{region}"', 'region: "{region}"\n  service: sts'),
                           ("    headers: { Accept: application/json }\n", ""),
                           ("    response:\n", "    response:\n      format: xml\n"),

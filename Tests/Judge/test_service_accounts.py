@@ -334,7 +334,7 @@ class Google(ServiceAccount):
                 outcome = self.credmgr("login", "google-service", "--key-file", path, status=USAGE)
                 self.assertIn(words, outcome.err)
                 self.assertNotRegex(outcome.err, "MIIE|mv |client(?!_email)")
-        for path, words in ((self.google("open"), "other users can read"), ("/no/such/file", "not found")):
+        for path, words in ((self.google("open"), "other users can read"), ("/no/such/file", "does not exist")):
             if os.path.exists(path):
                 os.chmod(path, 0o644)
             outcome = self.credmgr("login", "google-service", "--key-file", path, status=USAGE)

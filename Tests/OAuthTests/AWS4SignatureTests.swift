@@ -36,8 +36,8 @@ struct AWS4SignatureTests {
   }
 
   private static func signed(
-    _ request: HTTPRequest, _ rules: String = "region: '{region}', services: { email: ses }",
-    hosts: String = "\"*.amazonaws.com\", \"*.amazonaws.com:8443\"", session: String = ""
+    _ request: HTTPRequest, _ rules: String = "region: '{region}', services: { email: ses, portal.sso: awsssoportal }",
+    hosts: String = "\"*.amazonaws.com\", \"*.amazonaws.com:8443\", \"*.api.aws\"", session: String = ""
   ) throws -> HTTPRequest {
     var credential = Fixture.credential("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", grant: .secrets)
     if !session.isEmpty { credential.variables = ["session": session] }
@@ -62,7 +62,23 @@ struct AWS4SignatureTests {
   @Test(arguments: [
     ("sts.amazonaws.com", "us-east-1/sts"), ("bucket.s3.amazonaws.com", "us-east-1/s3"),
     ("a.b.s3.eu-central-1.amazonaws.com", "eu-central-1/s3"), ("email.us-west-2.amazonaws.com", "us-west-2/ses"),
-    ("s3-bucket-1.amazonaws.com", "us-east-1/s3-bucket-1"),
+    ("s3-bucket-1.amazonaws.com", "us-east-1/s3-bucket-1"), ("eu-east-1.s3.amazonaws.com", "us-east-1/s3"),
+    ("b.s3-us-west-2.amazonaws.com", "us-west-2/s3"), ("b.s3.dualstack.eu-west-1.amazonaws.com", "eu-west-1/s3"),
+    ("b.s3express-usw2-az1.us-west-2.amazonaws.com", "us-west-2/s3express"),
+    ("s3express-control.us-west-2.amazonaws.com", "us-west-2/s3express"),
+    ("search-x-1.eu-west-1.es.amazonaws.com", "eu-west-1/es"), ("us-east-2.queue.amazonaws.com", "us-east-2/queue"),
+    ("x.us-east-1.aoss.amazonaws.com", "us-east-1/aoss"),
+    (
+      "api.sagemaker.eusc-de-east-1.amazonaws.com",
+      "eusc-de-east-1/sagemaker"
+    ),
+    ("vpce-1a-2b.sqs.eu-west-1.vpce.amazonaws.com", "eu-west-1/sqs"),
+    ("bucket.vpce-1a-2b.s3.eu-west-1.vpce.amazonaws.com", "eu-west-1/s3"),
+    ("sts-fips.us-east-2.amazonaws.com", "us-east-2/sts"), ("fips.batch.us-east-2.amazonaws.com", "us-east-2/batch"),
+    ("runtime-fips.sagemaker.us-gov-west-1.amazonaws.com", "us-gov-west-1/sagemaker"),
+    ("iam.us-gov.amazonaws.com", "us-gov-west-1/iam"), ("portal.sso.eu-west-1.amazonaws.com", "eu-west-1/awsssoportal"),
+    ("sso.eu-west-1.amazonaws.com", "eu-west-1/sso"), ("ec2.eu-west-1.api.aws", "eu-west-1/ec2"),
+    ("route53.global.api.aws", "us-east-1/route53"),
   ]) func theHostNamesServiceAndRegion(_ host: String, _ scope: String) throws {
     let made = try Self.signed(HTTPRequest(method: "GET", uri: try URI(parsing: "https://\(host)/")))
     #expect(made.fields["Authorization"]?.contains("/20150830/\(scope)/aws4_request") == true)
@@ -72,6 +88,15 @@ struct AWS4SignatureTests {
     let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://acme.store.example/"))
     let made = try Self.signed(request, "region: auto, service: s3", hosts: "acme.store.example")
     #expect(made.fields["Authorization"]?.contains("/auto/s3/aws4_request") == true)
+  }
+
+  /// The user may name the service of hosts whose names do not tell it.
+  @Test(arguments: [
+    ("abc.amazonaws.com", "us-east-1/execute-api"), ("sts.eu-west-1.amazonaws.com", "eu-west-1/sts"),
+  ]) func theUserNamesTheService(_ host: String, _ scope: String) throws {
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://\(host)/"))
+    let made = try Self.signed(request, "region: '{region}', global_service: execute-api")
+    #expect(made.fields["Authorization"]?.contains("/20150830/\(scope)/aws4_request") == true)
   }
 
   /// Only S3 accepts a body that is not signed, and only TLS protects such a body.

@@ -203,7 +203,13 @@ struct FileTests {
   @Test func pipes() throws {
     let path = folder("pipe")
     try #require(unsafe mkfifo(path, 0o600) == 0)
-    #expect(throws: POSIXError.timedOut) { try File.read(path, limit: 10, patience: .milliseconds(50)) }
+    #expect(throws: POSIXError.noWriter(path: path)) { try File.read(path, limit: 10, patience: .milliseconds(50)) }
+    do {
+      let writer = try Descriptor(opening: path, O_RDWR)
+      #expect(throws: POSIXError.timedOut) { try File.read(path, limit: 10, patience: .milliseconds(50)) }
+      #expect(close(writer.released()) == 0)
+    }
+    #expect(try File.read("/dev/null", limit: 10, patience: .seconds(30)) == [])
     _ = try Launcher.launch("sh", ["-c", "printf secret > \"$0\"", path])
     #expect(try File.read(path, limit: 10, patience: .seconds(30)) == Array("secret".utf8))
     _ = try Launcher.launch("sh", ["-c", "printf secret > \"$0\"", path])

@@ -67,7 +67,7 @@ struct TerminalTests {
   @Test(arguments: [
     ("pässword\n", "pässword"), ("a b\r", "a b"), ("\n", ""), ("abc\u{7F}\u{8}d\n", "ad"),
     ("xé\u{7F}y\n", "xy"),
-    ("\u{7F}a\n", "a"), ("wrong\u{15}right\n", "right"), ("a\u{4}", "a"),
+    ("\u{7F}a\n", "a"), ("wrong\u{15}right\n", "right"), ("a\u{4}", "a"), ("a\r\n \n", "a"),
   ]) func readsWithoutEcho(typed: String, expected: String) throws {
     let (result, shown) = try password(typing: Array(typed.utf8))
     #expect(result == .success(Array(expected.utf8)))
@@ -76,7 +76,7 @@ struct TerminalTests {
 
   @Test(
     arguments: [
-      ([UInt8(3)], .interrupted), ([97, 3], .interrupted), ([4], .endOfInput),
+      ([UInt8(3)], .interrupted), ([97, 3], .interrupted), ([4], .endOfInput), ([97, 10, 98], .severalLines),
       ([97, 97, 97, 97], .tooLarge(path: "-", limit: 3)),
     ] as [([UInt8], POSIXError)]) func readsInterruptionsAndEnds(typed: [UInt8], error: POSIXError) throws
   { #expect(try password(typing: typed, limit: 3).0 == .failure(error)) }

@@ -109,7 +109,9 @@ extension Command {
     let grant = wish.grant ?? offered.first
     wish.expiresAt = try expiry(invocation, context)
     let isTyped = grant?.traits.asked != nil
-    if wish.expiresAt != nil, grant?.traits.typed == nil, !invocation.has("--with-token") {
+    // A token that an exchange returns has an expiry of its own.
+    let isKept = grant?.traits.typed != nil || invocation.has("--with-token") && grant?.traits.brought == nil
+    if wish.expiresAt != nil, !isKept {
       throw .usage("\"--expires\" requires a key or \"--with-token\": the provider says when its tokens expire")
     }
     let isAsked = isTyped || ["--no-browser", "--paste", "--with-token", "--grant"].contains(where: invocation.has)

@@ -214,7 +214,10 @@ final class TerminalUser: User {
         if !canAsk {
           texts.append("")
         } else if field.content == .keyFile {
-          texts.append(try Context.keyFile(at: shown(question) ?? ""))
+          let path = try shown(question) ?? ""
+          // The other lines of a pasted key must not reach the shell.
+          Terminal.discardInput(terminal?.number ?? 0)
+          texts.append(try Context.keyFile(at: path))
         } else {
           texts.append(field.isSecret ? try typed(question) : try shown(question) ?? "")
         }

@@ -64,7 +64,9 @@ struct GitHelper: HelperProtocol {
   func choice(_ provider: String, _ context: Context) throws(CommandError) -> AccountChoice? {
     guard let claim else { return nil }
     let repository = RepositoryContext(environment: context.environment)
-    return try context.choice(username: username, claim, stored: logins) {
+    // Another provider at this host sends this name with its tokens, so the name does not select an account either.
+    let isFixed = claims.contains { $0.username == username }
+    return try context.choice(username: isFixed ? nil : username, claim, stored: logins) {
       repository.remotes(uri, path: request["path"])
     }
   }

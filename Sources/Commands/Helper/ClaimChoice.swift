@@ -3,8 +3,9 @@ import CredmgrHTTP
 import CredmgrStore
 
 extension Context {
-  /// Returns the provider for a host that several claim. Tries in this order: an account with the user name or the name
-  /// in `CREDMGR_ACCOUNT`; the first matching rule; the first provider with an account; the first provider.
+  /// Returns the provider for a host that several claim. Tries in this order: an account with the user name; the only
+  /// provider whose tokens are sent with this user name; an account with the name in `CREDMGR_ACCOUNT`; the first
+  /// matching rule; the first provider with an account; the first provider.
   func claim(
     among claims: [HostClaim], username: String? = nil, remotes: (() -> [RemoteAddress])? = nil
   ) throws(CommandError) -> HostClaim? {
@@ -23,6 +24,8 @@ extension Context {
     {
       return named
     }
+    let fixed = claims.filter { $0.username == username }
+    if fixed.count == 1, try !manager(accounts.accounts(of: fixed[0].provider)).isEmpty { return fixed[0] }
     for claim in claims {
       guard let name = try environmentAccount(of: claim.provider) else { continue }
       if try manager(accounts.account(AccountID(claim.provider, name))) != nil { return claim }

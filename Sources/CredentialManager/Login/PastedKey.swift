@@ -7,19 +7,24 @@ extension CredentialSource {
   /// Throws if a text clearly is a key of other shipped providers. A user's own descriptor may be for a server that
   /// accepts the keys of another provider, so it gets them if the user `agrees`. It also gets them if it sends them
   /// only to the servers of a shipped descriptor for these keys. A shipped provider without a pattern accepts the keys
-  /// of another descriptor for its hosts.
+  /// of another descriptor for its hosts. A user name or password that the user chose may begin like a key, so
+  /// only long ones count, and the user can agree as well.
   func requireOwnKey(
     _ texts: [String], of loaded: DescriptorLibrary.Loaded, _ client: Client? = nil, agrees: Bool = false
   ) throws(CredentialError) {
     let isOwn = !ownFiles(of: loaded).isEmpty
-    if isOwn, agrees { return }
     let own = loaded.descriptor
+    let isChosen = own.grants.first.map { $0.traits.asked != nil && !$0.traits.isKey } ?? false
+    if isOwn || isChosen, agrees { return }
     let others = describedKeys()
     func accepts(_ other: Descriptor) -> Bool {
+      // A key that only signs is never sent.
+      if own.aws4 != nil, other.aws4 != nil { return true }
       if isOwn { return (client ?? Client(unregistered: own)).isWithin(Client(unregistered: other)) }
       return own.key == nil && other.hosts.contains(where: own.hosts.contains)
     }
-    for key in texts.filter({ !Step.Prompt.Field.isTooLong($0) }).flatMap(Self.keys) {
+    for key in texts.filter({ !Step.Prompt.Field.isTooLong($0) }).flatMap(Self.keys)
+    where !isChosen || Self.isGenerated(key) {
       // The patterns of a user's own file prove nothing.
       let owners = own.owners(of: key, among: others, isOwn: isOwn)
       if owners.isEmpty { continue }
@@ -27,18 +32,29 @@ extension CredentialSource {
       let certainty = holders.map { $0.certainty(of: key) }.max() ?? 0
       let known = holders + shippedBases(of: loaded)
       if !known.contains(where: { $0.certainty(of: key) >= certainty && accepts($0) }) {
-        throw .foreignKey(provider: own.identifier, owners: owners, canAgree: isOwn)
+        throw .foreignKey(provider: own.identifier, owners: owners, canAgree: isOwn || isChosen)
       }
     }
   }
 
-  /// Returns the keys that a text may contain: a key in several pieces, or after the scheme of a header or the name of
-  /// a variable.
+  /// Whether a text is long and varied enough for a generated key.
+  private static func isGenerated(_ text: String) -> Bool {
+    text.utf8.count >= 20 && text.utf8.contains { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+  }
+
+  /// Returns the keys that a text may contain: a key in several pieces, or with more around it, such as the scheme of a
+  /// header, the name of a variable, or JSON.
   private static func keys(in text: String) -> [String] {
-    let words = text.split(whereSeparator: \.isWhitespace)
-    let last = text.split { $0.isWhitespace || "\"'=".contains($0) }.last.map(String.init)
-    let whole = words.joined()
-    return [whole] + (last == whole ? [] : [last].compactMap(\.self))
+    let whole = text.split(whereSeparator: \.isWhitespace).joined()
+    let pieces = text.utf8.split { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
+        false
+      default: true
+      }
+    }
+    return [whole] + pieces.prefix(100).map { String(decoding: $0, as: UTF8.self) }.filter { $0 != whole }
   }
 
   /// Returns the shipped descriptors that a descriptor extends.
@@ -89,8 +105,7 @@ extension Descriptor {
   /// Returns the shipped providers whose patterns make it more certain that a key is theirs than this descriptor's
   /// patterns do. A user's own descriptor may have the identifier of one.
   func owners(of key: String, among others: some Sequence<Descriptor>, isOwn: Bool = false) -> [String] {
-    // Several providers use a beginning of three characters such as `sk-`.
-    var highest = max(isOwn ? 0 : certainty(of: key), 3)
+    var highest = isOwn ? 0 : certainty(of: key)
     var owners: [String] = []
     for other in others where isOwn || other.identifier != identifier {
       let certainty = other.certainty(of: key)
@@ -102,18 +117,34 @@ extension Descriptor {
   }
 
   /// Returns how sure the patterns make it that a text is a key of this provider: the number of fixed characters in a
-  /// row, such as `ghp_` or `-us`, and one more if the pattern also fixes the length.
+  /// row, such as `ghp_` or `-us`, and one more if the pattern also fixes the length. Returns 0 for less than 4.
   func certainty(of text: String) -> Int {
     let typed = grants.first?.traits.typed == nil ? [] : variables.filter(\.isAtLogin).compactMap(\.pattern)
     let ways = (typed + [key?.pattern].compactMap(\.self)).flatMap { $0.split(separator: "|") }
-    return ways.filter { Variable.value(text, matches: String($0)) }.map(Self.certainty).max() ?? 0
+      .filter { text.utf8.starts(with: Self.beginning(of: $0).utf8) }
+      .map { (pattern: $0, certainty: Self.certainty(of: $0)) }
+      .filter { $0.certainty > Self.commonBeginning }.sorted { $0.certainty > $1.certainty }
+    return ways.first { Variable.value(text, matches: String($0.pattern)) }?.certainty ?? 0
   }
+
+  /// Returns the fixed characters with which each text that matches begins; comparing them is faster than a pattern.
+  private static func beginning(of way: Substring) -> Substring {
+    let fixed = way.prefix { isFixed($0) }
+    return way[fixed.endIndex...].first.map { "*+?{".contains($0) } == true ? fixed.dropLast() : fixed
+  }
+
+  private static func isFixed(_ character: Character) -> Bool {
+    character.isASCII && (character.isLetter || character.isNumber || "_-".contains(character))
+  }
+
+  /// Several providers use a beginning of three characters such as `sk-`.
+  private static let commonBeginning = 3
 
   private static func certainty(of way: Substring) -> Int {
     var (longest, fixed, rest) = (0, 0, way)
     while let first = rest.first {
       let isEscaped = first == "\\"
-      let isFixed = isEscaped || first.isASCII && (first.isLetter || first.isNumber || "_-".contains(first))
+      let isFixed = isEscaped || Self.isFixed(first)
       let end: Character? = first == "[" ? "]" : first == "{" ? "}" : nil
       rest = end.map { rest.drop(upTo: $0) } ?? rest.dropFirst(isEscaped ? 2 : 1)
       fixed = isFixed && !(rest.first.map("*+?{".contains) ?? false) ? fixed + 1 : 0

@@ -77,13 +77,16 @@ struct Pattern {
   /// All positions in the expression after reading a text.
   private func places(behind text: String) -> [Int] {
     var places = reached(from: [0])
+    var starts: [Int] = []
     for scalar in text.unicodeScalars {
       var next: [Int] = []
       for place in places where place < steps.count {
         if case .scalar(let set) = steps[place], set.contains(scalar) { next.append(place + 1) }
       }
       if next.isEmpty { return [] }
-      places = reached(from: next)
+      // A repetition begins each round at the same steps.
+      if next != starts { places = reached(from: next) }
+      starts = next
     }
     return places
   }

@@ -45,8 +45,7 @@ struct AWS4Binding: TokenBinding {
     return request
   }
 
-  /// Returns the region and the service: those of the descriptor, or those in the host's labels before the domain, such
-  /// as `bucket.s3.eu-central-1` and `sts`.
+  /// Returns the region and the service: those of the descriptor, or those in the host's name.
   private func scope(of request: HTTPRequest, _ credential: Credential?) -> (region: String, service: String) {
     let values = client.values(for: credential)
     let region = (try? rules.region?.filled(values)) ?? ""
@@ -54,20 +53,66 @@ struct AWS4Binding: TokenBinding {
     let host = request.uri.host ?? ""
     let domains = client.hosts(for: credential ?? client.noCredential).filter { $0.hasPrefix("*.") }
     let domain = domains.map { $0.dropFirst().prefix { $0 != ":" } }.first { host.hasSuffix($0) }
-    var labels = host.dropLast(domain?.count ?? 0).split(separator: ".").map(String.init)
-    if domain == nil { labels = Array(labels.prefix(1)) }
-    let ownRegion = labels.count > 1 ? labels.last.flatMap { Self.isRegion($0) ? $0 : nil } : nil
-    if ownRegion != nil { labels.removeLast() }
-    let label = labels.last ?? ""
-    return (ownRegion ?? region, rules.services[label] ?? label)
+    let labels = host.dropLast(domain?.count ?? 0).split(separator: ".").map(String.init)
+    let name = AWS4HostName(domain == nil ? Array(labels.prefix(1)) : labels)
+    if name.region == nil, let service = try? rules.globalService?.filled(values), !service.isEmpty {
+      return (region, service)
+    }
+    return (name.region ?? region, name.service(rules.services))
+  }
+}
+
+/// The labels of a host before the domain, in which AWS names the service and the region in several orders:
+/// `bucket.s3.eu-west-1`, `s3-eu-west-1`, `s3.dualstack.eu-west-1`, `sts-fips.us-east-1`, `domain.eu-west-1.es`,
+/// `endpoint.sqs.eu-west-1.vpce`, `iam.us-gov` (https://docs.aws.amazon.com/general/latest/gr/rande.html).
+private struct AWS4HostName {
+  private var labels: [String]
+  private(set) var region: String?
+
+  init(_ labels: [String]) {
+    self.labels = labels
+    drop("vpce")
+    // A label before `s3` is the name of a bucket, which may look like a region.
+    let places = self.labels.last == "s3" ? [] : self.labels.indices.suffix(2)
+    if let place = places.last(where: { Self.isRegion(self.labels[$0]) }), self.labels.count > 1 {
+      region = self.labels.remove(at: place)
+    } else if let last = self.labels.last, last.hasPrefix("s3-"), Self.isRegion(String(last.dropFirst(3))) {
+      region = String(last.dropFirst(3))
+      self.labels[self.labels.count - 1] = "s3"
+    }
+    if drop("us-gov") { region = region ?? "us-gov-west-1" }
+    for word in ["global", "dualstack", "fips"] { drop(word) }
+    guard var label = self.labels.popLast() else { return }
+    if label.hasSuffix("-fips") { label.removeLast(5) }
+    if label.hasPrefix("fips-") { label.removeFirst(5) }
+    // The rest names a zone, or the API for control.
+    if label.hasPrefix("s3express-") { label = "s3express" }
+    self.labels.append(label)
+  }
+
+  @discardableResult private mutating func drop(_ label: String) -> Bool {
+    guard labels.count > 1, labels.last == label else { return false }
+    labels.removeLast()
+    return true
+  }
+
+  /// Returns the service for the longest end of the name that has one, or else the last label.
+  func service(_ services: [String: String]) -> String {
+    let ends = labels.indices.map { labels[$0...].joined(separator: ".") }
+    return ends.lazy.compactMap { services[$0] }.first ?? labels.last ?? ""
   }
 
   /// Whether a label has the form of a region: `eu-central-1`, `us-gov-west-1`.
   private static func isRegion(_ label: String) -> Bool {
     let words = label.split(separator: "-", omittingEmptySubsequences: false)
-    return words.count > 2 && words.last?.utf8.allSatisfy { (0x30...0x39).contains($0) } == true
-      && words.first?.utf8.count == 2
+    guard words.count > 2, let number = words.last, !number.isEmpty, let first = words.first else { return false }
+    return number.utf8.allSatisfy { (0x30...0x39).contains($0) } && (2...4).contains(first.utf8.count)
+      && first.utf8.allSatisfy { (0x61...0x7A).contains($0) } && directions.contains { words[words.count - 2] == $0 }
   }
+
+  private static let directions = [
+    "central", "north", "south", "east", "west", "northeast", "northwest", "southeast", "southwest",
+  ]
 }
 
 extension Client {
@@ -112,14 +157,16 @@ package struct AWS4Signature: Sendable {
     return headers.sorted { $0.name < $1.name }
   }
 
-  /// S3 alone encodes the path once, and keeps empty and dot segments.
+  private static let servicesOfS3: Set = ["s3", "s3-object-lambda", "s3-outposts", "s3express"]
+
+  /// Only S3 encodes the path once, and keeps empty and dot segments.
   private var canonicalPath: String {
     let path = request.uri.path.isEmpty ? "/" : request.uri.path
     func encoded(_ segments: [Substring]) -> String {
       segments.map { PercentEncoding.encode(String($0)) }.joined(separator: "/")
     }
     let segments = path.split(separator: "/", omittingEmptySubsequences: false)
-    if service == "s3" {
+    if Self.servicesOfS3.contains(service) {
       return encoded(segments.map { PercentEncoding.decode($0, plusAsSpace: false).map { Substring($0) } ?? $0 })
     }
     var kept: [Substring] = []

@@ -6,14 +6,17 @@ package enum File {
   ///
   /// - Parameters:
   ///   - ordinary: whether to read only a regular file; a named pipe would block until a process writes to it.
-  ///   - patience: the time to wait for a pipe; `nil` to wait without limit.
+  ///   - patience: the time to wait for a pipe, which a process has to open within 5 seconds; `nil` to wait without
+  ///     limit.
   package static func read(
     _ path: String, limit: Int, ordinary: Bool = false, patience: Duration? = nil
   ) throws(POSIXError) -> [UInt8] {
     let file = try Descriptor(opening: path, O_RDONLY | (ordinary || patience != nil ? O_NONBLOCK : 0))
     let status = try file.status(path)
     if status.isDirectory || (ordinary && !status.isRegularFile) { throw .notRegularFile(path: path) }
-    if let patience, !status.isRegularFile { return try file.readAll(path, limit: limit, patience: patience) }
+    if let patience, !status.isRegularFile {
+      return try file.readAll(path, limit: limit, isPipe: status.isPipe, patience: patience)
+    }
     if status.isRegularFile, status.size > limit { throw .tooLarge(path: path, limit: limit) }
     return try file.readAll(path, limit: limit, expecting: status.size)
   }

@@ -86,19 +86,27 @@ struct Descriptor: ~Copyable {
   }
 
   /// Reads a pipe or a device to its end with a time limit; the descriptor must be non-blocking.
-  func readAll(_ path: String, limit: Int, patience: Duration) throws(POSIXError) -> [UInt8] {
+  func readAll(_ path: String, limit: Int, isPipe: Bool, patience: Duration) throws(POSIXError) -> [UInt8] {
     let clock = SystemClock()
     let end = clock.monotonic() + patience
+    let deadline = clock.monotonic() + min(patience, .seconds(5))
+    var hasWriter = false
     var result: [UInt8] = []
     while true {
       do throws(POSIXError) {
         let piece = try readSome(path, atMost: 64 * 1024)
         result += piece
         if result.count > limit { throw .tooLarge(path: path, limit: limit) }
-        // The end of a pipe counts only after the first bytes: earlier it means that no writer has opened it yet.
-        if piece.isEmpty, !result.isEmpty { return result }
-        if !piece.isEmpty { continue }
-      } catch .system(_, _, EAGAIN) {}
+        // The end of a pipe counts only after a writer has opened it.
+        if piece.isEmpty, hasWriter || !isPipe { return result }
+        if !piece.isEmpty {
+          hasWriter = true
+          continue
+        }
+        if clock.monotonic() >= deadline { throw .noWriter(path: path) }
+      } catch .system(_, _, EAGAIN) {
+        hasWriter = true
+      }
       if Signals.isInterrupted { throw .interrupted }
       let rest = end - clock.monotonic()
       if rest <= .zero { throw .timedOut }
@@ -189,6 +197,7 @@ struct FileStatus {
   }
 
   var isRegularFile: Bool { kind == S_IFREG }
+  var isPipe: Bool { kind == S_IFIFO }
   var isDirectory: Bool { kind == S_IFDIR }
   var isSymbolicLink: Bool { kind == S_IFLNK }
 }

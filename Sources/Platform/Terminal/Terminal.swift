@@ -132,7 +132,10 @@ package enum Terminal {
       switch try readKey(terminal) {
       case 0x03: throw .interrupted
       case 0x04 where typed.isEmpty: throw .endOfInput
-      case 0x04, 0x0A, 0x0D: return typed
+      case 0x04: return typed
+      case 0x0A, 0x0D:
+        if hasMoreText(terminal) { throw .severalLines }
+        return typed
       case 0x08, 0x7F:
         // Deletes one character: the continuation bytes of UTF-8 and the byte before them.
         while let last = typed.popLast(), last & 0xC0 == 0x80 {}
@@ -142,6 +145,15 @@ package enum Terminal {
         typed.append(byte)
       }
     }
+  }
+
+  /// Whether text follows the end of a line immediately, because the user pasted several lines.
+  private static func hasMoreText(_ terminal: Int32) -> Bool {
+    var waiting = pollfd(fd: terminal, events: Int16(POLLIN), revents: 0)
+    guard unsafe poll(&waiting, 1, 10) > 0 else { return false }
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    let count = unsafe Glibc.read(terminal, &bytes, bytes.count)
+    return bytes.prefix(max(count, 0)).contains { $0 > UInt8(ascii: " ") }
   }
 
   private static func readKey(_ terminal: Int32) throws(POSIXError) -> UInt8 {
