@@ -346,8 +346,7 @@ extension MetadataError {
         "\(name) no longer announces PKCE with S256, which protects the login"
           + (offered.map { $0.isEmpty ? "" : ", only \(first($0))" } ?? "")
       )
-      .hint("ask the provider why it changed its metadata")
-      .hint("\(credmgr: "add-provider", issuer, "--as", provider, "--replace") to use it anyway")
+      .hint("\(credmgr: "add-provider", issuer, "--as", provider, "--replace") if the provider confirms this change")
     case .severalServers(let servers):
       .usage("\(name) has \(servers.count) authorization servers: \(first(servers))").hint(
         "\(add: "--issuer", servers[0]) to use the first one")

@@ -232,7 +232,8 @@ hosts: [{service.base.removeprefix("http://")}]
         self.assertIn('no longer announces PKCE with S256, which protects the login, only "plain"', refused.err)
         # A login still sends the challenge, and the user may insist.
         self.credmgr("login", "found", "--account", ADA, "--scope", "read")
-        outcome = self.credmgr("add-provider", service.issuer, "--as", "found", "--replace", "--yes")
+        again = re.search(r'run "credmgr (add-provider [^"]+)" if the provider confirms', refused.err).group(1)
+        outcome = self.credmgr(*again.split(), "--yes")
         self.assertIn("warning: the metadata does not announce PKCE with S256", outcome.err)
 
     def test_a_second_time(self):
@@ -590,7 +591,7 @@ hosts: [{self.service.base.removeprefix("http://")}]
         self.assertEqual(refused.status, REFUSED)
         login = re.search(r'run "credmgr (login [^"]+)"', refused.err.replace("\n         ", " ")).group(1)
         self.assertIn("--acr gold --max-age 600s", login)
-        self.credmgr(*login.split(), "--account", ADA)
+        self.credmgr(*login.split())
         self.credmgr("request", "mcp", stronger)
 
     def test_setup_shows_the_document(self):

@@ -107,11 +107,12 @@ extension Command {
     if head.status == 429 || head.status >= 500 {
       return .unreachable(text).hint(head.retryAfter.map { "try again in \(patience($0))" } ?? "try again later")
     }
-    if let required = RequiredAuthentication(head) {
-      return .refused(text + ": " + required.sentence).hint(
-        "\(credmgr: ["login", provider] + accountOption(account) + required.loginOptions)")
-    }
     let current = try? context.source.accountsIfAny()?.resolve(account, provider: provider)
+    if let required = RequiredAuthentication(head) {
+      // Without the name, a provider that does not tell it would get another account.
+      return .refused(text + ": " + required.sentence).hint(
+        "\(credmgr: ["login", provider] + accountOption(current?.name ?? account) + required.loginOptions)")
+    }
     let descriptor = (try? context.home.library.load(provider))?.descriptor
     if let current, let descriptor,
       let required = RequiredScope(head, of: descriptor, granted: current.credential.grantedScope ?? [])
