@@ -41,6 +41,8 @@ package struct Command: Sendable {
   var quickOption: String?
   /// Whether arguments that look like options are passed on unchanged.
   var passesOptions = false
+  /// Why the command has no `--json`; `nil` if it has the option.
+  var withoutJSON: String?
   let run: @Sendable (Invocation, Context) throws(CommandError) -> Void
 }
 

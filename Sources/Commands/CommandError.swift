@@ -90,6 +90,9 @@ package enum CommandError: Error {
   }
 
   private static func unknownOption(_ word: String, of command: Command) -> Message {
+    if word == "--json", let reason = command.withoutJSON {
+      return .usage("\(quoted("credmgr " + command.name)) has no \"--json\": \(reason)")
+    }
     // The words before "--" of `exec` may be any option, of which it takes one.
     let known = command.passesOptions ? Command.common.map(\.name) : command.options.map(\.name)
     let name = String(word.prefix { $0 != "=" && $0 != ":" })

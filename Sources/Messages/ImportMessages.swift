@@ -8,6 +8,7 @@ extension ImportFault {
     case .file(let error): error.message
     case .malformed(let path): .usage("cannot read \(quoted(path)): unknown format")
     case .program(let name, 0): .usage("\(quoted(name)) returned no secret")
+    case .program("oidc-gen", _): .usage("\(quoted("oidc-gen")) cannot decrypt the account; the password may be wrong")
     case .program(let name, _): .usage("\(quoted(name)) failed")
     case .changed(let place): .usage("cannot remove the entry from \(quoted(place)): another program changed it")
     case .notRemovable(let place):
@@ -22,9 +23,6 @@ extension ImportAdvice {
   /// Why credmgr cannot store the entry.
   package var sentence: String {
     switch self {
-    case .belongsToClient: "its refresh token works only for the tool's own client"
-    case .serviceAccount: "it is the key of a service account"
-    case .encrypted: "the tool encrypts it"
     case .everyHost: "it is for every host, and credmgr stores a login only for one host"
     case .identityToken: "only the registry accepts this token"
     }
@@ -33,19 +31,13 @@ extension ImportAdvice {
   /// How to get a credential instead; `nil` if the tool must keep it.
   package var remedy: Remedy? {
     switch self {
-    case .belongsToClient: "\(credmgr: "login", "google") to get a token for your own client"
-    case .encrypted: "\(credmgr: "add-provider", "ISSUER") with its issuer, and log in again"
     case .identityToken: "\(run: "docker", "login") again when docker uses credmgr"
-    case .serviceAccount(let path): "\(credmgr: "login", "google-service", "--key-file", path)"
     case .everyHost: nil
     }
   }
 
   package var word: String {
     switch self {
-    case .belongsToClient: "belongs_to_client"
-    case .serviceAccount: "service_account"
-    case .encrypted: "encrypted"
     case .everyHost: "every_host"
     case .identityToken: "identity_token"
     }

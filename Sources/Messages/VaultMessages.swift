@@ -10,7 +10,7 @@ extension StoreError {
       return .vault(text).hint(
         opensOtherwise
           ? "\(credmgr: "vault", "protect", "key-file") to create a new key file"
-          : "restore the key file, or \(Remedy.settingAside(folder)) to start over")
+          : "restore the key file, or " + Remedy.lostPassphrase(folder))
     }
     let verify: Remedy = "\(credmgr: "vault", "verify")"
     return switch self {

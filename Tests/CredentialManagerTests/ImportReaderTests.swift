@@ -292,12 +292,16 @@ import Testing
     #expect(try shown(.gitCredentialManager, "gho_1\naccount=ada\n") == [])
   }
 
-  @Test func entriesThatCannotBeStored() throws {
-    #expect(
-      try shown(.gcloud, #"{"type": "authorized_user", "client_id": "c", "refresh_token": "r"}"#) == [
-        "application-default  - unsupported "
-      ])
-    #expect(try shown(.gcloud, #"{"type": "service_account", "client_email": "a@b"}"#) == ["a@b  a@b unsupported "])
+  @Test func theFilesOfGoogleCloud() throws {
+    let user = #"{"type": "authorized_user", "client_id": "c", "refresh_token": "r", "client_secret": ""}"#
+    #expect(try shown(.gcloud, user) == ["application-default  - token \(user)"])
+    let client = try #require(ImportedClient(Secret(user)))
+    #expect(client.identifier == "c" && client.secret == nil && client.refreshToken == Secret("r"))
+    let account = #"{"type": "service_account", "client_email": "a@b"}"#
+    #expect(try shown(.gcloud, account) == ["a@b  - token \(account)"])
+    #expect(try shown(.gcloud, #"{"type": "external_account", "client_id": "c", "refresh_token": "r"}"#) == [])
+    #expect(try shown(.gcloud, #"{"type": "authorized_user", "client_id": "c"}"#) == [])
+    #expect(try shown(.gcloud, #"{"universe_domain": "other.example", "type": "service_account"}"#) == [])
     #expect(throws: ImportFault.malformed(path: "/file")) { try shown(.gcloud, "[]") }
   }
 

@@ -2,14 +2,17 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
 
+import clock
 import oauth2_server
+from discovery_server import DiscoveryServer
 from git_server import GitServer
 from oauth2_server import OAuth2Server
-from oauth2_store import USER
+from oauth2_store import USER, Client, Token
 from program import ADA, BINARY, DESCRIPTORS, DONE, REFUSED, USAGE, ProgramTest, text_of
 from registry_server import RegistryServer
 from service import Refusal, json_response
@@ -97,6 +100,16 @@ class Git(Import):
         self.approve(f"store --file={path}")
         self.move("git-store")
         self.assertEqual(text_of(path), "")
+
+    def test_two_tokens_of_one_user(self):
+        """`--replace` never replaces what the same import stored, because that would be in neither place."""
+        second = self.logged_in_elsewhere()
+        port = self.git_server.port
+        path = self.file(".git-credentials", f"http://ada:{self.token}@127.0.0.1:{port}\nhttp://bob:{second}@127.0.0.1:{port}\n")
+        rows = json.loads(self.run_program("import", "git-store", "--remove", "--replace", "--yes", "--json").out)
+        self.assertEqual([row["state"] for row in rows], ["moved", "failed"])
+        self.assertEqual(self.credmgr("token", "import-host").line, self.token)
+        self.assertIn(second, text_of(path))
 
     def test_credential_cache(self):
         self.approve("cache", "https")
@@ -326,23 +339,42 @@ git: {{ hosts: ["{{host}}"] }}
         outcome = self.credmgr("import", f"gh:{self.host}", "--remove")
         self.assertIn(f'moved gh:ada@{self.host} as "{USER}" at GitHub Enterprise Server, and removed it from {path}', outcome.err)
         self.assertEqual(self.credmgr("token", "github-enterprise").line, token)
-        # The provider has one host, so another one needs a provider of its own.
+        # The provider has one host, so another one gets a provider of its own, unless its server refuses the token.
         outcome = self.run_program("import", "gh:ghe.example.org", "--remove")
-        self.assertEqual(outcome.status, USAGE, outcome.err)
-        self.assertIn("credmgr add-provider github-enterprise --as NAME --set host=ghe.example.org --client-id ID", outcome.err)
+        self.assertNotEqual(outcome.status, DONE, outcome.err)
         self.assertIn(token, text_of(path))
+        self.assertNotIn("ghe.example.org", self.credmgr("list").out)
+        other = f"localhost:{self.service.port}"
+        path = self.hosts(token, other)
+        outcome = self.credmgr("import", f"gh:{other}", "--remove")
+        self.assertEqual(self.credmgr("token", other.replace(":", "-")).line, token)
+        self.assertNotIn(token, text_of(path))
 
-    def test_one_command_moves_the_login_of_one_host_only(self):
+    def test_several_hosts_in_one_import(self):
+        """The token of each host goes to its own server only, whichever comes first."""
         self.add("oauth2-public", self.service, oauth2_server.PUBLIC_CLIENT)
         self.credmgr("login", "oauth2-public", "--account", ADA)
         token = self.credmgr("token", "oauth2-public").line
+        other = self.serve(OAuth2Server())
+        default = f"127.0.0.1:{other.port}"
+        prefix = os.path.dirname(os.path.dirname(self.binary))
+        with open(os.path.join(prefix, "share/credmgr/providers/github-enterprise.yaml"), "w", encoding="utf-8") as file:
+            file.write(self.DESCRIPTOR.format().replace("127.0.0.1:1", default))
         self.new_home()
-        path = self.hosts(token, self.host, f"localhost:{self.service.port}")
-        outcome = self.run_program("import", "gh", "--remove")
-        self.assertEqual(outcome.status, USAGE, outcome.err)
-        self.assertIn(f"--as NAME --set host=localhost:{self.service.port}", outcome.err)
-        self.assertIn("localhost", text_of(path))
-        self.assertEqual(text_of(path).count(token), 1)
+        path = self.hosts(token, self.host)
+        text = text_of(path)
+        # The host of the descriptor's defaults comes last.
+        self.file(".config/gh/hosts.yml", text + text.replace(self.host, default).replace(token, "gho_of_the_default"))
+        planned = {row["name"]: (row["provider"], row["state"]) for row in json.loads(
+            self.credmgr("import", "gh", "--dry-run", "--json").out)}
+        rows = json.loads(self.run_program("import", "gh", "--remove", "--json").out)
+        self.assertEqual({row["name"]: (row["provider"], row["state"]) for row in rows}, {
+            f"ada@{self.host}": (self.host.replace(":", "-"), "moved"), f"ada@{default}": ("github-enterprise", "failed")})
+        self.assertEqual(planned[f"ada@{default}"], ("github-enterprise", "would_move"))
+        self.assertEqual(planned[f"ada@{self.host}"], (self.host.replace(":", "-"), "would_move"))
+        self.assertEqual(self.service.counts["resource_refused"], 0)
+        self.assertNotIn(token, text_of(path))
+        self.assertIn("gho_of_the_default", text_of(path))
 
     def test_a_token_that_is_not_verified_stays(self):
         path = self.hosts("gho_not_a_token", self.host)
@@ -503,29 +535,171 @@ class AWS(Import):
         self.assertEqual(text_of(os.path.join(self.folder, ".aws/credentials")), "[default]\n")
 
 
-class OtherFiles(ProgramTest):
-    """Files whose secrets cannot be moved. credmgr lists them and leaves them unchanged.
+class OtherClients(ProgramTest):
+    """Tools that store a client with its refresh token, or the key of a service account.
 
-    `oidc-gen` 4.2.6 wrote `notes` for a provider on this machine, with dummy secrets.
     `application_default_credentials.json` has the fields that google.aip.dev/auth/4113 documents for gcloud, and
-    google-auth 2.63.0 accepts it.
+    google-auth 2.63.0 accepts it. `notes` is what `oidc-gen --print` 4.2.6 prints for an account.
     """
 
-    def assert_stays(self, entry, path, advice, hint):
-        text = text_of("Tests/Judge/imports/" + os.path.basename(path))
-        os.makedirs(os.path.dirname(os.path.join(self.folder, path)))
-        path = self.file(path, text, 0o600)
-        row, = json.loads(self.credmgr("import", "--list", "--json").out)
-        self.assertEqual((row["tool"] + ":" + row["name"], row["advice"], row["movable"]), (entry, advice, False))
-        outcome = self.run_program("import", entry, "--remove")
-        self.assertEqual(outcome.status, USAGE, outcome.err)
-        self.assertIn(hint, outcome.err)
-        self.assertNotIn("dummy", outcome.out + outcome.err)
-        self.assertEqual(text_of(path), text)
+    def setUp(self):
+        super().setUp()
+        self.service = self.serve(DiscoveryServer())
+
+    def client(self, name, method="client_secret_post", scope="read offline"):
+        """Makes a client with a refresh token, as another tool got them."""
+        service = self.service
+        service.clients[name] = Client(name, service.secret("cs-", 40), method)
+        service.families += 1
+        token = Token(name, service.secret("at-", 40), service.secret("rt-", 40), scope, clock.now(), 1, service.families)
+        service.tokens.append(token)
+        return {"client_id": name, "client_secret": service.clients[name].secret, "refresh_token": token.refresh_token}
+
+    def moved(self, *arguments, **options):
+        row, = json.loads(self.credmgr("import", *arguments, "--json", **options).out)
+        return row
+
+    def refused(self, *arguments, status=USAGE):
+        outcome = self.run_program("import", *arguments)
+        self.assertEqual(outcome.status, status, outcome.err)
+        self.assertIn("cannot move", outcome.err)
+        return outcome.err
+
+    def written(self, path, text):
+        os.makedirs(os.path.dirname(os.path.join(self.folder, path)), exist_ok=True)
+        return self.file(path, text)
+
+    # gcloud
+
+    def gcloud(self, **values):
+        """Writes gcloud's file for a client of our server, which the user's own descriptor calls Google."""
+        value = json.loads(text_of("Tests/Judge/imports/application_default_credentials.json"))
+        place = self.written(".config/gcloud/application_default_credentials.json", json.dumps({**value, **values}))
+        os.makedirs(os.path.join(self.homes[-1], "config/providers"), mode=0o700, exist_ok=True)
+        self.file(os.path.join(self.homes[-1], "config/providers/google.yaml"), f"""
+provider: google
+grant: authorization_code
+endpoints:
+  authorization: {self.service.base}/authorize
+  token: {self.service.base}/token
+  identity: {self.service.base}/identity
+client: {{ authentication: client_secret_post }}
+scope: [read]
+account: login
+""")
+        return place
+
+    def test_the_login_of_gcloud(self):
+        place = self.gcloud(**self.client("764086051850-judge"))
+        listed, = json.loads(self.credmgr("import", "--list", "--json").out)
+        self.assertEqual((listed["name"], listed["provider"], listed["added"], listed["movable"], listed["removable"]),
+                         ("application-default", "google", False, True, True))
+        # Only a file of the user says that these servers are Google's.
+        self.assertIn("--yes", self.refused("gcloud"))
+        self.assertEqual(self.service.counts["issued"], 0)
+        row = self.moved("gcloud", "--yes")
+        self.assertEqual((row["state"], row["provider"], row["account"], row["removed"]), ("moved", "google", USER, False))
+        token = self.credmgr("token", "google").line
+        self.assertTrue(self.service.accepts(token))
+        # The provider rotated the token, so a second request with the first one would revoke both.
+        row = self.moved("gcloud", "--remove", "--yes")
+        self.assertEqual((row["state"], row["removed"], self.service.counts["reuse"]), ("moved", True, 0))
+        self.assertFalse(os.path.exists(place))
+        self.assertNotEqual(self.credmgr("token", "google", "--refresh").line, token)
+
+    def test_a_provider_with_another_client(self):
+        self.gcloud(**self.client("764086051850-judge"))
+        self.credmgr("add-provider", "google", "--client-id", oauth2_server.PUBLIC_CLIENT)
+        row = self.moved("gcloud", "--yes")
+        self.assertEqual((row["state"], row["provider"], row["account"]), ("moved", "google-gcloud", USER))
+        self.assertTrue(self.service.accepts(self.credmgr("token", "google-gcloud").line))
+        self.assertIn(oauth2_server.PUBLIC_CLIENT, self.credmgr("providers", "google").out)
+
+    def test_a_refused_token_changes_nothing(self):
+        values = self.client("764086051850-judge")
+        place = self.gcloud(**{**values, "refresh_token": self.service.secret("rt-", 40)})
+        text = text_of(place)
+        self.refused("gcloud", "--yes", "--remove", status=REFUSED)
+        self.assertEqual(text_of(place), text)
+        self.assertEqual(json.loads(self.credmgr("list", "--json").out), [])
+        listed, = json.loads(self.credmgr("import", "--list", "--json").out)
+        self.assertFalse(listed["added"])
+
+    def test_the_key_of_a_service_account(self):
+        """Google refuses every key of a test, so the file stays."""
+        place = self.written(".config/gcloud/application_default_credentials.json", json.dumps({
+            "type": "service_account", "client_email": "robot@judge.example", "private_key_id": "1", "private_key": "x"}))
+        listed, = json.loads(self.credmgr("import", "--list", "--json").out)
+        self.assertEqual((listed["name"], listed["provider"], listed["movable"]), ("robot@judge.example", "google-service", True))
+        self.assertIn("key file of Google service account", self.refused("gcloud", "--remove"))
+        self.assertTrue(os.path.exists(place))
+
+    # oidc-agent
+
+    PASSWORD = "pass word of oidc-agent"
+
+    def stand_in(self, name):
+        """Puts an `oidc-gen` into PATH that prints an account as the real one does, for the right password."""
+        printed = text_of("Tests/Judge/imports/notes")
+        values = {"issuer_url": self.service.base + "/", **self.client(name, "client_secret_basic")}
+        for key, value in values.items():
+            printed = re.sub(f'("{key}":\t)".*"', lambda match: match[1] + json.dumps(value), printed)
+        self.written("tools/oidc-gen", f"""#!/bin/sh
+[ "$1 $3" = "--print --pw-file=/dev/stdin" ] && [ "$(cat)" = "{self.PASSWORD}" ] || exit 1
+cat <<'END'
+{printed}
+END
+""")
+        os.chmod(os.path.join(self.folder, "tools/oidc-gen"), 0o700)
+        self.environment["PATH"] = os.path.join(self.folder, "tools") + ":" + self.environment["PATH"]
+        return self.written(".config/oidc-agent/" + name, "encrypted\n")
 
     def test_an_account_of_oidc_agent(self):
-        self.assert_stays("oidc-agent:notes", ".config/oidc-agent/notes", "encrypted", "credmgr add-provider ISSUER")
+        place = self.stand_in("notes")
+        listed, = json.loads(self.credmgr("import", "--list", "--json").out)
+        self.assertEqual((listed["name"], listed["provider"], listed["movable"]), ("notes", None, True))
+        self.assertIn("OIDC_ENCRYPTION_PW", self.refused("oidc-agent"))
+        self.environment["OIDC_ENCRYPTION_PW"] = "wrong"
+        self.assertIn("password", self.refused("oidc-agent", "--yes"))
+        self.environment["OIDC_ENCRYPTION_PW"] = self.PASSWORD
+        # credmgr makes the provider from the issuer's metadata, which needs consent.
+        self.assertIn("--yes", self.refused("oidc-agent"))
+        row = self.moved("oidc-agent:notes", "--yes")
+        self.assertEqual((row["state"], row["provider"]), ("moved", "127.0.0.1"))
+        self.assertTrue(self.service.accepts(self.credmgr("token", "127.0.0.1").line))
+        self.assertEqual(self.service.counts["registered"], 0)
+        row = self.moved("oidc-agent:notes", "--remove", "--yes")
+        self.assertEqual((row["state"], row["removed"], self.service.counts["reuse"]), ("moved", True, 0))
+        self.assertFalse(os.path.exists(place))
+        # A second account has its own client at the same issuer.
+        self.stand_in("work")
+        row = self.moved("oidc-agent:work", "--yes")
+        self.assertEqual((row["state"], row["provider"]), ("moved", "127.0.0.1-work"))
 
-    def test_the_application_default_credentials_of_gcloud(self):
-        self.assert_stays("gcloud:application-default", ".config/gcloud/application_default_credentials.json",
-                          "belongs_to_client", "credmgr login google")
+    def test_the_password_at_the_terminal(self):
+        self.stand_in("notes")
+        terminal = self.terminal("import", "oidc-agent:notes", "--remove")
+        terminal.wait_for("password of oidc-agent:notes:")
+        terminal.type(self.PASSWORD + "\n")
+        terminal.wait_for(r"Add it as .*\[y/N\]")
+        terminal.type("y\n")
+        self.assertEqual(terminal.end(), DONE, terminal.seen)
+        self.assertIn("moved oidc-agent:notes", terminal.seen)
+        self.assertNotIn(self.PASSWORD, terminal.seen)
+
+    @unittest.skipUnless(shutil.which("oidc-gen") and shutil.which("oidc-agent"), "no oidc-agent")
+    def test_an_account_that_oidc_gen_wrote(self):
+        # oidc-agent asks for further scopes.
+        values = self.client("judge-agent", "client_secret_basic", "read offline openid offline_access")
+        password = self.file("password", self.PASSWORD)
+        self.tool_environment = {**self.environment, "PATH": os.environ["PATH"], "OIDC_ENCRYPTION_PW": self.PASSWORD}
+        os.makedirs(os.path.join(self.folder, ".config/oidc-agent"))
+        done = subprocess.run(
+            ["sh", "-c", 'eval "$(oidc-agent)" && oidc-gen "$@"; oidc-agent --kill', "sh", "-m", "--flow=refresh", "--rt-env", f"--iss={self.service.base}", "--pw-file=" + password,
+             "--client-id=" + values["client_id"], "--client-secret=" + values["client_secret"], "--scope=read offline",
+             "--confirm-yes", "notes"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            env={**self.tool_environment, "OIDC_REFRESH_TOKEN": values["refresh_token"]}, timeout=60)
+        self.assertTrue(os.path.exists(os.path.join(self.folder, ".config/oidc-agent/notes")), done.stdout + done.stderr)
+        row = self.moved("oidc-agent:notes", "--remove", "--yes", environment=self.tool_environment)
+        self.assertEqual((row["state"], row["removed"]), ("moved", True))
+        self.assertTrue(self.service.accepts(self.credmgr("token", "127.0.0.1").line))

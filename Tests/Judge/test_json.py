@@ -45,6 +45,13 @@ class Output(ProgramTest):
         self.valid("login", provider, "--account", "ada")
         self.valid("token", provider)
         self.valid("header", provider)
+        self.assertIn("method", self.valid("request", provider, f"{self.service.base}/resource")["body"])
+        self.valid("request", provider, f"{self.service.base}/none", status=(4,))
+        for source in ("github", "openai", "aws", "github-app", "google-workload", "https://mcp.example.org/mcp", provider):
+            self.assertGreater(len(self.valid("setup", source)["ways"]), 0)
+        for command in (("exec", provider, "--json", "--", "true"), ("completion", "--json"), ("git-credential", "--json", "get"),
+                        ("kubectl-credential", provider, "--json")):
+            self.assertIn('has no "--json": ', self.run_program(*command).err)
         self.valid("validate", provider, status=(DONE, LOGIN_NEEDED))
         self.valid("list")
         self.valid("status")

@@ -405,7 +405,10 @@ class WithoutATerminal(SetupTest):
                 ((), 'run "credmgr providers" to see the providers'),
                 (("openai",), f'run "credmgr login openai {key}" with its file'),
                 (("forge",), "create a token at https://forge.example/tokens with the scopes read offline and run "
-                 f'"credmgr login forge {key}" with its file'),
+                 f'"credmgr login forge {key}" with its file; or register a client at https://forge.example/register '
+                 "(name: any, for example credmgr; callback URL: http://127.0.0.1/callback/forge; device flow: enabled, if the "
+                 "page has this setting; scopes: read offline, if the page asks) and run "
+                 '"credmgr add-provider forge --client-id ID --client-secret-file FILE && credmgr login forge"'),
                 ((path,), f'run "credmgr add-provider {path} --client-id ID --client-secret-file FILE && credmgr login own"'),
                 (("https://id.example.org",), 'run "credmgr add-provider https://id.example.org --as id.example.org --yes && '
                  'credmgr login id.example.org" if you trust this server'),

@@ -17,6 +17,7 @@ struct CredentialTests {
     credential.refreshTokenExpiresAt = 1_800_000_000
     credential.tokenSecret = Secret("token secret")
     credential.sessionHandle = Secret("handle")
+    credential.importedFrom = Secret("imported")
     credential.idToken = Secret("a.b.c")
     credential.requestedScope = ["a", "b c"]
     credential.grantedScope = []

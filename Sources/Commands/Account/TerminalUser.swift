@@ -200,8 +200,9 @@ final class TerminalUser: User {
     let asked = prompt.fields.filter { $0.content != .keyFile || keyFile == nil }
     let canAsk = ControllingTerminal() != nil && Terminal.isTerminal(2)
     guard canAsk || keyFile != nil && asked.allSatisfy(\.isOptional) else { return nil }
-    if canAsk, !asked.isEmpty, let page = prompt.page {
-      say("create the \(asked.map(\.label).joined(separator: " and the ")) at \(page)")
+    let made = asked.filter(\.isSecret)
+    if canAsk, !made.isEmpty, let page = prompt.page {
+      say("create the \(made.map(\.label).joined(separator: " and the ")) at \(page)")
     }
     var texts: [String] = []
     for field in prompt.fields {

@@ -167,7 +167,7 @@ extension Command {
       ("eval \"$(credmgr completion bash)\"", "Add this to ~/.bashrc"),
       ("eval \"$(credmgr completion zsh)\"", "Add this to ~/.zshrc after compinit"),
       ("credmgr completion fish >~/.config/fish/completions/credmgr.fish", "Install it once for fish"),
-    ], needsHome: false, passesOptions: true
+    ], needsHome: false, passesOptions: true, withoutJSON: "its output is a script for a shell"
   ) { invocation, context throws(CommandError) in
     guard let first = invocation.operands.first else {
       throw .usage("too few arguments for \"credmgr completion\"", hint: "\(credmgr: "help", "completion")")
@@ -183,6 +183,7 @@ extension Command {
       let shown = (lines + besides).filter { !$0.dropFirst().contains { $0.isNewline } }
       try context.output(shown.map { $0 + "\n" }.joined())
     default:
+      if invocation.operands.contains("--json") { throw .unknownOption("--json", invocation.command) }
       if invocation.operands.count > 1 { throw .usage("too many arguments for \"credmgr completion\"") }
       guard let script = CompletionScript.of[first] else {
         let near = didYouMean(nearMiss(first, among: CompletionScript.of.keys.sorted()))

@@ -100,12 +100,17 @@ extension Doctor {
       let place = finding.place
       return finding.isUnreadable ? finding.sentence : "\(name)\(place.line):\(place.column): \(finding.sentence)"
     }
-    guard findings.count > 1, let file = findings.first?.file else {
+    // Each descriptor that extends a file has its faults.
+    let all = findings.reduce(into: [String]()) { all, finding in
+      let text = words(finding, in: "")
+      if !all.contains(text) { all.append(text) }
+    }
+    guard all.count > 1, let file = findings.first?.file else {
       return (findings.map { words($0, in: $0.place.source.name + ":") }.first ?? "", [])
     }
-    let shown = findings.prefix(Self.shown).map { words($0, in: "") }
-    let rest = findings.count - shown.count
-    return ("\(quoted(file)) has \(findings.count) errors", shown + (rest > 0 ? ["and \(rest) more"] : []))
+    let shown = Array(all.prefix(Self.shown))
+    let rest = all.count - shown.count
+    return ("\(quoted(file)) has \(all.count) errors", shown + (rest > 0 ? ["and \(rest) more"] : []))
   }
 
   mutating func checkHosts(_ claims: [HostClaim]) {

@@ -1,3 +1,4 @@
+import CredmgrCredentialManager
 import CredmgrJSON
 import CredmgrPlatform
 import CredmgrText
@@ -36,6 +37,12 @@ struct DockerConfiguration {
   func helper(of registry: String) -> String? {
     let name = (try? RegistryAddress(registry))?.configured ?? registry
     return helpers.last { $0.name == name }.map { $0.value.text ?? "" } ?? store
+  }
+
+  /// Whether docker asks credmgr especially for this registry.
+  func names(_ registry: String) -> Bool {
+    let name = (try? RegistryAddress(registry))?.configured ?? registry
+    return helpers.contains { $0.name == name && $0.value.text == Self.own }
   }
 
   var asksUs: Bool { store == Self.own || helpers.contains { $0.value.text == Self.own } }
@@ -77,6 +84,16 @@ struct DockerConfiguration {
 }
 
 extension Command {
+  /// Lets docker no longer ask credmgr for these registries.
+  package static func removeDockerHelpers(of claims: [HostClaim], _ context: Context) {
+    guard let path = DockerConfiguration.path(context), let bytes = try? File.read(path, limit: 1 << 20),
+      let configuration = DockerConfiguration(bytes)
+    else { return }
+    let hosts = claims.map(\.host).filter(configuration.names)
+    if hosts.isEmpty { return }
+    try? setUpDocker(Invocation(.dockerCredential, ["setup", "--remove"] + hosts), context)
+  }
+
   static func setUpDocker(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     guard let path = DockerConfiguration.path(context) else { throw CommandError(.noHome) }
     var configuration = DockerConfiguration()

@@ -47,6 +47,7 @@ extension Command {
       notes: [
         "\"credmgr git-setup\" adds this command to the configuration of git.",
         "For a host without a provider, git gets the credentials that it stored before.",
-      ], examples: [("echo url=https://github.com | credmgr git-credential get", "Show the answer for git")], run: run)
+      ], examples: [("echo url=https://github.com | credmgr git-credential get", "Show the answer for git")],
+      withoutJSON: "it speaks the protocol of git", run: run)
   }
 }

@@ -54,7 +54,8 @@ extension Command {
       plan.tellTroubles(context)
       if invocation.has("--all") { plan.leaveOutWhatMayBeOthers(context) }
     }
-    try ImportMove(plan, invocation, in: context).run()
+    var move = ImportMove(plan, invocation, in: context)
+    try move.run()
   }
 }
 
@@ -64,6 +65,7 @@ struct ImportPlan {
     case account(provider: String, isAdded: Bool)
     case gitLogin
     case dockerLogin
+    case issuer  // The provider of the issuer that the decrypted entry names.
     case nothing
   }
 
@@ -73,6 +75,7 @@ struct ImportPlan {
     var servers: [String] = []  // Those that get the credential only if the user agrees.
     var rivals: [String] = []  // The providers that all name the entry's host.
     var variables: [String: String] = [:]  // With which the provider is added, because its defaults name another host.
+    var newName: String?  // Under which the provider is added, because its own name has another host.
 
     var label: String { entry.source + ":" + entry.name }
     var isMovable: Bool { target != .nothing }
@@ -122,12 +125,13 @@ struct ImportPlan {
         let variables = providers.variables(hosting: entry)
         item = Item(
           entry: entry, target: variables == nil ? .nothing : .account(provider: provider, isAdded: false),
-          variables: variables ?? [:])
+          variables: variables ?? [:], newName: providers.isAdded(provider) ? Self.name(ofHost: entry.host) : nil)
       }
       if case .one(_, _, let servers)? = match { item.servers = servers }
       if case .several(let rivals)? = match { item.rivals = rivals }
       return item
     }
+    defer { nameProviders() }
     guard !wanted.isEmpty else { return }
     for (source, name) in wanted {
       let isFound = items.contains { Self.matches($0, source, name: name) }
@@ -140,12 +144,31 @@ struct ImportPlan {
     items = items.filter { item in wanted.contains { Self.matches(item, $0.source, name: $0.name) } }
   }
 
+  private static func name(ofHost host: String) -> String { String(host.map { $0 == ":" ? "-" : $0 }) }
+
+  /// Names the providers that this import adds: several hosts of one descriptor are several providers.
+  private mutating func nameProviders() {
+    var values: [String: [String: String]] = [:]
+    // The host of the defaults comes first.
+    for hasVariables in [false, true] {
+      for index in items.indices where items[index].variables.isEmpty != hasVariables {
+        guard case .account(let provider, isAdded: false) = items[index].target, items[index].newName == nil else {
+          continue
+        }
+        let first = values[provider] ?? items[index].variables
+        values[provider] = first
+        if first != items[index].variables { items[index].newName = Self.name(ofHost: items[index].entry.host) }
+      }
+    }
+  }
+
   private static func matches(_ item: Item, _ source: ImportSource, name: String?) -> Bool {
     item.entry.source == source.name && (name.map { [item.entry.name, item.entry.host].contains($0) } ?? true)
   }
 
   private static func target(of entry: ImportEntry, _ match: ProvidersOfHosts.Match?) -> Target {
     if entry.kind == .unsupported { return .nothing }
+    if entry.form == .client(provider: nil) { return .issuer }
     // docker needs the user name, which a provider's account does not keep.
     if entry.use == .docker { return .dockerLogin }
     return switch (match, entry.use) {
@@ -192,15 +215,6 @@ struct ImportPlan {
     if !item.rivals.isEmpty {
       return context.tell(hint: "\(credmgr: "login", "PROVIDER", "--with-token") to store it for one of them")
     }
-    if let provider = item.entry.hostedProvider {
-      let setting = ["--as", "NAME", "--set", "host=" + item.entry.host]
-      let options = (try? context.home.library.load(provider)).map { loaded in
-        var needs = ClientNeeds(loaded.descriptor)
-        needs.leaveOut(["host": ""])
-        return needs.options
-      }
-      return context.tell(hint: "\(credmgr: ["add-provider", provider] + setting + (options ?? [])) first")
-    }
     let what = item.entry.host.isEmpty ? "this provider" : item.entry.host
     context.tell(
       hint:
@@ -220,9 +234,11 @@ struct ImportPlan {
     switch item.target {
     case .account(let provider, let isAdded):
       let servers = item.servers.isEmpty ? "" : " at " + item.servers.joined(separator: ", ")
-      target = "for " + context.titled(provider) + servers + (isAdded ? "" : ", not added yet")
+      let name = item.newName.map { " as " + quoted($0) } ?? ""
+      target = "for " + context.titled(provider) + name + servers + (isAdded ? "" : ", not added yet")
     case .gitLogin: target = "for git at \(entry.host)"
     case .dockerLogin: target = "for docker at \(entry.host)"
+    case .issuer: target = "for the issuer in the encrypted file"
     case .nothing where !item.rivals.isEmpty: target = "for one of \(item.rivals.joined(separator: ", "))"
     case .nothing:
       target = entry.host.isEmpty ? "for an unknown provider" : "for \(entry.host), which no provider names"
@@ -234,10 +250,10 @@ struct ImportPlan {
     let entry = item.entry
     var (provider, added, login): (String?, Bool, String?) = (nil, false, nil)
     switch item.target {
-    case .account(let name, let isAdded): (provider, added) = (name, isAdded)
+    case .account(let name, let isAdded): (provider, added) = (item.newName ?? name, isAdded)
     case .gitLogin: login = "git"
     case .dockerLogin: login = "docker"
-    case .nothing: break
+    case .issuer, .nothing: break
     }
     return [
       "tool": .string(entry.source), "name": .string(entry.name), "kind": .string(entry.kind.rawValue),

@@ -18,6 +18,9 @@ struct ImportMove {
   private let replaces: Bool
   private let isDryRun: Bool
   private let agrees: Bool
+  private let start: Moment
+  private var kept: [String: Set<String>] = [:]  // The accounts that this import stored, by provider.
+  private var keptLogins: [String] = []
 
   init(_ plan: ImportPlan, _ invocation: Invocation, in context: Context) {
     (self.plan, self.context) = (plan, context)
@@ -25,17 +28,16 @@ struct ImportMove {
     replaces = invocation.has("--replace")
     isDryRun = invocation.has("--dry-run")
     agrees = invocation.has("--yes")
+    start = context.clock.now()
   }
 
-  func run() throws(CommandError) {
+  mutating func run() throws(CommandError) {
     var rows: [JSONValue] = []
     // A file of a tool that the user named could not be read.
     var failure: ExitStatus? = plan.isNamed && plan.hasTroubles ? .usage : nil
     var moved: [ImportPlan.Item] = []
     var hasFailed = false
-    for var item in plan.items {
-      // Moving an earlier entry may have added the provider for another server.
-      if try isElsewhere(item) { item.target = .nothing }
+    for item in plan.items {
       if isDryRun {
         let what = item.isMovable ? "would move" : "cannot move"
         if !context.isJSON { context.tell("\(what) \(item.label): \(plan.words(item, context))") }
@@ -50,7 +52,13 @@ struct ImportMove {
         continue
       }
       do throws(CommandError) {
+        // Another import may have added the provider for another server.
+        if try isElsewhere(item) { throw .usage("its provider was added for another server") }
         let (result, secret) = try move(item)
+        if case .account(let account, _, _) = result {
+          kept[account.provider, default: []].insert(account.name)
+        }
+        if case .login(let origin, _) = result { keptLogins.append(origin + " " + (item.entry.user ?? "")) }
         let reason = removes ? try remove(item, result, having: secret) : nil
         let isRemoved = removes && reason == nil
         tell(item, result, isRemoved: isRemoved)
@@ -61,7 +69,11 @@ struct ImportMove {
         guard let message = context.message(error) else { throw error }
         if message.status == .interrupted { throw error }
         context.tell("cannot move \(item.label): \(message.text)")
-        if let hint = message.hint(after: context.line) { context.tell("hint: " + hint) }
+        // The hint would name the provider without its host.
+        if case .credential(.tokenRefused) = error {
+        } else if let hint = message.hint(after: context.line) {
+          context.tell("hint: " + hint)
+        }
         failure = failure ?? message.status
         hasFailed = !context.isJSON
         rows.append(row(item, "failed", error: message.text))
@@ -77,11 +89,22 @@ struct ImportMove {
   // MARK: One entry
 
   private func move(_ item: ImportPlan.Item) throws(CommandError) -> (Result, Secret) {
-    let secret = try imported { () throws(ImportFault) in try item.entry.secret(plan.places) }
+    let secret = try secret(of: item)
+    if case .client(let provider) = item.entry.form {
+      let account = try ImportClient(item, context, agrees: agrees).account(at: provider, secret)
+      return (.account(account, isVerified: true, wasThere: account.credential.loggedInAt < start), secret)
+    }
     switch item.target {
     case .account(let provider, _):
       let token = item.entry.isUserToken ? item.entry.user.map { Secret($0) } ?? secret : secret
-      return (try account(item, at: provider, token), token)
+      guard let name = item.newName else { return (try account(item, at: provider, token), token) }
+      var own = item
+      own.variables = [:]
+      let isNew = try add(name, extending: provider, for: item)
+      do throws(CommandError) { return (try account(own, at: name, token), token) } catch {
+        if isNew { _ = try? context.source.remove(name, keepsRemote: true) }
+        throw error
+      }
     case .gitLogin:
       let entry = item.entry
       let parts = (entry.address ?? "https://" + entry.host).pieces(separatedBy: "://")
@@ -95,27 +118,51 @@ struct ImportMove {
       var login = HostLogin(username: user, password: secret)
       login.path = address.written == address.text ? nil : address.written
       return (try store(login, address.origin), secret)
-    case .nothing: throw .usage("the entry has no provider")
+    case .issuer, .nothing: throw .usage("the entry has no provider")
     }
   }
 
-  /// Whether the item's provider has been added for another server than the item's.
+  private func secret(of item: ImportPlan.Item) throws(CommandError) -> Secret {
+    var password: Secret?
+    if let variable = item.entry.passwordVariable {
+      let given = Environment.text(variable, context.environment)
+      if given == nil, !Question.canAsk {
+        throw .usage("cannot prompt for the password of \(item.label): no terminal", hint: "set \(variable)")
+      }
+      if let given {
+        password = Secret(given)
+      } else {
+        password = Secret(bytes: try Question.secret("password of \(item.label):"))
+      }
+    }
+    return try imported { () throws(ImportFault) in try item.entry.secret(plan.places, password: password) }
+  }
+
+  /// Whether the item's provider, which had not been added, has another server than the item's by now.
   private func isElsewhere(_ item: ImportPlan.Item) throws(CommandError) -> Bool {
-    guard case .account(let provider, _) = item.target,
-      let registration = try manager(context.source.accountsIfAny()?.registration(of: provider))
+    guard case .account(let provider, isAdded: false) = item.target, item.newName == nil,
+      let registration = try manager(context.source.accountsIfAny()?.registration(of: provider)),
+      let descriptor = try? context.home.library.load(provider).descriptor
     else { return false }
-    return item.variables.contains { registration.variables[$0.key] != $0.value }
+    return descriptor.variables.contains { variable in
+      guard !variable.isAtLogin, variable.format != .redirect else { return false }
+      let standard = variable.defaultValue
+      return (registration.variables[variable.name] ?? standard) != (item.variables[variable.name] ?? standard)
+    }
   }
 
-  private func askWhether(_ item: ImportPlan.Item, belongsTo provider: String) throws(CommandError) {
-    let title = context.titled(provider)
-    context.tell("\(item.label) would go to \(title) at \(item.servers.joined(separator: ", "))")
-    if agrees { return }
-    guard Terminal.isTerminal(0), Terminal.isTerminal(2), !context.isJSON else {
-      throw .usage(
-        "it may belong to another provider than \(title)", hint: "\(add: "--yes") to send it there")
+  /// Adds the provider of another host under a name of its own, unless an earlier entry did.
+  private func add(_ name: String, extending base: String, for item: ImportPlan.Item) throws(CommandError) -> Bool {
+    if let known = try manager(context.source.accountsIfAny()?.registration(of: name)) {
+      if known.variables == item.variables { return false }
+      throw .usage("its provider was added for another server")
     }
-    guard try Question.confirm("Does it belong there?") else { throw .usage("nothing was sent") }
+    var adding = AddingProvider(
+      addition: try manager(context.source.addition(shipped: base, as: name)), isDiscovered: false, isForeign: false,
+      variables: item.variables, isAgreed: agrees)
+    adding.isForTokens = true
+    _ = try adding.add(context)
+    return true
   }
 
   private func account(
@@ -124,13 +171,15 @@ struct ImportMove {
     if let account = try manager(context.source.account(having: secret, of: provider)) {
       return .account(account, isVerified: !account.credential.isUnverified, wasThere: true)
     }
-    if !item.servers.isEmpty { try askWhether(item, belongsTo: provider) }
+    if !item.servers.isEmpty { try context.askWhether(item, belongsTo: provider, at: item.servers, isGiven: agrees) }
     var wish = LoginOptions()
     wish.verifies = true
     // The user agreed that the key belongs there, although it looks like that of another provider.
     wish.keepsUnverified = agrees || !item.servers.isEmpty
     wish.variables = item.variables
     wish.replaces = replaces
+    // A replaced token of this import would be in neither place.
+    wish.keeps = kept[provider] ?? []
     let account: Account
     do throws(CredentialError) { account = try login(item.entry, having: secret, to: provider, wish) } catch {
       // If the provider does not name its users, the account keeps the name from the tool.
@@ -146,12 +195,16 @@ struct ImportMove {
   private func login(
     _ entry: ImportEntry, having secret: Secret, to provider: String, _ wish: LoginOptions
   ) throws(CredentialError) -> Account {
-    guard !entry.variables.isEmpty, let descriptor = try? context.home.library.load(provider).descriptor else {
-      return try context.source.login(provider, wish, token: secret)
-    }
+    let isKeyFile = entry.form == .keyFile(provider: provider)
+    guard isKeyFile || !entry.variables.isEmpty, let descriptor = try? context.home.library.load(provider).descriptor
+    else { return try context.source.login(provider, wish, token: secret) }
     let values = descriptor.environment.compactMapValues { names in names.lazy.compactMap { entry.variables[$0] }.first
     }
-    let user = TerminalUser(provider: provider, offered: descriptor.grants, fitting: nil, context, values: values)
+    var wish = wish
+    wish.hasKeyFile = isKeyFile
+    let user = TerminalUser(
+      provider: provider, offered: descriptor.grants, fitting: nil, context,
+      keyFile: isKeyFile ? secret.reveal() : nil, values: isKeyFile ? [:] : values)
     return try context.source.login(provider, wish, user: user)
   }
 
@@ -160,7 +213,7 @@ struct ImportMove {
     pattern.takesSchemes = true
     let known = try manager(context.source.hostLogin(pattern))
     if known == login { return .login(origin: origin, wasThere: true) }
-    if known != nil, !replaces {
+    if known != nil, !replaces || keptLogins.contains(origin + " " + (login.username ?? "")) {
       throw .usage(
         "the vault has another login for \(quoted(origin)); nothing was changed",
         hint: "\(add: "--replace") to replace it")
@@ -191,7 +244,8 @@ struct ImportMove {
 
   private func isStored(_ secret: Secret, of item: ImportPlan.Item, _ result: Result) -> Bool {
     switch result {
-    case .account(let account, _, _): return context.source.has(secret, for: account.id)
+    case .account(let account, _, _):
+      return context.source.has(item.entry.form == .secret ? secret : account.credential.accessToken, for: account.id)
     case .login(let origin, _):
       let pattern = HostLoginPattern(origin: origin, username: item.entry.user)
       return (try? context.source.hostLogin(pattern))?.password == secret
@@ -227,11 +281,12 @@ struct ImportMove {
     if moved.contains(where: { $0.entry.use == .docker }) {
       context.tell(hint: "\(credmgr: "docker-credential", "setup", "--all") to make docker ask credmgr")
     }
-    if !removes, let first = moved.first, moved.contains(where: \.entry.isRemovable) {
-      let labels = moved.filter(\.entry.isRemovable).map(\.label)
-      context.tell(
-        hint: "\(credmgr: ["import"] + (labels.isEmpty ? [first.label] : labels) + ["--remove"]) to clean the old place"
-      )
+    if removes { return }
+    let labels = moved.filter { item in
+      item.entry.isRemovable && (try? item.entry.hasFurtherLines(plan.places)) != true
+    }.map(\.label)
+    if !labels.isEmpty {
+      context.tell(hint: "\(credmgr: ["import"] + labels + ["--remove"]) to clean the old place")
     }
   }
 
@@ -239,7 +294,7 @@ struct ImportMove {
     _ item: ImportPlan.Item, _ state: String, account: Account? = nil, isRemoved: Bool = false, error: String? = nil
   ) -> JSONValue {
     var provider = account?.provider
-    if case .account(let name, _) = item.target { provider = name }
+    if provider == nil, case .account(let name, _) = item.target { provider = item.newName ?? name }
     return [
       "tool": .string(item.entry.source), "name": .string(item.entry.name), "state": .string(state),
       "provider": .optional(provider), "account": .optional(account?.name), "removed": .boolean(isRemoved),

@@ -20,7 +20,8 @@ extension Command {
           + "args: [kubectl-credential, ID], interactiveMode: Never, provideClusterInfo: true}.",
         "credmgr never prompts here. If a cluster rejects a token before it expires, kubectl asks again and gets a new "
           + "token, so the next command works.",
-      ], examples: [("credmgr kubectl-credential keycloak", "Show the answer for kubectl")], run: run)
+      ], examples: [("credmgr kubectl-credential keycloak", "Show the answer for kubectl")],
+      withoutJSON: "it speaks the protocol of kubectl", run: run)
   }
 }
 

@@ -19,6 +19,7 @@ struct AddingProvider {
   var initialAccessToken: Secret?
   var variables: [String: String] = [:]
   var replaces = false
+  var isForTokens = false  // Whether tokens of the user need no client.
   /// Whether the user agreed beforehand to anything unusual.
   var isAgreed = false
   /// The unusual places that the user agreed to after `preview` showed all places; `nil` before that.
@@ -30,7 +31,7 @@ struct AddingProvider {
     do throws(CredentialError) {
       return try context.source.add(
         addition, clientIdentifier: clientIdentifier, clientSecret: clientSecret, variables: variables,
-        initialAccessToken: initialAccessToken, replaces: replaces,
+        initialAccessToken: initialAccessToken, replaces: replaces, isForTokens: isForTokens,
         confirms: { provider, accounts, places in
           let subject =
             provider == identifier

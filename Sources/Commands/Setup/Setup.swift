@@ -33,11 +33,11 @@ struct Setup {
     (self.context, self.login, self.purposes) = (context, login, purposes)
   }
 
-  private var options: [String] { purposes.map { ["--for", $0] } ?? [] }
+  var options: [String] { purposes.map { ["--for", $0] } ?? [] }
 
   func run(_ given: String?) throws(CommandError) {
     let given = given.map { SetupChoice.address($0) ?? $0 }
-    guard Question.canAsk else { throw try explanation(given) }
+    if context.isJSON || !Question.canAsk { return try explain(given) }
     var source = given
     do throws(CommandError) {
       let chosen = if let given, !isSearch(given) { given } else { try SetupChoice(context).source(given: given) }
@@ -51,7 +51,8 @@ struct Setup {
 
   /// Whether a word leads to a choice, because it is not a provider but is found in some, or is also an alias.
   private func isSearch(_ word: String) -> Bool {
-    guard !Command.isURL(word), !Context.isDescriptorFile(word) else { return false }
+    if Command.isURL(word) { return SetupChoice(context).site(word) != nil }
+    if Context.isDescriptorFile(word) { return false }
     if context.home.library.path(of: word) != nil { return SetupChoice(context).isAlias(word) }
     return SetupChoice.isProtocol(word) || SetupChoice(context).finds(word)
   }
@@ -139,7 +140,7 @@ struct Setup {
     try finish(provider)
   }
 
-  private func addition(_ source: String) throws(CommandError) -> ProviderAddition {
+  func addition(_ source: String) throws(CommandError) -> ProviderAddition {
     guard Context.isDescriptorFile(source) else {
       let identifier = try context.provider(source)
       return try manager(context.source.addition(shipped: identifier, as: nil))
@@ -150,14 +151,14 @@ struct Setup {
   }
 
   /// Whether the provider was added, with a client if it requires one.
-  private func isAdded(_ addition: ProviderAddition) throws(CommandError) -> Bool {
+  func isAdded(_ addition: ProviderAddition) throws(CommandError) -> Bool {
     guard let there = try manager(context.source.accountsIfAny()?.registration(of: addition.identifier)) else {
       return false
     }
     return !ClientNeeds(addition.descriptor).needsIdentifier || !there.clientIdentifier.isEmpty
   }
 
-  private func missing(of addition: ProviderAddition, _ way: Way) throws(CommandError) -> [Variable] {
+  func missing(of addition: ProviderAddition, _ way: Way) throws(CommandError) -> [Variable] {
     // Without a client, no browser returns to a redirect.
     let redirects = way.hasOwnClient || way == .registered
     return try context.missing([:], of: addition).filter { redirects || $0.format != .redirect }
@@ -233,7 +234,7 @@ struct Setup {
   }
 
   /// The scopes that a token of the user needs for the same purposes as a login.
-  private static func scopeWords(_ descriptor: Descriptor, _ scope: [String]) -> String {
+  static func scopeWords(_ descriptor: Descriptor, _ scope: [String]) -> String {
     let scope = scope.isEmpty ? descriptor.scope.requested : scope
     return scope.isEmpty ? "" : " with the scopes " + scope.joined(separator: " ")
   }
@@ -267,60 +268,6 @@ struct Setup {
     context.tell(
       note: "\(command: "credmgr", "token", provider) prints the token, and \(command: "credmgr", "list") shows your "
         + "accounts")
-  }
-
-  // MARK: Without a terminal
-
-  /// Returns the error with the commands that do without questions.
-  private func explanation(_ source: String?) throws(CommandError) -> CommandError {
-    func fault(_ wish: String) -> String { "cannot prompt for \(wish): no terminal" }
-    guard let source else {
-      return .usage(fault("a provider"), hint: "\(credmgr: "providers") to see the providers")
-    }
-    if SetupChoice.isProtocol(source) {
-      return .usage(
-        fault("the URL of the MCP server"), hint: "\(credmgr: "setup", "https://HOST/mcp") with the URL of the server")
-    }
-    if Command.isURL(source) {
-      let name = try manager(context.source.name(ofAddress: source))
-      let commands = [["credmgr", "add-provider", source, "--as", name, "--yes"], ["credmgr", "login", name]]
-      return .usage(fault("your consent"), hint: "\(all: commands) if you trust this server")
-    }
-    let addition = try addition(source)
-    let provider = addition.identifier
-    if try isAdded(addition) {
-      return .usage("\(context.titled(provider)) has already been added", hint: "\(credmgr: "login", provider)")
-    }
-    let isForeign = Context.isDescriptorFile(source) || !context.source.isShipped(addition.loaded)
-    let way = ways(of: addition, isForeign: isForeign).first ?? .client
-    let scope = try context.scope(Invocation(.login, [provider] + options), of: addition.descriptor)
-    let settings = try missing(of: addition, way).flatMap { variable in
-      ["--set", variable.name + (variable.isSecret ? "=@FILE" : "=VALUE")]
-    }
-    var needs = ClientNeeds(addition.descriptor)
-    needs.variables = []
-    let adds = isForeign || way.hasOwnClient || settings.contains { $0.hasSuffix("=@FILE") }
-    let client = way.hasOwnClient ? needs.options : []
-    var commands = adds ? [["credmgr", "add-provider", source] + client + settings] : []
-    let isOAuth = way.hasOwnClient || way == .registered
-    commands.append(["credmgr", "login", provider] + (adds ? [] : settings) + (isOAuth ? options : []))
-    let title = isForeign ? quoted(provider) : context.titled(provider)
-    switch way {
-    case .typed, .token:
-      let scopes = way == .token ? Self.scopeWords(addition.descriptor, scope) : ""
-      let kind = way == .token ? "token" : "key"
-      let page = addition.descriptor.key?.page.map { "create a \(kind) at \($0)\(scopes) and " } ?? ""
-      let line = commands.map { $0.map(argument).joined(separator: " ") }.joined(separator: " && ")
-      return .usage(
-        fault("a \(kind) of \(title)"),
-        hint: "\(page)\(shell: line + " --with-token <FILE") with its file")
-    case .client, .document:
-      let redirects = addition.descriptor.grants.contains(where: \.traits.redirects)
-      let callback = redirects ? redirect(of: addition.descriptor, [:]).map { " with the callback URL \($0)" } : nil
-      return .usage(
-        "\(title) requires a client ID" + needs.registration + (callback ?? ""), hint: "\(all: commands)")
-    case .registered: return .usage(fault("the settings of \(title)"), hint: "\(all: commands)")
-    }
   }
 }
 

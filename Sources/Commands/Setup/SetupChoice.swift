@@ -36,7 +36,8 @@ struct SetupChoice {
     var first = given
     while true {
       let question = "Set up what? (Enter lists all providers)"
-      let word = if let first { first } else { try Question.answer(question) }
+      let answer = if let first { first } else { try Question.answer(question) }
+      let word = site(answer) ?? answer
       first = nil
       if word.isEmpty {
         showAll()
@@ -56,7 +57,9 @@ struct SetupChoice {
         // A host is an issuer without its scheme. A key with dots must not be looked up.
         if Self.isHost(word) { return "https://" + word }
         let near = nearMiss(word, among: entries.map(\.identifier))
-        context.tell("no provider matches \(quoted(word))\(didYouMean(near))")
+        // A long word may be a key.
+        let shown = word.utf8.count > 24 && !word.contains(" ") ? "this" : quoted(word)
+        context.tell("no provider matches \(shown)\(didYouMean(near))")
         continue
       }
       listed = found
@@ -70,6 +73,13 @@ struct SetupChoice {
       }
       context.tell("type a number, or another word")
     }
+  }
+
+  /// Returns the host of a URL without a path if it is the site of a provider; `nil` for any other word.
+  func site(_ word: String) -> String? {
+    guard Command.isURL(word), let host = word.pieces(separatedBy: "://").last else { return nil }
+    let name = String(host.hasSuffix("/") ? host.dropLast() : host[...]).lowercased()
+    return Self.isHost(name) && !name.contains("/") && finds(name) ? name : nil
   }
 
   private static let protocolName = "mcp"
@@ -108,9 +118,17 @@ struct SetupChoice {
     let names = entries.filter { entry in
       !isGroup && [entry.identifier, entry.title.lowercased()].contains { $0.firstPlace(of: word) != nil }
     }
-    let found = names.isEmpty ? entries.filter { $0.matches(word) } : names
+    var found = names.isEmpty ? entries.filter { $0.matches(word) } : names
+    // Several words, of which some only say what a provider issues.
+    let words = word.split(separator: " ").map(String.init).filter { !Self.generic.contains($0) }
+    if found.isEmpty, !words.isEmpty, words.joined(separator: " ") != word {
+      if words.count == 1 { return matches(words[0]) }
+      found = entries.filter { entry in words.allSatisfy(entry.matches) }
+    }
     return found.filter { $0.identifier.hasPrefix(word) } + found.filter { !$0.identifier.hasPrefix(word) }
   }
+
+  private static let generic: Set = ["api", "key", "token", "login", "account", "access", "server", "credentials"]
 
   private func showAll() {
     let rows = ProviderGroup.allCases.compactMap { group -> (left: String, right: String)? in

@@ -15,15 +15,7 @@ extension Setup {
     let descriptor = adding.addition.descriptor
     let page = descriptor.client.register
     context.tell("register a client of \(title)" + (page.map { " at \($0)" } ?? "") + " with these values:")
-    var rows = [(left: "name", right: "any, for example credmgr")]
-    if descriptor.grants.contains(where: \.traits.redirects), let uri = redirect(of: descriptor, adding.variables) {
-      rows.append(("callback URL", uri))
-    }
-    if descriptor.grants.contains(.deviceCode) { rows.append(("device flow", "enabled, if the page has this setting")) }
-    let scope = scope.isEmpty ? descriptor.scope.requested : scope
-    if !scope.isEmpty { rows.append(("scopes", scope.joined(separator: " ") + ", if the page asks")) }
-    if !descriptor.client.hasSecret { rows.append(("client type", "public, without a secret")) }
-    rows = rows.map { (left: $0.left, right: Message.visible($0.right)) }
+    let rows = clientRows(of: descriptor, adding.variables, scope: scope)
     Terminal.writeError(Layout.table(rows, width: Terminal.width))
     if let page { try offer(page) }
     var identifier: String
@@ -34,6 +26,21 @@ extension Setup {
     } while try !confirm(descriptor.client.doubt(identifier, as: .identifier), on: .identifier, of: title)
     adding.clientIdentifier = identifier
     if descriptor.client.hasSecret { adding.clientSecret = try clientSecret(of: identifier, descriptor, title) }
+  }
+
+  /// The values for the provider's page.
+  func clientRows(
+    of descriptor: Descriptor, _ variables: [String: String], scope: [String]
+  ) -> [(left: String, right: String)] {
+    var rows = [(left: "name", right: "any, for example credmgr")]
+    if descriptor.grants.contains(where: \.traits.redirects), let uri = redirect(of: descriptor, variables) {
+      rows.append(("callback URL", uri))
+    }
+    if descriptor.grants.contains(.deviceCode) { rows.append(("device flow", "enabled, if the page has this setting")) }
+    let scope = scope.isEmpty ? descriptor.scope.requested : scope
+    if !scope.isEmpty { rows.append(("scopes", scope.joined(separator: " ") + ", if the page asks")) }
+    if !descriptor.client.hasSecret { rows.append(("client type", "public, without a secret")) }
+    return rows.map { (left: $0.left, right: Message.visible($0.right)) }
   }
 
   /// Runs a login, and asks for another client as long as the provider refuses the user's own.

@@ -5,7 +5,10 @@ import CredmgrPlatform
 extension Command {
   static let setup = Command(
     name: "setup", operands: "[SOURCE]", operandCount: 0...1, summary: "Set up a provider step by step",
-    options: [Option("--for", value: "PURPOSES", "purposes whose scopes to request, such as git,packages")],
+    options: [
+      Option("--for", value: "PURPOSES", "purposes whose scopes to request, such as git,packages"),
+      Option("--json", "print the ways to the first token as JSON and ask nothing"),
+    ],
     notes: [
       "SOURCE is a provider from \"credmgr providers\", the path of a descriptor (with \"/\" or \".yaml\"), or the "
         + "https URL of an MCP server, an API or an issuer. Without SOURCE, credmgr prompts for a word and searches "

@@ -21,9 +21,10 @@ extension Command {
     examples: [
       ("credmgr exec github -- gh repo list", "Run a command with GITHUB_TOKEN"),
       ("credmgr exec github:work=GH_TOKEN gitlab -- ./release", "Pass two tokens and name the first variable"),
-    ], passesOptions: true
+    ], passesOptions: true, withoutJSON: "its output is that of the command"
   ) { invocation, context throws(CommandError) in
     guard let separator = invocation.operands.firstIndex(of: "--") else {
+      if invocation.operands.contains("--json") { throw .unknownOption("--json", invocation.command) }
       throw .missingSeparator(invocation.operands)
     }
     let wishes = invocation.operands[..<separator].filter { $0 != "--trace" }

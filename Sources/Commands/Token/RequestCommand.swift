@@ -1,5 +1,7 @@
 import CredmgrCredentialManager
+import CredmgrCryptography
 import CredmgrHTTP
+import CredmgrJSON
 import CredmgrMessages
 import CredmgrPlatform
 import CredmgrText
@@ -13,6 +15,7 @@ extension Command {
       Option(
         "--data", short: "-d", value: "DATA", "body; \"@FILE\" reads a file and \"@-\" standard input"),
       Option("--include", short: "-i", "also print the status and headers of the answer"),
+      Option("--json", "print the status, the headers and the body as JSON"),
     ],
     notes: [
       "If the provider answers 401, credmgr refreshes the token and repeats the request once.",
@@ -52,6 +55,8 @@ extension Command {
         request.fields.set("Content-Type", "application/x-www-form-urlencoded")
       }
     }
+    if context.isJSON, invocation.has("--include") { throw .exclusive(["--include", "--json"]) }
+    var whole: [UInt8] = []
     if let method = invocation.value("--method") { request.method = method.uppercased() }
     let name = try context.account(invocation, of: provider)
     // A terminal would interpret control characters from the provider; other programs get the original bytes.
@@ -60,7 +65,8 @@ extension Command {
     var last: UInt8?
     let head = try manager(
       context.source.send(
-        request, body: body, account: name, of: provider, token: invocation.value("--field"), limits: .unlimited
+        request, body: body, account: name, of: provider, token: invocation.value("--field"),
+        limits: .unlimited
       ) { part in
         do throws(CommandError) {
           switch part {
@@ -76,6 +82,14 @@ extension Command {
           case .body(let bytes):
             progress.advance("received", by: bytes.count)
             last = bytes.last ?? last
+            if context.isJSON {
+              // JSON needs the whole body in memory.
+              if whole.count + bytes.count > 1 << 26 {
+                throw .usage("the answer is longer than 64 MiB", hint: "leave out \"--json\"")
+              }
+              whole += bytes
+              return true
+            }
             try system(Terminal.writeAll(1, filter?.shown(bytes) ?? bytes))
           }
           return true
@@ -85,12 +99,23 @@ extension Command {
         }
       })
     if let failure { throw failure }
-    if let rest = filter?.end() {
+    if context.isJSON {
+      try context.output(json(head, whole, of: provider))
+    } else if let rest = filter?.end() {
       // At a terminal, the prompt starts on a line of its own.
       try system(
         Terminal.writeAll(1, rest + (last.map { $0 == UInt8(ascii: "\n") } ?? true ? [] : [UInt8(ascii: "\n")])))
     }
     if head.status >= 300, head.status != 304 { throw .failed(message(head, of: provider, account: name, context)) }
+  }
+
+  private static func json(_ head: HTTPResponse, _ body: [UInt8], of provider: String) -> JSONValue {
+    let text = String(validating: body, as: UTF8.self)
+    return [
+      "provider": .string(provider), "status": .integer(Int64(head.status)),
+      "headers": .array(head.fields.map { ["name": .string($0.name), "value": .string($0.value)] }),
+      "body": .optional(text), "body_base64": .optional(text == nil ? Base64.encode(body) : nil),
+    ]
   }
 
   private static func message(

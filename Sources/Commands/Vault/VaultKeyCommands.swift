@@ -182,6 +182,9 @@ enum VaultKeyOperations {
     } catch .vault(.notAVault(let file)) where file == path {
       let hint: Remedy = "if \"vault export\" wrote the file, \(credmgr: "vault", "import", path)"
       throw .failed("cannot restore \"\(path)\": it is not a backup of a vault", hint: hint, status: .vault)
+    } catch .vault(.damagedRecord) {
+      throw .failed(
+        "the backup \"\(path)\" is damaged; the vault was not changed", hint: "restore another backup", status: .vault)
     } catch .vault(.truncated(let file)) where file == path {
       throw .failed("the backup \"\(path)\" is truncated", hint: "restore another backup", status: .vault)
     } catch { throw CommandError(error) }

@@ -40,7 +40,16 @@ package struct ImportEntry: Sendable, Equatable {
     case cut([Range<Int>])  // These bytes of the file.
     case json([[String]])  // The members at these paths of the JSON file.
     case command(ImportCommand)
+    case file  // The whole file, which contains nothing else.
     case none
+  }
+
+  /// The form of the secret.
+  package enum Form: Sendable, Equatable {
+    case secret  // The token or the password itself.
+    /// JSON with a client and its refresh token (``ImportedClient``). Without a provider, it names the issuer.
+    case client(provider: String?)
+    case keyFile(provider: String)  // The private key of a service account, in the form that a login reads.
   }
 
   /// The name in `SOURCE:NAME`.
@@ -50,6 +59,7 @@ package struct ImportEntry: Sendable, Equatable {
   package var kind: Kind
   package var use: Use
   package var held: Held
+  package var form = Form.secret
   package var removal: Removal
   package var source = ""
   package var place = ""  // The file, or words for another place.
@@ -64,6 +74,8 @@ package struct ImportEntry: Sendable, Equatable {
   /// The provider for hosts that no descriptor names, which its variable `host` takes, if the tool has only such hosts.
   package var hostedProvider: String?
   package var isUserToken = false  // Whether the user name is the token.
+  /// The environment variable with the password that the tool's program needs; `nil` if it needs none.
+  package var passwordVariable: String?
 
   init(
     _ name: String, host: String, user: String? = nil, kind: Kind, use: Use, held: Held, removal: Removal
@@ -77,6 +89,12 @@ package struct ImportEntry: Sendable, Equatable {
     self.advice = advice
   }
 
+  /// An entry whose file contains nothing else.
+  init(_ name: String, file: Secret, _ form: Form) {
+    self.init(name, host: "", kind: .token, use: .api, held: .value(file), removal: .file)
+    self.form = form
+  }
+
   /// Whether this is the same entry as the other, possibly at another position in the file.
   func isSame(as other: ImportEntry) -> Bool {
     var moved = self
@@ -87,9 +105,6 @@ package struct ImportEntry: Sendable, Equatable {
 
 /// Why credmgr cannot store an entry, and what to do instead.
 package enum ImportAdvice: Sendable, Equatable {
-  case belongsToClient  // The refresh token works only for the tool's own client.
-  case serviceAccount(path: String)
-  case encrypted  // The tool encrypts its file with a password.
   case everyHost  // The entry is for every host.
   case identityToken  // docker: only the registry's own token server accepts it.
 }
@@ -105,7 +120,7 @@ package enum ImportFault: Error, Sendable, Equatable {
   case notWorking(place: String)
 }
 
-/// A program of a tool. `input` is not secret.
+/// A program of a tool. `input` is a question, or the password that decrypts the tool's file.
 package struct ImportCommand: Sendable, Equatable {
   var program: String
   var arguments: [String]

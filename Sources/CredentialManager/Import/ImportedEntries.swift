@@ -64,11 +64,13 @@ extension ImportSource {
 
 extension ImportEntry {
   /// Gets the secret, with the tool's own program if it is not in a file.
-  package func secret(_ places: ImportPlaces) throws(ImportFault) -> Secret {
+  package func secret(_ places: ImportPlaces, password: Secret? = nil) throws(ImportFault) -> Secret {
     switch held {
     case .value(let secret): return secret
-    case .command(let command):
+    case .command(var command):
+      if let password { command.input = password.reveal() }
       let output = String(decoding: try places.run(command), as: UTF8.self)
+      if form != .secret { return Secret(output) }
       let lines = output.split(whereSeparator: \.isNewline)
       let line: Substring?
       if command.key == "Secret" {
@@ -106,6 +108,14 @@ extension ImportEntry {
     case .command(let command):
       guard isWorking() else { throw .notWorking(place: place) }
       _ = try places.run(command)
+    case .file:
+      guard let path = Path.resolved(place) else { throw .changed(path: place) }
+      // Another program may have replaced the file since it was read.
+      if case .value(let secret) = held, try ImportText.load(place).map({ Secret(bytes: $0.bytes) }) != secret {
+        throw .changed(path: place)
+      }
+      guard isWorking() else { throw .notWorking(place: place) }
+      do throws(POSIXError) { try File.remove(path) } catch { throw .file(error) }
     case .cut, .json:
       guard let source = ImportSource.all.first(where: { $0.name == source }),
         let path = Path.resolved(place), let text = try ImportText.load(place)
@@ -142,7 +152,7 @@ extension ImportEntry {
       guard var value = try? JSONValue.parse(text.bytes) else { throw .malformed(path: text.path) }
       for path in paths { value = value.without(path[...]) }
       return Array((value.formatted + "\n").utf8)
-    case .command, .none: throw .notRemovable(place: place)
+    case .command, .file, .none: throw .notRemovable(place: place)
     }
   }
 }
@@ -151,6 +161,13 @@ extension CredentialSource {
   /// Returns the account that already has this token.
   package func account(having token: Secret, of provider: String) throws(CredentialError) -> Account? {
     try accountsIfAny()?.accounts(of: provider).first { $0.credential.accessToken == token }
+  }
+
+  /// Returns the account that began with this refresh token of another tool.
+  package func account(
+    importedFrom token: Secret, of provider: String
+  ) throws(CredentialError) -> Account? {
+    try accountsIfAny()?.accounts(of: provider).first { $0.credential.importedFrom == token }
   }
 
   /// Whether the vault returns this token for the account.

@@ -40,6 +40,11 @@ package final class ProvidersOfHosts {
   }
 
   package func provider(of entry: ImportEntry) -> Match? {
+    switch entry.form {
+    case .client(let provider?), .keyFile(let provider): return self.provider(named: provider)
+    case .client(nil): return nil
+    case .secret: break
+    }
     if !entry.variables.isEmpty { return provider(ofVariables: entry.variables.keys.sorted()) }
     if entry.host.isEmpty { return entry.variable.flatMap(provider(ofVariable:)) }
     if let known = found[entry.host] { return known }
@@ -48,10 +53,30 @@ package final class ProvidersOfHosts {
     return result
   }
 
-  /// Returns the values with which a shipped provider takes the entry's host; `nil` if no shipped provider does, or if
-  /// that provider has already been added.
+  package func isAdded(_ provider: String) -> Bool { added.contains { $0.provider == provider } }
+
+  /// Returns a provider by its name, with its servers if a file of the user or the administrator describes it.
+  package func provider(named name: String) -> Match? {
+    let known = added.first { $0.provider == name }
+    guard let found = known ?? (try? source.home.library.load(name)).map(candidate) else { return nil }
+    let servers = found.isShipped ? [] : found.agreement.servers(otherThan: nil)
+    return .one(name, isAdded: found.isAdded, servers: servers)
+  }
+
+  /// Returns the providers whose descriptors name an issuer, the added ones first.
+  package func providers(ofIssuer issuer: String) -> [String] {
+    func trimmed(_ text: String) -> Substring { text.hasSuffix("/") ? text.dropLast() : text[...] }
+    let name = trimmed(issuer)
+    let named = files.filter { $0.text.mentions(String(name)) }.map(\.identifier).filter { provider in
+      let literal = (try? source.home.library.load(provider))?.descriptor.issuer?.literal
+      return literal.map(trimmed) == name
+    }
+    return named.filter(isAdded) + named.filter { !isAdded($0) }
+  }
+
+  /// Returns the values with which a shipped provider takes the entry's host; `nil` if no shipped provider does.
   package func variables(hosting entry: ImportEntry) -> [String: String]? {
-    guard let provider = entry.hostedProvider, !added.contains(where: { $0.provider == provider }),
+    guard let provider = entry.hostedProvider,
       let loaded = try? source.home.library.load(provider), source.isShipped(loaded),
       let variable = loaded.descriptor.variable("host"), variable.accepts(entry.host)
     else { return nil }
@@ -134,8 +159,12 @@ package final class ProvidersOfHosts {
     // Logins with a key file or a password get their tokens themselves.
     let grants = loaded.descriptor.grants
     guard grants.isEmpty || grants.contains(where: { $0.traits.brought == nil }) else { return nil }
-    return Candidate(
-      provider: provider, isAdded: false, isShipped: source.ownFiles(of: loaded).isEmpty,
+    return candidate(loaded)
+  }
+
+  private func candidate(_ loaded: DescriptorLibrary.Loaded) -> Candidate {
+    Candidate(
+      provider: loaded.descriptor.identifier, isAdded: false, isShipped: source.ownFiles(of: loaded).isEmpty,
       agreement: Agreement(Client(unregistered: loaded.descriptor)))
   }
 

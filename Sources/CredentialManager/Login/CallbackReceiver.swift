@@ -22,7 +22,7 @@ final class CallbackReceiver {
 
   init(_ session: LoginSession) throws(CredentialError) {
     let (client, options, home) = (session.client, session.options, session.source.home)
-    guard let part = session.grant.callback(client) else {
+    guard options.refreshToken == nil, let part = session.grant.callback(client) else {
       (redirectURI, isCode) = ("", false)
       return
     }

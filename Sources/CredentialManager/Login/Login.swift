@@ -297,6 +297,7 @@ struct Login {
   /// Whether this login makes the same request as the login that got the credential.
   private func asksFor(_ credential: Credential) -> Bool {
     options.demands.isEmpty && !credential.isGiven && credential.grant == grant
+      && credential.importedFrom == options.refreshToken
       && credential.variables == options.variables
       && credential.requestedDetails == client.descriptor.authorizationDetails.requested
       && credential.requestedScope == (options.scope.isEmpty ? client.descriptor.scope.requested : options.scope)
@@ -362,7 +363,8 @@ struct Login {
     let now = source.clock.now()
     var credential = Credential(
       grant: grant, accessToken: token, obtainedAt: now, margin: client.descriptor.expiry.margin)
-    credential.isGiven = true
+    // A provider that takes only keys issues no other credential.
+    credential.isGiven = client.descriptor.grants.first?.traits.isKey != true
     credential.tokenSecret = secret
     credential.expiresAt = client.descriptor.key?.lifetime.map { now + $0 }
     try endUnnamed()

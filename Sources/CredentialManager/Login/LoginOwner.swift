@@ -33,7 +33,8 @@ extension Login {
     let existing = try accounts.readableAccount(AccountID(provider, wanted))
     // The same name may use other code points.
     let name = existing?.name ?? wanted
-    if credential.isTyped, !options.replaces, let existing, existing.credential.accessToken != credential.accessToken {
+    let replaces = options.replaces && !options.keeps.contains(name)
+    if credential.isTyped, !replaces, let existing, existing.credential.accessToken != credential.accessToken {
       throw .alreadyThere([RecordIdentifier(.credential, of: existing.id)], files: [])
     }
     let expected = existing?.credential.ownIdentity

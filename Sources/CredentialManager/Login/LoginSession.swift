@@ -57,7 +57,10 @@ struct LoginSession {
       demanding: options.demands, redirectURI: receiver.redirectURI, choosing: person,
       random: source.random,
       nonce: source.nonce)
-    var step = try source.core(provider, login.begin())
+    var step =
+      if let token = options.refreshToken { login.begin(refreshing: token, now: now) } else {
+        try source.core(provider, login.begin())
+      }
     while true {
       switch step {
       case .send(let exchange): step = try answer(to: exchange, pending)

@@ -8,8 +8,8 @@ extension CredentialSource {
   func drop(
     _ credential: Credential, of provider: String, with permit: Permit?, ofAnotherUser isOther: Bool = false
   ) {
-    // The user's own key may be in use elsewhere.
-    if credential.isTyped { return }
+    // The user's own key and the token of another tool may be in use elsewhere.
+    if credential.isTyped || credential.importedFrom != nil { return }
     let permit = isOther || !works(provider) ? permit : nil
     var failure: CredentialError?
     do throws(CredentialError) {

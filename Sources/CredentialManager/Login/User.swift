@@ -1,3 +1,4 @@
+import CredmgrCryptography
 import CredmgrHTTP
 import CredmgrOAuth
 import CredmgrDescriptors
@@ -73,8 +74,10 @@ package struct LoginOptions: Sendable {
   package var keepsUnverified = false  // Whether the user agreed to store a credential without verification.
   /// Whether an existing token may replace another token of the same account.
   package var replaces = true
+  package var keeps: Set<String> = []  // Accounts that it never replaces.
   package var givesAway = false  // Whether the account may belong to another user from now on.
   package var vault: String?  // The shared vault that gets the account; `nil` for the vault that has it.
+  package var refreshToken: Secret?  // Of another tool with the same client, which replaces the consent.
   package var hasKeyFile = false  // Whether the user named the key file.
   package var expiresAt: Moment?  // When a key that the user brings expires; `nil` if the user does not say.
 

@@ -94,11 +94,12 @@ extension CredentialSource {
 
   /// Installs a descriptor with its client registration and host claims; changes nothing if it throws. With `replaces`,
   /// omitted values stay. Calls `confirms` if tokens of existing accounts would go to new hosts, and `agrees` for
-  /// unusual parts of a descriptor.
+  /// unusual parts of a descriptor. A provider that `isForTokens` of the user needs no client.
   /// Returns the registration if a client was registered, which may require an `initialAccessToken` (RFC 7591, 3).
   @discardableResult package func add(
     _ addition: ProviderAddition, clientIdentifier: String?, clientSecret: Secret?, variables: [String: String],
-    initialAccessToken: Secret? = nil, replaces: Bool, confirms: Consent, agrees: ([NewPlace]) -> Bool = { _ in false }
+    initialAccessToken: Secret? = nil, replaces: Bool, isForTokens: Bool = false, confirms: Consent,
+    agrees: ([NewPlace]) -> Bool = { _ in false }
   ) throws(CredentialError) -> Registration? {
     let identifier = addition.identifier
     let existing = try accountsIfAny()
@@ -110,7 +111,7 @@ extension CredentialSource {
       default: throw error
       }
     }
-    let needsClient = addition.descriptor.grants.contains(where: \.traits.needsClient)
+    let needsClient = !isForTokens && addition.descriptor.grants.contains(where: \.traits.needsClient)
     // A login with a token of the user adds a provider without a client.
     let hasClient = previous?.clientIdentifier.isEmpty == false
     if previous != nil, !replaces, hasClient || !needsClient { throw .alreadyAdded(provider: identifier) }
@@ -118,7 +119,7 @@ extension CredentialSource {
     let isForeign = previous?.isOfOtherIssuer(than: addition.descriptor) == true
     let agreedClient = hasClient && !isForeign ? previous?.clientIdentifier : nil
     let known = clientIdentifier ?? agreedClient ?? addition.descriptor.client.identifier
-    let canRegister = addition.descriptor.endpoints[.registration] != nil && clientSecret == nil
+    let canRegister = !isForTokens && addition.descriptor.endpoints[.registration] != nil && clientSecret == nil
     var needs = ClientNeeds(addition.descriptor)
     if clientIdentifier?.isEmpty == true || known == nil && !canRegister && needsClient {
       needs.needsIdentifier = true

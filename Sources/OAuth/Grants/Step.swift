@@ -92,6 +92,21 @@ package struct LoginContext {
   }
 
   package func begin() throws(OAuthError) -> Step { try grant.flow.begin(self) }
+
+  /// Begins with a refresh token that another tool got for the same client, which replaces the consent.
+  package func begin(refreshing token: Secret, now: Moment) -> Step {
+    let client = client
+    var previous = Credential(grant: grant, accessToken: Secret(""), obtainedAt: now)
+    (previous.refreshToken, previous.importedFrom) = (token, token)
+    (previous.requestedScope, previous.issuer) = (scope, client.issuer)
+    let imported = previous
+    return .send(
+      Step.Exchange(kind: .refresh) { nonce throws(OAuthError) in
+        try client.refreshRequest(imported, nonce: nonce)
+      } read: { answer, now throws(OAuthError) in
+        try client.end(client.outcome(answer, .refresh, refreshing: imported, now: now))
+      })
+  }
 }
 
 package enum CallbackPart: Sendable {

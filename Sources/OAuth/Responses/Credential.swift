@@ -26,6 +26,8 @@ package struct Credential: Sendable, Equatable {
   package var grantedDetails: AuthorizationDetails?
   package var kept: [String: String] = [:]
   package var keptSecrets: [String: Secret] = [:]  // Further tokens of the same login, by name.
+  /// The refresh token of another tool from which the login began, by which an import recognizes it after a rotation.
+  package var importedFrom: Secret?
   package var variables: [String: String] = [:]  // The variables of this login alone.
   package var redirectURI: String?  // Some providers require it again at a refresh.
   package var identity: String?  // The user's name, as the provider reported it for this token.
@@ -70,6 +72,7 @@ package struct Credential: Sendable, Equatable {
     var copy = self
     copy.vault = vault
     (copy.refreshToken, copy.refreshTokenExpiresAt, copy.sessionHandle) = (nil, nil, nil)
+    copy.importedFrom = nil
     copy.margin += spread
     return copy
   }
@@ -141,6 +144,7 @@ extension Credential {
     add("authorization_details", grantedDetails.map { .string($0.text) })
     add("kept", kept.isEmpty ? nil : Self.object(kept))
     add("kept_secrets", keptSecrets.isEmpty ? nil : Self.object(keptSecrets.mapValues { $0.reveal() }))
+    add("imported_from", importedFrom.map { .string($0.reveal()) })
     add("variables", variables.isEmpty ? nil : Self.object(variables))
     add("redirect_uri", redirectURI.map(JSONValue.string))
     add("identity", identity.map(JSONValue.string))
@@ -186,6 +190,7 @@ extension Credential {
     grantedDetails = value["authorization_details"]?.text.flatMap { AuthorizationDetails($0) }
     if let fields = value["kept"] { kept = Self.texts(fields) }
     if let secrets = value["kept_secrets"] { keptSecrets = Self.texts(secrets).mapValues { Secret($0) } }
+    importedFrom = value["imported_from"]?.text.map { Secret($0) }
     if let values = value["variables"] { variables = Self.texts(values) }
     redirectURI = value["redirect_uri"]?.text
     identity = value["identity"]?.text

@@ -151,7 +151,8 @@ extension Client {
 
 extension Credential {
   var secrets: [Secret] {
-    [accessToken, refreshToken, idToken, tokenSecret, sessionHandle, proofKey].compactMap(\.self) + keptSecrets.values
+    [accessToken, refreshToken, idToken, tokenSecret, sessionHandle, proofKey, importedFrom].compactMap(\.self)
+      + keptSecrets.values
   }
 
   /// Whether the text is or contains one of the secrets. Shorter ones may occur in it by chance.

@@ -102,29 +102,37 @@ package enum SimulateCommand {
     guard Terminal.isTerminal(2) else { return }
     // git would count as interrupted too.
     Signals.forgetInterruption()
-    removeAdded(at: address, as: identifier, context)
+    removeAdded(at: address, context)
   }
 
   /// Removes the providers that the user added with the shown commands, because their address no longer answers.
-  private static func removeAdded(at address: String, as identifier: String, _ context: Context) {
+  private static func removeAdded(at address: String, _ context: Context) {
     let source = context.source
     let added: [String]
-    do throws(CredentialError) { added = try source.accountsIfAny()?.addedProviders() ?? [] } catch {
-      guard context.home.library.path(of: identifier) != nil else { return }
-      StandardError.tell("cannot remove \(quoted(identifier)): \(error.message.text)")
-      return context.tell(hint: "\(credmgr: "remove-provider", identifier)")
+    func isOurs(_ identifier: String) -> Bool {
+      guard let path = context.home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path) else {
+        return false
+      }
+      return Simulation.isOurs(bytes) && bytes.firstPlace(of: (address + "/").utf8) != nil
+        || bytes.firstPlace(of: (address + Simulation.standardPath).utf8) != nil
     }
-    for identifier in added {
-      guard let path = context.home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
-        Simulation.isOurs(bytes) && bytes.firstPlace(of: (address + "/").utf8) != nil
-          || bytes.firstPlace(of: (address + Simulation.standardPath).utf8) != nil,
-        let accounts = try? source.accountsIfAny()?.accounts(of: identifier)
-      else { continue }
+    do throws(CredentialError) { added = try source.accountsIfAny()?.addedProviders() ?? [] } catch {
+      for identifier in source.knownProviders() where isOurs(identifier) {
+        StandardError.tell("cannot remove \(quoted(identifier)): \(error.message.text)")
+        let commands = [["credmgr", "logout", identifier, "--all"], ["credmgr", "remove-provider", identifier]]
+        context.tell(hint: "\(all: commands.map { $0 + ["--keep-remote"] })")
+      }
+      return
+    }
+    for identifier in added where isOurs(identifier) {
+      guard let accounts = try? source.accountsIfAny()?.accounts(of: identifier) else { continue }
       let claims = (try? source.hostClaims()) ?? []
       for account in accounts { _ = try? source.logout(account.name, of: identifier, keepsRemote: true) }
       guard (try? source.remove(identifier, keepsRemote: true)) != nil else { continue }
       let rules = (try? source.removeRules(of: identifier, account: nil, remote: nil, folder: nil)) ?? 0
-      Command.removeGitHelpers(of: claims.filter { $0.helper == .git && $0.provider == identifier }, context)
+      let own = claims.filter { $0.provider == identifier }
+      Command.removeGitHelpers(of: own.filter { $0.helper == .git }, context)
+      Command.removeDockerHelpers(of: own.filter { $0.helper == .docker }, context)
       StandardError.tell(
         "removed \(quoted(identifier)) and its accounts" + (rules == 0 ? "" : rules == 1 ? " and rule" : " and rules"))
     }

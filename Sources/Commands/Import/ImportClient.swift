@@ -1,0 +1,104 @@
+import CredmgrCredentialManager
+import CredmgrCryptography
+import CredmgrMessages
+import CredmgrPlatform
+
+/// Moves a tool's client with its refresh token: adds the client, and lets the provider refresh the token.
+struct ImportClient {
+  private let item: ImportPlan.Item
+  private let isShown: Bool  // Whether the list showed the servers, so that the user chose them.
+  private let context: Context
+  private let agrees: Bool
+
+  init(_ item: ImportPlan.Item, _ context: Context, agrees: Bool) {
+    (self.item, self.context, self.agrees) = (item, context, agrees)
+    isShown = item.target != .issuer && item.servers.isEmpty
+  }
+
+  /// Returns the account of the client, which may already be there. Without a provider, the text names the issuer.
+  func account(at provider: String?, _ text: Secret) throws(CommandError) -> Account {
+    guard let client = ImportedClient(text) else { throw .usage("the entry has no client with a refresh token") }
+    let (provider, isNew) = try self.provider(of: client, at: provider)
+    if let account = try manager(context.source.account(importedFrom: client.refreshToken, of: provider)) {
+      return account
+    }
+    do throws(CredentialError) { return try logIn(to: provider, client) } catch {
+      if isNew { _ = try? context.source.remove(provider, keepsRemote: true) }
+      throw CommandError(error)
+    }
+  }
+
+  private func logIn(to provider: String, _ client: ImportedClient) throws(CredentialError) -> Account {
+    var wish = LoginOptions()
+    (wish.refreshToken, wish.scope) = (client.refreshToken, client.scope)
+    let grants = (try? context.home.library.load(provider))?.descriptor.grants ?? []
+    wish.grant = grants.first { $0.traits.renewal == .refreshToken && $0.traits.needsClient }
+    let user = TerminalUser(provider: provider, offered: grants, fitting: nil, context)
+    defer { user.end() }
+    do throws(CredentialError) { return try context.source.login(provider, wish, user: user) } catch {
+      // If the provider does not name its users, the account keeps the name from the tool.
+      guard case .nameNeeded = error, let name = item.entry.user, Accounts.isName(name) else { throw error }
+      wish.account = name
+      return try context.source.login(provider, wish, user: user)
+    }
+  }
+
+  /// Returns the provider that has the client. Adds the client to the issuer's provider, or makes a provider from the
+  /// issuer's metadata.
+  private func provider(
+    of client: ImportedClient, at name: String?
+  ) throws(CommandError) -> (provider: String, isNew: Bool) {
+    let providers = try manager(ProvidersOfHosts(context.source))
+    let candidates = name.map { [$0] } ?? client.issuer.map(providers.providers(ofIssuer:)) ?? []
+    let suffix = item.entry.user ?? item.entry.source
+    let addition: ProviderAddition
+    switch try manager(context.source.place(of: client, among: candidates, suffix: suffix)) {
+    case .added(let provider)?:
+      try askWhether(belongsTo: provider, providers)
+      return (provider, false)
+    case .addition(let found)?:
+      try askWhether(belongsTo: candidates[0], providers)
+      addition = found
+    case nil:
+      guard let issuer = client.issuer else { throw .usage("the entry names no issuer") }
+      addition = try discovered(issuer)
+    }
+    var adding = AddingProvider(
+      addition: addition, isDiscovered: candidates.isEmpty, isForeign: candidates.isEmpty,
+      clientIdentifier: client.identifier, clientSecret: client.secret, isAgreed: agrees)
+    _ = try adding.add(context)
+    return (addition.identifier, true)
+  }
+
+  /// oidc-agent ends each issuer with a slash.
+  private func discovered(_ issuer: String) throws(CommandError) -> ProviderAddition {
+    do throws(CommandError) { return try Command.discovered(at: issuer, isAgreed: agrees, context) } catch {
+      guard case .credential(.discovery(.otherIssuer(let found), _)) = error, found + "/" == issuer else { throw error }
+      return try Command.discovered(at: found, isAgreed: agrees, context)
+    }
+  }
+
+  /// Asks about the servers of a descriptor that did not come with the program.
+  private func askWhether(belongsTo provider: String, _ providers: ProvidersOfHosts) throws(CommandError) {
+    guard !isShown, case .one(_, _, let servers)? = providers.provider(named: provider), !servers.isEmpty else {
+      return
+    }
+    try context.askWhether(item, belongsTo: provider, at: servers, isGiven: agrees)
+  }
+}
+
+extension Context {
+  /// Asks whether an entry may go to servers that only a file of the user names.
+  func askWhether(
+    _ item: ImportPlan.Item, belongsTo provider: String, at servers: [String], isGiven: Bool
+  ) throws(CommandError) {
+    let title = titled(provider)
+    tell("\(item.label) would go to \(title) at \(servers.joined(separator: ", "))")
+    if isGiven { return }
+    guard Question.canAsk, !isJSON else {
+      throw .usage(
+        "it may belong to another provider than \(title)", hint: "\(add: "--yes") to send it there")
+    }
+    guard try Question.confirm("Does it belong there?") else { throw .usage("nothing was sent") }
+  }
+}
