@@ -3,14 +3,18 @@ import CredmgrStore
 import CredmgrText
 
 extension StoreError {
-  /// Returns the message. `opensOtherwise` says whether the vault has other slots than its key file.
-  package func message(passphrase: PassphraseSource = .person, opensOtherwise: Bool = false) -> Message {
+  /// Returns the message. `opensOtherwise` says whether the vault has other slots than its key file; `nil` if unknown.
+  package func message(passphrase: PassphraseSource = .person, opensOtherwise: Bool? = nil) -> Message {
     func key(_ text: String, _ path: String) -> Message {
       let folder = Path.directory(of: path) ?? "."
-      return .vault(text).hint(
-        opensOtherwise
-          ? "\(credmgr: "vault", "protect", "key-file") to create a new key file"
-          : "restore the key file, or " + Remedy.lostPassphrase(folder))
+      switch opensOtherwise {
+      case true?: return .vault(text).hint("\(credmgr: "vault", "protect", "key-file") to create a new key file")
+      case false?: return .vault(text).hint("restore the key file, or \(Remedy.settingAside(folder)) to start over")
+      case nil:
+        return .vault(text).hint(
+          "restore the key file, or \(credmgr: "vault", "status") to see the other ways to open the vault; "
+            + "if all are lost, \(Remedy.settingAside(folder)) to start over")
+      }
     }
     let verify: Remedy = "\(credmgr: "vault", "verify")"
     return switch self {

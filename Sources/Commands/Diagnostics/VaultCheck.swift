@@ -58,7 +58,7 @@ extension Doctor {
     if case .vault(let error) = error { tell(error, as: check) } else { problem(.accounts, error.message) }
   }
 
-  private mutating func tell(_ error: StoreError, as check: Diagnostic.Check, opensOtherwise: Bool = false) {
+  private mutating func tell(_ error: StoreError, as check: Diagnostic.Check, opensOtherwise: Bool? = nil) {
     let message = error.message(passphrase: context.passphraseSource, opensOtherwise: opensOtherwise)
     switch error {
     case .file(.otherOwner) where isForeign, .file(.permissionDenied) where isForeign: break

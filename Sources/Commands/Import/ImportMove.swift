@@ -69,11 +69,8 @@ struct ImportMove {
         guard let message = context.message(error) else { throw error }
         if message.status == .interrupted { throw error }
         context.tell("cannot move \(item.label): \(message.text)")
-        // The hint would name the provider without its host.
-        if case .credential(.tokenRefused) = error {
-        } else if let hint = message.hint(after: context.line) {
-          context.tell("hint: " + hint)
-        }
+        // With other variables, the hint would name the provider without its host.
+        if item.variables.isEmpty, let hint = message.hint(after: context.line) { context.tell("hint: " + hint) }
         failure = failure ?? message.status
         hasFailed = !context.isJSON
         rows.append(row(item, "failed", error: message.text))

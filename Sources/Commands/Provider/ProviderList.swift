@@ -113,8 +113,9 @@ struct ProviderEntry {
     var rows = [head] + sorted.map { [$0.shownIdentifier, $0.name, $0.kinds, $0.needs, $0.shortVerification] }
     // A shortened identifier is useless.
     let isNarrow = columns < 70
-    if isNarrow { rows = rows.map { Array($0.prefix(2)) } }
-    let lines = Layout.grid(rows, width: columns - 4, shortening: isNarrow ? [1] : [1, 3, 2])
+    let count = columns < 56 ? 1 : isNarrow ? 2 : head.count
+    rows = rows.map { Array($0.prefix(count)) }
+    let lines = Layout.grid(rows, width: columns - 4, shortening: isNarrow ? Array(1..<count) : [1, 3, 2])
     var text = "    " + lines[0] + "\n"
     var group = ""
     for (entry, line) in zip(sorted, lines.dropFirst()) {

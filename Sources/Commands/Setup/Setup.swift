@@ -137,7 +137,28 @@ struct Setup {
     try logIn(replacing: adding, scope: scope) { () throws(CommandError) in
       try logIn(to: provider, way, of: addition.descriptor, scope: scope, with: settings)
     }
+    // Nothing else has shown the token to the server.
+    if isDiscovered, addition.descriptor.endpoints[.identity] == nil { test(source, provider) }
     try finish(provider)
+  }
+
+  /// Sends a request with the token to an API or an MCP server, and says whether it refuses the token.
+  private func test(_ address: String, _ provider: String) {
+    guard let uri = try? URI(parsing: address) else { return }
+    var status: Int?
+    // The answer may be a stream without an end.
+    _ = try? context.source.send(
+      HTTPRequest(method: "GET", uri: uri), account: nil, of: provider,
+      limits: HTTPLimits(bodyBytes: 1 << 20, time: .seconds(10))
+    ) { part in
+      if case .head(let head) = part { status = head.status }
+      return false
+    }
+    switch status {
+    case .some(200..<300): context.tell("\(address) accepts the token")
+    case 401, 403: context.tell("warning: \(address) refuses the token with status \(status ?? 0)")
+    default: break
+    }
   }
 
   func addition(_ source: String) throws(CommandError) -> ProviderAddition {
