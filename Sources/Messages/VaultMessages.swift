@@ -11,9 +11,8 @@ extension StoreError {
       case true?: return .vault(text).hint("\(credmgr: "vault", "protect", "key-file") to create a new key file")
       case false?: return .vault(text).hint("restore the key file, or \(Remedy.settingAside(folder)) to start over")
       case nil:
-        return .vault(text).hint(
-          "restore the key file, or \(credmgr: "vault", "status") to see the other ways to open the vault; "
-            + "if all are lost, \(Remedy.settingAside(folder)) to start over")
+        return .vault(text)
+          .hint("restore the key file, or \(credmgr: "vault", "status") to see the other ways to open the vault")
       }
     }
     let verify: Remedy = "\(credmgr: "vault", "verify")"

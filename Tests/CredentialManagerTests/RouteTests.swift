@@ -262,6 +262,8 @@ struct RouteTests {
     let revealing = try Self.counts(of: ".reveal()", in: "Commands", "Credmgr")
     let known = [
       "AddingProvider.swift": 1, "Context.swift": 1, "DockerHelper.swift": 1, "GitHelper.swift": 3,
+      // The login reads the key file of a service account as a text.
+      "ImportMove.swift": 1,
       "KubectlCommand.swift": 1, "Setup.swift": 1, "SharedVaultCommands.swift": 1, "Token.swift": 1,
       "TerminalUser.swift": 1, "TokenCommand.swift": 2,
     ]

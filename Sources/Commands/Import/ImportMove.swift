@@ -242,7 +242,7 @@ struct ImportMove {
   private func isStored(_ secret: Secret, of item: ImportPlan.Item, _ result: Result) -> Bool {
     switch result {
     case .account(let account, _, _):
-      return context.source.has(item.entry.form == .secret ? secret : account.credential.accessToken, for: account.id)
+      return item.entry.form == .secret ? context.source.has(secret, for: account.id) : context.source.has(account)
     case .login(let origin, _):
       let pattern = HostLoginPattern(origin: origin, username: item.entry.user)
       return (try? context.source.hostLogin(pattern))?.password == secret

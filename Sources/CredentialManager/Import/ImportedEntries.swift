@@ -170,6 +170,9 @@ extension CredentialSource {
     try accountsIfAny()?.accounts(of: provider).first { $0.credential.importedFrom == token }
   }
 
+  /// Whether the vault returns the account with its token.
+  package func has(_ account: Account) -> Bool { has(account.credential.accessToken, for: account.id) }
+
   /// Whether the vault returns this token for the account.
   package func has(_ token: Secret, for id: AccountID) -> Bool {
     (try? accountsIfAny()?.account(id))?.credential.accessToken == token
