@@ -2,6 +2,7 @@ import CredmgrDescriptors
 import CredmgrOAuth
 import CredmgrPlatform
 import CredmgrText
+import CredmgrYAML
 
 extension CredentialSource {
   /// Throws if a text clearly is a key of other shipped providers. A user's own descriptor may be for a server that
@@ -16,15 +17,16 @@ extension CredentialSource {
     let own = loaded.descriptor
     let isChosen = own.grants.first.map { $0.traits.asked != nil && !$0.traits.isKey } ?? false
     if isOwn || isChosen, agrees { return }
-    let others = describedKeys()
+    let keys = texts.filter { !Step.Prompt.Field.isTooLong($0) }.flatMap(Self.keys)
+      .filter { !isChosen || Self.isGenerated($0) }
+    let others = describedKeys(like: keys)
     func accepts(_ other: Descriptor) -> Bool {
       // A key that only signs is never sent.
       if own.aws4 != nil, other.aws4 != nil { return true }
       if isOwn { return (client ?? Client(unregistered: own)).isWithin(Client(unregistered: other)) }
       return own.key == nil && other.hosts.contains(where: own.hosts.contains)
     }
-    for key in texts.filter({ !Step.Prompt.Field.isTooLong($0) }).flatMap(Self.keys)
-    where !isChosen || Self.isGenerated(key) {
+    for key in keys {
       // The patterns of a user's own file prove nothing.
       let owners = own.owners(of: key, among: others, isOwn: isOwn)
       if owners.isEmpty { continue }
@@ -67,8 +69,9 @@ extension CredentialSource {
   }
 
   /// Returns the shipped descriptors that have a pattern for keys, even if the user or the administrator has another
-  /// file of the same name.
-  func describedKeys() -> [Descriptor] {
+  /// file of the same name. With `keys`, returns at least those with a pattern that matches one of them: decoding all
+  /// would take longer than the rest of a login.
+  func describedKeys(like keys: [String]? = nil) -> [Descriptor] {
     let library = home.shippedLibrary
     let names = library.directories.flatMap { (try? File.names(in: $0)) ?? [] }.filter { $0.hasSuffix(".yaml") }
     return names.sorted().compactMap { name in
@@ -77,8 +80,21 @@ extension CredentialSource {
       guard let path = library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
         bytes.firstPlace(of: "\nkey:".utf8) != nil, bytes.firstPlace(of: "pattern:".utf8) != nil
       else { return nil }
+      if let keys, let root = try? Node.parse(bytes: bytes, name: path), root["extends"] == nil {
+        let ways = root.values(of: "pattern").flatMap { $0.split(separator: "|").map(String.init) }
+        guard ways.contains(where: { way in keys.contains { Variable.value($0, matches: way) } }) else { return nil }
+      }
       return try? library.load(identifier).descriptor
     }
+  }
+}
+
+extension Node {
+  /// Returns the texts of a key everywhere in the tree.
+  fileprivate func values(of key: String) -> [String] {
+    let entries = entries ?? []
+    let own = entries.filter { $0.key == key }.compactMap(\.value.text)
+    return own + (entries.map(\.value) + (elements ?? [])).flatMap { $0.values(of: key) }
   }
 }
 
