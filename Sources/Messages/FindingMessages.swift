@@ -88,6 +88,11 @@ extension Finding {
     case .profile(let profile, let rule): "the profile \(quoted(profile.rawValue)) \(rule.sentence)"
     case .unusedAssertion:
       "\"assertion\" has no effect: no endpoint uses \"private_key_jwt\", \"client_secret_jwt\" or \"{assertion}\""
+    case .assertionInHeader:
+      "\"{assertion}\" has no value here; with the grant \"jwt_bearer\" and no endpoint \"token\", "
+        + "use \"{access_token}\""
+    case .unpromptedVariable(let name):
+      "\"at_login\" has no effect: a login does not prompt for \(quoted(name)), because the variable has a default"
     case .unsentParameter(let name, let suggestion):
       "no request has a parameter \(quoted(name))" + didYouMean(suggestion)
     case .bracketInPath(let path):

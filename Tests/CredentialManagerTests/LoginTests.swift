@@ -1018,6 +1018,56 @@ struct LoginTests {
     #expect(fixture.user.choices.count == 1)
   }
 
+  private static let sites = """
+    grant: authorization_code
+    endpoints:
+      authorization: https://provider.example/authorize
+      token: https://provider.example/token
+      token_exchange:
+        url: https://provider.example/sites
+        method: GET
+        authentication: access_token
+        parameters: { grant_type: null, subject_token: null, subject_token_type: null }
+        response: { fields: { access_token: [] }, keep: { tenant: element.id }, element: { label: name } }
+      identity: https://provider.example/me
+    account: login
+    """
+
+  @Test(arguments: ["ana", nil]) func aLaterLoginKeepsTheEntryOfAnExchange(_ name: String?) throws {
+    let fixture = try Fixture.added(Self.sites)
+    fixture.user.chosen = 1
+    fixture.consent(.token("token-1"), Self.names, .identity("ana"))
+    #expect(try fixture.login().credential.kept == ["tenant": "2"])
+    fixture.user.chosen = nil
+    fixture.consent(.token("token-2"), Self.names, .identity("ana"))
+    #expect(try fixture.login { $0.account = name }.credential.kept == ["tenant": "2"])
+    #expect(fixture.user.choices.count == 1)
+    // At a terminal, a login without a name may be for another user.
+    (fixture.user.chosen, fixture.user.isReplacing) = (0, true)
+    fixture.consent(.token("token-3"), Self.names, .identity("ana"))
+    #expect(try fixture.login { $0.account = name }.credential.kept == ["tenant": name == nil ? "1" : "2"])
+    #expect(fixture.user.choices.count == (name == nil ? 2 : 1))
+  }
+
+  @Test func theUserOfAnAnswerKeepsTheEntry() throws {
+    let fixture = try Fixture.added(
+      Self.tenants.replacing("element: {", with: "element: { of: items,")
+        .replacing("account: element.name", with: "account: login"))
+    func answer(_ name: String) -> HTTPResponse {
+      .json(#"{"login": "\#(name)", "items": [{"id": "1", "name": "One"}, {"id": "2", "name": "Two"}]}"#)
+    }
+    (fixture.user.chosen, fixture.user.isReplacing) = (1, true)
+    fixture.consent(.token("token-1"), answer("ana"))
+    #expect(try fixture.login().credential.kept == ["tenant": "2"])
+    fixture.user.chosen = 0
+    fixture.consent(.token("token-2"), answer("ana"))
+    #expect(try fixture.login().credential.kept == ["tenant": "2"])
+    #expect(fixture.user.choices.count == 1)
+    fixture.consent(.token("token-3"), answer("bob"))
+    #expect(try fixture.login().credential.kept == ["tenant": "1"])
+    #expect(fixture.user.choices.count == 2)
+  }
+
   @Test func withoutATerminalTheFirstEntryCounts() throws {
     let fixture = try Fixture.added(Self.tenants)
     fixture.consent(.token("token-1"), Self.names)

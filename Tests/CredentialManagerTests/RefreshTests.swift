@@ -136,6 +136,29 @@ struct RefreshTests {
     #expect(fixture.notices.isEmpty == (answer.status == 200 && answer.body.first == UInt8(ascii: "{")))
   }
 
+  @Test func aChosenEntryThatIsGoneStays() throws {
+    let fixture = try Fixture.added(
+      """
+      grant: authorization_code
+      endpoints:
+        authorization: https://provider.example/authorize
+        token: https://provider.example/token
+        token_exchange:
+          url: https://provider.example/sites
+          authentication: access_token
+          follows: [token, refresh]
+          response: { fields: { access_token: [] }, keep: { site: element.id }, element: { label: name } }
+      """)
+    var credential = Fixture.credential("old", refresh: "refresh-1", identity: "ana")
+    credential.kept = ["site": "two"]
+    credential.expiresAt = Fixture.now
+    credential.obtainedAt = Fixture.now - .seconds(3600)
+    try fixture.store(credential)
+    fixture.http.then(.token("new", refresh: "refresh-2"), .json(#"[{"id": "one"}, {"id": "three"}]"#))
+    let account = try fixture.fresh()
+    #expect(account.credential.kept == ["site": "two"] && account.credential.accessToken == Secret("new"))
+  }
+
   @Test func othersAreNotAskedAgain() throws {
     let fixture = try Self.asking("token")
     fixture.http.then(.token("new", refresh: "refresh-2"))

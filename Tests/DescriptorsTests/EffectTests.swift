@@ -75,6 +75,11 @@ import Testing
       .unverifiableAnswer(needed: "jwks")),
     FaultyDescriptor("an assertion that nothing sends", tail: "‸assertion: {lifetime: 1m}\n", .unusedAssertion),
     FaultyDescriptor(
+      "an assertion in a header of the API", tail: "extra_headers: {X-JWT: ‸\"{assertion}\"}\n", .assertionInHeader),
+    FaultyDescriptor(
+      "a variable of the login with a default", tail: "variables: {region: {‸at_login: true, default: eu}}\n",
+      .unpromptedVariable("region")),
+    FaultyDescriptor(
       "a page without TLS", tail: "client: {register: ‸http://a.example/apps}\n",
       .invalidURL("http://a.example/apps")),
     FaultyDescriptor(

@@ -209,6 +209,28 @@ account: login
         self.assertEqual(outcome.status, LOGIN_NEEDED)
         self.assertIn("no terminal", outcome.err)
 
+    def test_a_variable_without_a_terminal(self):
+        self.ship("mastodon", self.service.base)
+        outcome = self.start("-w", self.binary, "login", "mastodon", binary="/usr/bin/setsid", stdin=False).end()
+        self.assertEqual(outcome.status, USAGE)
+        self.assertIn('hint: run "credmgr login mastodon --set host=VALUE"', outcome.err)
+
+    def test_a_header_beside_a_parameter(self):
+        place = self.service.base.removeprefix("http://")
+        self.file("group.yaml", f"""provider: group
+grant: api_key
+endpoints: {{}}
+extra_query: {{ GroupId: g1 }}
+hosts: ["{place}"]
+""")
+        self.credmgr("add-provider", "./group.yaml")
+        self.credmgr("login", "group", "--with-token", stdin="key-0123456789\n")
+        outcome = self.credmgr("header", "group", "--url", self.service.base + "/x")
+        self.assertEqual(outcome.line, "Authorization: Bearer key-0123456789")
+        self.assertIn('requires "GroupId" in the query', outcome.err)
+        outcome = self.credmgr("header", "group", "--url", self.service.base + "/x?GroupId=g2")
+        self.assertNotIn("GroupId", outcome.err)
+
     def test_a_changed_descriptor_gets_no_key(self):
         """The attack: a descriptor that names another host. The control: the agreed one."""
         evil = self.serve(KeyService())

@@ -120,13 +120,24 @@ struct PathTests {
     #expect(open.labels == ["Two", "Three"] && open.name == "Two")
     #expect(try Self.identity(client, element: 1).kept == ["id": "3"])
     #expect(try Self.identity(client, element: 7).name == "Two")
-    // A later login of the account needs no question.
+    // A later login of the account needs no question, and neither does a refresh.
+    var later = client
+    later.earlierFields = ["id": "3", "other": "x"]
+    #expect(try Self.identity(later) == ([], "Three", ["id": "3"]))
+    later.earlierFields = ["id": "4"]
+    #expect(try Self.identity(later).labels == ["Two", "Three"])
     var credential = Fixture.credential()
     credential.kept = ["id": "3", "other": "x"]
-    let later = try Self.identity(client, credential)
-    #expect(later.labels.isEmpty && later.name == "Three")
+    #expect(try Self.identity(client, credential) == ([], "Three", ["id": "3"]))
+  }
+
+  /// A refresh never changes to another account of the user.
+  @Test func aChosenElementThatIsGone() throws {
+    let client = try Self.client("where: { can: w }")
+    var credential = Fixture.credential()
     credential.kept = ["id": "4"]
-    #expect(try Self.identity(client, credential).labels == ["Two", "Three"])
+    #expect(try Self.identity(client, credential) == ([], nil, [:]))
+    #expect(try Self.identity(client, credential, element: 1).kept == ["id": "3"])
   }
 
   @Test func anAnswerThatIsAList() throws {

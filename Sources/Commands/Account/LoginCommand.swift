@@ -121,9 +121,9 @@ extension Command {
     }
     if !SessionKind.hasReader(context.environment), grant?.traits.needsPerson == true, !isAsked {
       if let descriptor, try manager(context.source.accountsIfAny()?.registration(of: provider)) == nil,
-        !context.isAddedByLogin(provider)
+        let error = context.missing(to: provider, descriptor, wish.variables)
       {
-        throw CommandError(.notAdded(provider: provider, ClientNeeds(descriptor)))
+        throw CommandError(error)
       }
       throw .failed(unread(context.titled(provider), offered: offered, grant))
     }

@@ -1,6 +1,8 @@
 import CredmgrCredentialManager
+import CredmgrDescriptors
 import CredmgrHTTP
 import CredmgrJSON
+import CredmgrText
 
 extension Command {
   static let field = Option("--field", value: "NAME", "another token of the login, such as user_token")
@@ -50,6 +52,16 @@ extension Command {
         "warning: the header alone is of no use: each request to \(context.titled(provider)) needs a proof of the "
           + "client's certificate")
       context.tell(hint: "\(credmgr: "request", provider, "URL")")
+    }
+    let query = request?.uri.queryParameters
+    let missing =
+      (try? context.home.library.load(provider))?.descriptor.extraQuery
+      .filter { $0.value != nil && query?.contains($0.name) != true }.map(\.name) ?? []
+    if !missing.isEmpty {
+      context.tell(
+        "warning: \(context.titled(provider)) also requires \(listed(missing)) in the query of each request, which no "
+          + "header can carry")
+      context.tell(hint: "\(credmgr: "request", provider, "URL") to send both")
     }
     let shown = fields.filter { !given.contains($0.name.lowercased()) }
     try context.output(

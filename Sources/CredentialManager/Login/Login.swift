@@ -253,7 +253,7 @@ struct Login {
       for account in before where try !state(of: account).needsLogin { usable.append(account.name) }
       if !usable.isEmpty { user.tell(.alreadyLoggedIn(accounts: usable)) }
 
-      var session = LoginSession(
+      var session = try LoginSession(
         self, user: user, others: others,
         person: PersonChoice(for: id, among: before, after: try accounts.failure(id)?.0),
         deadline: max(deadline, source.clock.monotonic() + .seconds(1)))

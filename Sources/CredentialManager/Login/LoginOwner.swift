@@ -1,5 +1,6 @@
 import CredmgrCryptography
 import CredmgrDescriptors
+import CredmgrHTTP
 import CredmgrOAuth
 import CredmgrStore
 
@@ -233,13 +234,11 @@ extension Login {
     if credential.variables != options.variables {
       permit = try source.permitToLogIn(loaded, needsClient: false, variables: credential.variables).permit
     }
-    let client = permit.client
+    var client = permit.client
     let hasIdentity = client.descriptor.endpoints[.identity] != nil
     let response = try source.answer(about: credential, asksOwner: hasIdentity, with: permit).response
     if hasIdentity {
-      var credential = credential
-      // A login to an existing account keeps its choice.
-      if let there = try accounts.readableAccount(id) { credential.kept.merge(there.credential.kept) { new, _ in new } }
+      client.earlierFields = try earlierFields(user, response, of: credential, at: client)
       let labels = try source.core(provider, client.elements(in: response, .identity, for: credential))
       let index = labels.isEmpty ? nil : try source.choice(among: labels, of: client.descriptor, user)
       let (name, subject, kept) = try source.core(
@@ -251,6 +250,29 @@ extension Login {
       throw .tokenRefused(provider: provider, refused: credential.typedWords ?? "token", words: nil)
     }
     return Owner()
+  }
+}
+
+extension Login {
+  /// Returns the kept fields of the account that the login renews, whose element of a list stays. If the account has no
+  /// name yet, the likely account counts only for a login that cannot ask.
+  func earlierFields(_ user: (any User)?) throws(CredentialError) -> [String: String] {
+    let likely = user?.canAnswer == true ? nil : try likelyAccount()
+    return (try accounts.readableAccount(id) ?? likely)?.credential.kept ?? [:]
+  }
+
+  /// Returns the same, of the account of the user that the answer names, unless each element names another account.
+  private func earlierFields(
+    _ user: (any User)?, _ response: HTTPResponse, of credential: Credential, at client: Client
+  ) throws(CredentialError) -> [String: String] {
+    guard client.descriptor.endpoints[.identity]?.response.element != nil else { return [:] }
+    let paths = client.descriptor.account + client.descriptor.subject
+    guard id.name == nil, paths.allSatisfy({ $0.inElement == nil }) else { return try earlierFields(user) }
+    let (name, subject, _) = try source.core(provider, client.identity(response, of: credential, element: 0))
+    let owner = Owner(name: name, subject: subject)
+    return try accounts.accounts(of: provider).first { account in
+      account.isUser(owner, of: credential) || name.map(account.isPerson) ?? false
+    }?.credential.kept ?? [:]
   }
 }
 

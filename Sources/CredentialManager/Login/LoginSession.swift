@@ -19,21 +19,22 @@ struct LoginSession {
   let deadline: MonotonicMoment
   private var bindingKey: Secret?  // The key of the account, made for this login.
   private(set) var clockDifference = Duration.zero  // How far the provider's clock is ahead of ours.
+  private let earlierFields: [String: String]
   private var unused: Credential?  // The tokens of the last answer that had some.
 
   init(
     _ login: Login, user: any User, others: OtherProviders, person: PersonChoice?, deadline: MonotonicMoment
-  ) {
+  ) throws(CredentialError) {
     (source, loaded, permit, grant) = (login.source, login.loaded, login.permit, login.grant)
     (options, ending, self.user, self.others) = (login.options, login.ending, user, others)
-    (self.person, self.deadline) = (person, deadline)
+    (self.person, self.deadline, earlierFields) = (person, deadline, try login.earlierFields(user))
     bindingKey = permit.client.newBindingKey(of: grant, random: source.random)
     source.secrets.learn(bindingKey)
   }
 
   var client: Client {
     var client = permit.client
-    client.bindingKey = bindingKey
+    (client.bindingKey, client.earlierFields) = (bindingKey, earlierFields)
     return client
   }
   var provider: String { client.descriptor.identifier }

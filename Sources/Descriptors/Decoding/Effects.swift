@@ -59,6 +59,18 @@ extension DescriptorDecoder {
     {
       warn(.unusedAssertion, at: entry.keyPlace)
     }
+    for header in descriptor.extraHeaders where header.value.names.contains("assertion") {
+      guard let node = root["extra_headers"]?[header.name] else { continue }
+      warn(.assertionInHeader, at: node.place)
+    }
+    // With a key file, a default makes the file alone enough for a login.
+    for variable in variables
+    where variable.isAtLogin && variable.defaultValue != nil && descriptor.key?.file.isEmpty ?? true {
+      guard let entry = root["variables"]?[variable.name]?.entries?.first(where: { $0.key == "at_login" }) else {
+        continue
+      }
+      warn(.unpromptedVariable(variable.name), at: entry.keyPlace)
+    }
     for node in Self.elements(of: root["account"]) where root["response_format"]?.text ?? "json" == "json" {
       if let text = node.text, text.utf8.contains(UInt8(ascii: "[")) { warn(.bracketInPath(text), at: node.place) }
     }

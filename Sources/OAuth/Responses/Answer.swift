@@ -259,8 +259,11 @@ struct Answer: Sendable {
   }
 
   /// Chooses an element of the list that the descriptor names, and returns the labels of all that fit if nothing but
-  /// their order decides. Prefers the element at `index`, and then the one whose fields `earlier` has.
-  mutating func choose(_ index: Int?, like earlier: [String: String], _ values: (String) -> String?) -> [String]? {
+  /// their order decides. Prefers the element at `index`, and then the one whose fields `own` or else `earlier` has.
+  /// If none has the fields of `own`, only an index chooses another one.
+  mutating func choose(
+    _ index: Int?, like own: [String: String], or earlier: [String: String], _ values: (String) -> String?
+  ) -> [String]? {
     guard let rules = rules.element else { return [] }
     let found = rules.isAnswer ? root : value(at: rules.list, in: root)
     // A list of one element is not recognizable as a list in XML.
@@ -277,15 +280,20 @@ struct Answer: Sendable {
     if fitting.isEmpty { return list.isEmpty ? [] : nil }
     let names = self.rules.keep.filter { $0.paths.contains { $0.inElement != nil } }.map(\.name)
     let answer = self
-    func isEarlier(_ candidate: JSONValue) -> Bool {
-      var answer = answer
-      answer.element = candidate
-      let kept = answer.kept
-      return names.contains { kept[$0] != nil } && names.allSatisfy { kept[$0] == earlier[$0] }
+    func element(of fields: [String: String]) -> JSONValue? {
+      fitting.first { candidate in
+        var answer = answer
+        answer.element = candidate
+        let kept = answer.kept
+        return names.contains { kept[$0] != nil } && names.allSatisfy { kept[$0] == fields[$0] }
+      }
     }
-    let chosen = index.flatMap { fitting.indices.contains($0) ? fitting[$0] : nil } ?? fitting.first(where: isEarlier)
-    element = chosen ?? fitting[0]
-    guard chosen == nil, fitting.count > 1 else { return [] }
+    let chosen = index.flatMap { fitting.indices.contains($0) ? fitting[$0] : nil } ?? element(of: own)
+    // The list no longer has the element of the account, so its fields stay as they are.
+    if chosen == nil, names.contains(where: { own[$0] != nil }) { return [] }
+    let repeated = chosen ?? element(of: earlier)
+    self.element = repeated ?? fitting[0]
+    guard repeated == nil, fitting.count > 1 else { return [] }
     return fitting.enumerated().map { place, candidate in
       rules.label.lazy.compactMap { answer.value(at: $0, in: candidate).flatMap(Self.text) }.first { !$0.isEmpty }
         ?? "\(place + 1)"

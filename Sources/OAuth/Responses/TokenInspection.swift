@@ -186,7 +186,8 @@ extension Client {
 
   /// Chooses the element of a list that the descriptor names; throws if none fulfils its conditions.
   func choose(_ index: Int?, in answer: inout Answer, for credential: Credential?) throws(OAuthError) -> [String] {
-    guard let labels = answer.choose(index, like: credential?.kept ?? [:], values(for: credential)) else {
+    let own = credential?.kept ?? [:]
+    guard let labels = answer.choose(index, like: own, or: earlierFields, values(for: credential)) else {
       throw .elementMissing(answer.kind)
     }
     return labels
