@@ -54,11 +54,7 @@ package struct Leg: Sendable {
 }
 
 extension EndpointKind {
-  private static let table = Dictionary(uniqueKeysWithValues: allCases.map { ($0, $0.row) })
-
-  @inline(never) package var leg: Leg { Self.table[self] ?? row }
-
-  private var row: Leg {
+  package var leg: Leg {
     switch self {
     case .authorization:
       Leg(

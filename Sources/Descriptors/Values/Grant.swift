@@ -75,11 +75,7 @@ package enum Grant: String, Sendable, CaseIterable {
     case none
   }
 
-  private static let table = Dictionary(uniqueKeysWithValues: allCases.map { ($0, $0.row) })
-
-  @inline(never) package var traits: Traits { Self.table[self] ?? row }
-
-  private var row: Traits {
+  package var traits: Traits {
     switch self {
     case .authorizationCode:
       Traits(
