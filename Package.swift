@@ -90,7 +90,8 @@ let otherFunctions: [String] = [
 ]
 
 /// Leaves out the C library's mathematical functions, which take 0.39 MB in a static program, and its reader of
-/// formatted text and its tables for other character sets, which take 0.06 MB each. SQLite and Swift's library refer to them. A call would end the program.
+/// formatted text and its tables for other character sets, which take 0.06 MB each. SQLite and
+/// Swift's library refer to them. A call would end the program.
 let withoutMathematics: [String] =
   (functionsOfThreeTypes.flatMap { [$0, $0 + "f", $0 + "l"] } + otherFunctions).flatMap {
     replace($0, by: "swift_deletedMethodError")
