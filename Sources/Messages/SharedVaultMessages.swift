@@ -111,10 +111,7 @@ extension SharedAccountError {
       .usage(
         "this machine has another provider \(quoted(provider)) than the vault \(quoted(vault))",
         items: places.sentences()
-      ).hint(
-        difference == .isOutdated
-          ? "\(credmgr: "vault", "sync", "--vault", vault) at a terminal to agree to the vault's"
-          : "\(credmgr: "remove-provider", provider) to use the vault's after the next sync")
+      ).hint(difference.remedy(provider, vault))
     case .notShareable(let provider, let variable):
       .usage(
         "cannot share \(quoted(provider)): \(quoted(variable)) names a file or an environment variable of one machine"
@@ -150,6 +147,16 @@ extension SharedAccountError {
         + "not in the vault \(quoted(vault)): \(reason)",
       hint: "\(credmgr: ["share", provider, account, "--vault", vault] + replacement) to move it",
       status: message.status)
+  }
+}
+
+extension SharedAccountError.OtherProvider {
+  fileprivate func remedy(_ provider: String, _ vault: String) -> Remedy {
+    switch self {
+    case .isOutdated: "\(credmgr: "vault", "sync", "--vault", vault) at a terminal to agree to the vault's"
+    case .hasFile(let path): "give your file \(quoted(path)) another name to use the vault's after the next sync"
+    case .isOwn, .isGiven: "\(credmgr: "remove-provider", provider) to use the vault's after the next sync"
+    }
   }
 }
 

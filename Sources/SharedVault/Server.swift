@@ -9,14 +9,12 @@ struct Silence {
   let path: String
   let clock: any WallClock
 
-  private static let time: Int64 = 60
-
   private var now: Int64 { clock.now().secondsSince1970 }
 
-  var lasts: Bool {
+  func lasts(within time: Duration) -> Bool {
     guard let bytes = try? PrivateFile.read(path, limit: 32), let since = Int64(String(decoding: bytes, as: UTF8.self))
     else { return false }
-    return (0..<Self.time).contains(now - since)
+    return (0..<time.wholeSeconds).contains(now - since)
   }
 
   func begin() { try? PrivateFile.replace(path, Array("\(now)".utf8)) }
@@ -51,7 +49,16 @@ final class Server {
     self.silence = silence
   }
 
-  var isSilent: Bool { silence?.lasts == true }
+  func wasSilent(within time: Duration) -> Bool { silence?.lasts(within: time) == true }
+
+  /// Forgets the silence of a server that fails immediately.
+  private func note(_ error: PostgreSQLError) {
+    switch error {
+    case .silent: silence?.begin()
+    case .interrupted: break
+    default: silence?.end()
+    }
+  }
 
   func fault(_ fault: ServerFault) -> StoreError { .server(fault, vault: name) }
 
@@ -74,7 +81,7 @@ final class Server {
       if statementCount == 1 { silence?.end() }
       return .done(rows)
     } catch {
-      if error == .silent { silence?.begin() }
+      note(error)
       switch error {
       case .refused("22012", _), .refused("23505", _), .refused("40001", _), .refused("40P01", _): return .beaten
       case .lost, .silent:
@@ -89,7 +96,7 @@ final class Server {
   /// Connects unless it has done so.
   func connect() throws(StoreError) {
     do throws(PostgreSQLError) { _ = try connected() } catch {
-      if error == .silent { silence?.begin() }
+      note(error)
       throw Self.converted(error, name)
     }
   }

@@ -200,7 +200,7 @@ package final class TeamVault {
 
   package var memberName: String? { membership.member?.name }
 
-  package var isSilent: Bool { server.isSilent }
+  package func wasSilent(within time: Duration) -> Bool { server.wasSilent(within: time) }
 
   /// The cell of a row, checked against what this machine saw before.
   func loaded(_ name: CellName, _ row: Row?) throws(StoreError) -> Loaded {

@@ -72,14 +72,17 @@ package protocol SharedStore: AccountStore {
   var clockOffset: Duration { get }
   /// This machine's name in the vault, for the log; `nil` if it is unknown.
   var memberName: String? { get }
-  /// Whether the server did not answer in time within the last minute, and no process here has reached it since.
-  var isSilent: Bool { get }
+  /// Whether the server did not answer in time within this time, and no process here has heard from it since.
+  func wasSilent(within time: Duration) -> Bool
+  /// Whether answers of providers wait on this machine. Needs no connection.
+  var hasAnswers: Bool { get }
 }
 
 extension SharedStore {
   package var clockOffset: Duration { .zero }
   package var memberName: String? { nil }
-  package var isSilent: Bool { false }
+  package func wasSilent(within time: Duration) -> Bool { false }
+  package var hasAnswers: Bool { false }
   package var knownMembers: [SharedMember] { [] }
   package func removeFiles() {}
   package func setPassword(_ password: Secret) throws(StoreError) {}

@@ -330,7 +330,7 @@ class SharedVault(TeamTest):
         self.server.stop()
         try:
             self.assertIn("vault sync", first.run("logout", PROVIDER, "--account", BOT).err)
-            first.vault("leave", "--yes")
+            self.assertIn("token that waited on this machine is lost", first.vault("leave", "--yes").err)
         finally:
             self.server.start()
         self.assertEqual(service.counts["reuse"], 0)
@@ -372,6 +372,31 @@ class SharedVault(TeamTest):
             network.become("open")
             first.vault("sync")
             self.assertEqual(self.shown(first), ("valid", False))
+
+    def test_an_answer_is_committed_as_soon_as_a_silent_server_is_back(self):
+        self.require_fault_points()
+        with Proxy(self.server.port) as network:
+            service, first = self.founded(self.server.url(self.database, network.port), lifetime=3600)
+
+            def be_silent():
+                self.kill(first, "refresh.kept")
+                network.become("silent")
+                self.assertIn("does not answer", first.token().err)
+                network.become("open")
+
+            be_silent()
+            self.later(11)
+            first.token()
+            self.assertEqual(self.shown(first), ("valid", False))
+            be_silent()
+            self.server.stop()
+            try:
+                first.vault("sync", status=UNREACHABLE)
+            finally:
+                self.server.start()
+            first.token()
+            self.assertEqual(self.shown(first), ("valid", False))
+            self.assertEqual(service.counts["reuse"], 0)
 
     def test_an_exchange_that_was_killed_is_shown(self):
         self.require_fault_points()

@@ -293,6 +293,59 @@ class Team(ProgramTest):
         self.new_home()
         self.assertIn("already used", self.credmgr("vault", "join", invitation, status=REFUSED).err)
 
+    def test_a_file_in_the_place_of_a_descriptor_of_the_vault_gets_no_token(self):
+        service, other = self.serve(OAuth2Server()), self.serve(OAuth2Server())
+
+        def put(name, *lines):
+            folder = os.path.join(self.homes[-1], "config/providers")
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            return self.file(os.path.join(folder, name), "\n".join(lines) + "\n")
+
+        def base(server):
+            return put(
+                "base.yaml", "provider: base", "title: Base", "grant: authorization_code", "endpoints:",
+                f"  authorization: http://127.0.0.1:{server.port}/authorize", f"  token: http://127.0.0.1:{server.port}/token",
+                "scope: [read, offline]", "client: { authentication: none }", f'hosts: ["127.0.0.1:{server.port}"]')
+
+        base(service)
+        put("forge.yaml", "extends: base", "provider: forge", "title: Forge")
+        self.create()
+        self.credmgr("add-provider", "forge", "--client-id", PUBLIC_CLIENT)
+        self.credmgr("login", "forge", "--account", ADA, "--vault", "team")
+        invitation = self.credmgr("vault", "invite", "grace").line
+        self.new_home()
+        path = base(other)
+        self.assertIn(path, self.credmgr("vault", "join", "-", "--yes", stdin=invitation + "\n").err)
+        self.assertEqual(self.run_program("header", "forge", "--account", ADA).out, "")
+        os.rename(path, f"{path}.old")
+        self.credmgr("vault", "sync", "--yes")
+        self.credmgr("token", "forge", "--account", ADA, "--refresh")
+        self.assertEqual(other.requests("/token"), [])
+
+    @unittest.skipUnless(is_test_build(), "a release build has no fault points")
+    def test_a_share_that_goes_on_compares_the_providers_again(self):
+        service, provider = self.shared()
+        other = self.serve(OAuth2Server())
+        invitation = self.credmgr("vault", "invite", "grace").line
+        self.new_home()
+        self.add(provider, service, PUBLIC_CLIENT)
+        self.credmgr("login", provider, "--account", GRACE)
+        self.credmgr("vault", "join", "-", stdin=invitation + "\n")
+        self.run_program("share", provider, GRACE, environment={"CREDMGR_FAULT": "share.marked"})
+        self.at(0)
+        self.credmgr("add-provider", provider, "--set", f"port={other.port}", "--replace", "--vault", "team", "--yes")
+        self.at(1)
+        said = self.credmgr("token", provider, "--account", GRACE, "--refresh", status=USAGE).err
+        self.assertIn("another provider", said)
+        self.credmgr("vault", "sync")
+        self.at(0)
+        self.credmgr("vault", "sync")
+        self.assertNotIn(GRACE, self.credmgr("status", "--json").out)
+        # The account stays where it was.
+        self.at(1)
+        self.credmgr("token", provider, "--account", GRACE, "--refresh")
+        self.assertEqual((len(self.refreshes(service)), self.refreshes(other)), (1, []))
+
     @unittest.skipUnless(is_test_build(), "a release build has no fault points")
     def test_a_share_that_is_killed_at_each_step_loses_nothing(self):
         service, provider = self.provided(lifetime=brief(), refreshed_lifetime=brief())

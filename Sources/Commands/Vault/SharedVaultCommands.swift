@@ -167,14 +167,25 @@ enum SharedVaultOperations {
       guard Question.canAsk else {
         throw .usage("cannot ask whether to leave \(quoted(name)): no terminal", hint: "\(add: "--yes") to leave it")
       }
-      let words = loss ?? "only a new invitation lets this machine join \(quoted(name)) again"
+      // The server may be away, or take no changes.
+      let waits = (try? context.source.joined(name).sharedStore())?.hasAnswers == true
+      let words =
+        loss
+        ?? (waits
+          ? "a new token waits on this machine, and is lost if \(quoted(name)) does not take it"
+          : "only a new invitation lets this machine join \(quoted(name)) again")
       guard try Question.confirm("\(words.prefix(1).uppercased() + words.dropFirst()). Leave it?") else {
         throw .usage("nothing was changed")
       }
     }
-    let isRemoved = try manager(context.source.leaveVault(name))
+    let (isRemoved, losesAnswer) = try manager(context.source.leaveVault(name))
     if context.isJSON { try context.output(["vault": .string(name)]) }
     context.tell("left the vault \(quoted(name)), and removed the copies of its accounts")
+    if losesAnswer {
+      context.tell(
+        "warning: the new token that waited on this machine is lost, because the vault did not take it; "
+          + "its account may need a login")
+    }
     if !isRemoved, loss == nil, isListed {
       context.tell(note: "the other members list this machine until an administrator removes it")
     }

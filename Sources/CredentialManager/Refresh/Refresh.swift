@@ -36,7 +36,7 @@ extension CredentialSource {
     case .expiring, .refreshable, .doubtful: break
     }
     do throws(CredentialError) {
-      if state.isAlive { try requireAnswering(account.credential.vault) }
+      if state.isAlive { try requireAnswering(for: account) }
       return try refreshed(account, policy)
     } catch {
       guard state.isAlive, error.leavesTokenGood(of: account), isAlive(account) else { throw error }

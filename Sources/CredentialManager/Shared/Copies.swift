@@ -49,6 +49,22 @@ extension CredentialSource {
     if !places.isEmpty { throw .shared(.otherProvider(provider: provider, vault: vault, places, .isGiven)) }
   }
 
+  /// Throws if a file of the user takes the place of one of the vault's descriptors, and the tokens of the vault's
+  /// registration would go elsewhere.
+  func requirePlaces(
+    of provider: String, within theirs: Registration, of vault: String, with descriptors: [String: String]
+  ) throws(CredentialError) {
+    guard let agreed = theirs.agreement, let loaded = try? library(with: descriptors).load(provider),
+      ownFiles(of: loaded) != agreed.ownFiles, let client = try? client(loaded.descriptor, theirs)
+    else { return }
+    let places = newPlaces(from: agreed, to: Agreement(client), false)
+    let file = ([loaded.path] + loaded.bases).first { path in
+      path.hasPrefix(home.userProviders + "/") && !descriptors.keys.contains { self.path(ofOwn: $0) == path }
+    }
+    guard let file, !places.isEmpty else { return }
+    throw .shared(.otherProvider(provider: provider, vault: vault, places, .hasFile(path: file)))
+  }
+
   /// Returns the origins of one registration that get tokens and that another one does not name. A shipped descriptor
   /// names the same provider in each version of credmgr.
   private func newPlaces(from agreed: Agreement, to other: Agreement, _ haveSameVariables: Bool) -> [NewPlace] {

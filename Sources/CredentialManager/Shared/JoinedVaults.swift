@@ -88,9 +88,12 @@ extension CredentialSource {
     return joined
   }
 
-  /// Forgets a vault and the copies of its accounts. Returns whether the other members no longer list this machine.
-  /// Throws if an account is still on its way to the vault, or if an answer of a provider would be lost.
-  package func leaveVault(_ name: String) throws(CredentialError) -> Bool {
+  /// Forgets a vault and the copies of its accounts. Returns whether the other members no longer list this machine, and
+  /// whether an answer to a refresh is lost, because the vault did not take it after a logout. Throws if an account is
+  /// still on its way to the vault, or if the answer of an account that is logged in would be lost.
+  package func leaveVault(
+    _ name: String
+  ) throws(CredentialError) -> (isRemoved: Bool, losesAnswer: Bool) {
     try commitLastAnswers(waitingFor: name)
     let accounts = try accounts(.readWrite)
     for account in try accounts.accounts(of: nil) where account.credential.vault == name {
@@ -101,13 +104,14 @@ extension CredentialSource {
     }
     // A machine also leaves a vault whose server is away.
     let store = try? joined(name).sharedStore()
+    let losesAnswer = store?.hasAnswers == true
     let isRemoved = (try? store?.leave()) ?? false
     joinedSources[name] = nil
     let place = SharedPlace(local: accounts.store, folder: home.vault + "/shared", random: random, clock: clock)
     try inStore(place.forget(name))
     store?.removeFiles()
     note(.leave, name)
-    return isRemoved
+    return (isRemoved, losesAnswer)
   }
 
   /// Stores another password of a joined vault's database.

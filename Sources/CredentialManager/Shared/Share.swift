@@ -66,6 +66,16 @@ extension CredentialSource {
     var whole = account
     let replaces = replaces || whole.credential.isReplacing
     (whole.credential.vault, whole.credential.isMoving, whole.credential.isReplacing) = (nil, false, false)
+    // The members may have changed the provider since the mark.
+    do throws(CredentialError) {
+      try requirePlaces(in: account.credential.vault ?? "", of: account.provider)
+    } catch .shared(let refusal) {
+      // Only one of the two may refresh the account.
+      guard try theirs.account(account.id)?.credential.isSameLogin(as: whole.credential) == true else {
+        _ = try storing(whole, in: local)
+        throw .shared(refusal)
+      }
+    }
     // A login also puts a damaged default account right. The first contact also tells how the server's clock differs.
     var isFirst = try inStore(theirs.store.isLost(Accounts.selection(account.provider)))
     // There may be thousands of accounts, so they are not read if there is a default.

@@ -7,6 +7,8 @@ package enum SharedAccountError: Error, Sendable, Equatable {
     case isOutdated
     /// This machine would share an account of its own provider.
     case isGiven
+    /// A file of the user takes the place of the vault's descriptor.
+    case hasFile(path: String)
   }
 
   /// The user must name one of the joined vaults.

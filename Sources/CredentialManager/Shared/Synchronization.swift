@@ -88,6 +88,9 @@ extension CredentialSource {
         let record = RecordIdentifier(kind: .descriptor, provider: provider, account: "")
         throw .vault(.server(.damaged(record), vault: vault))
       }
+      if own == nil, let registration {
+        try requirePlaces(of: provider, within: registration, of: vault, with: descriptors)
+      }
       if let own, let new = registration, own.isSameClient(as: new), descriptors.isEmpty { registration = nil }
     }
     if own != nil, registration == nil {
@@ -181,12 +184,12 @@ extension CredentialSource {
     // A machine that died holds up the others for as long as its lease, which is longer than usual locks.
     if policy.lockTimeout >= Self.ordinaryPatience { policy.lockTimeout = max(policy.lockTimeout, .seconds(150)) }
     let wish = policy
-    let isForced = source.shared?.store.isSilent == true
+    let isForced = source.isSilent(for: copy.id)
     func done() throws(CredentialError) -> Account? {
       let now = try accounts.existing(copy.id)
       if now.revision != copy.revision, isNewEnough(now, wish) { return now }
       // The process before this one waited for the server in vain.
-      if !isForced, AccountState(now.credential, for: wish, at: clock.now()).isAlive { try requireAnswering(vault) }
+      if !isForced, AccountState(now.credential, for: wish, at: clock.now()).isAlive { try requireAnswering(for: now) }
       return nil
     }
     return try withAccountLock(copy.id, timeout: wish.lockTimeout, isDone: done) { _ throws(CredentialError) in
@@ -219,9 +222,16 @@ extension CredentialSource {
   }
 
   /// Throws if the server of a shared vault was silent a moment ago, because a valid token need not wait for it again.
-  func requireAnswering(_ vault: String?) throws(CredentialError) {
-    guard let vault, try joined(vault).shared?.store.isSilent == true else { return }
+  func requireAnswering(for copy: Account) throws(CredentialError) {
+    guard let vault = copy.credential.vault, try joined(vault).isSilent(for: copy.id) else { return }
     throw .vault(.server(.silent, vault: vault))
+  }
+
+  /// Whether the server of this shared vault was silent a moment ago. An answer that waits for the vault tries again
+  /// sooner, because the lease of its exchange ends.
+  private func isSilent(for account: AccountID) -> Bool {
+    guard let store = shared?.store, store.wasSilent(within: .minutes(1)) else { return false }
+    return !hasAnswer(account) || store.wasSilent(within: .seconds(10))
   }
 
   /// How many exchanges this process has begun for a copy in its vault; without an exchange, a renewed copy has a token

@@ -45,14 +45,25 @@ extension TeamVault {
   }
 
   package func answer(for account: AccountID) -> Secret? {
-    let name = hiddenName(of: account)
+    answer(named: hiddenName(of: account))
+  }
+
+  private func answer(named name: String) -> Secret? {
     guard let bytes = try? PreparedFile.read(answerFile(name), limit: 16 << 20) else { return nil }
     return try? answerKey().opened(bytes, TeamAnswer.context(name))
   }
 
   package func removeAnswer(for account: AccountID) { _ = try? File.remove(answerFile(hiddenName(of: account))) }
 
-  fileprivate func answerFile(_ name: String) -> String { folder + "/" + name + ".answer" }
+  package var hasAnswers: Bool {
+    ((try? File.names(in: folder)) ?? []).contains { file in
+      file.hasSuffix(Self.ending) && answer(named: String(file.dropLast(Self.ending.count))) != nil
+    }
+  }
+
+  private static let ending = ".answer"
+
+  fileprivate func answerFile(_ name: String) -> String { folder + "/" + name + Self.ending }
 
   fileprivate func answerKey() throws(CryptographyError) -> SealingKey {
     try SealingKey(membership.boxSecret).subkey(context: "crmgrsv1", id: 7)
