@@ -36,6 +36,7 @@ package enum CredentialError: Error, Sendable, Equatable {
   case system(POSIXError)
   case notAdded(provider: String, ClientNeeds)
   case alreadyAdded(provider: String)
+  case descriptorExists(String)  // The path of the user's file, which has other contents.
   case discovery(MetadataError, issuer: String)
   /// The address of a descriptor answers with something else; `location` is where it redirects.
   case notPublished(String, status: Int, location: String?)

@@ -33,6 +33,8 @@ extension CredentialError {
         .hint("\(credmgr: ["add-provider", provider] + needs.options)")
     case .alreadyAdded(let provider):
       .usage("\(titled(provider)) has already been added").hint("\(add: "--replace") to change it")
+    case .descriptorExists(let path):
+      .usage("another descriptor is stored in \(quoted(path)); nothing was changed").hint(.settingAside(path))
     case .notPublished(let address, let status, let location):
       .refused(
         "no descriptor found at \(address) "

@@ -59,7 +59,7 @@ import CredmgrYAML
     .proofNeeded(provider: "notes", account: "it's me", isDescribed: true),
     .proofNeeded(provider: "notes", account: "it's me", isDescribed: false),
     .accountsRemain(provider: "notes", accounts: ["ada"]), .extended(provider: "notes", by: ["mine"]),
-    .malformedRegistration(provider: "notes"), .tokenRefused(provider: "notes", words: nil),
+    .descriptorExists(file), .malformedRegistration(provider: "notes"), .tokenRefused(provider: "notes", words: nil),
     .newPassphraseUnavailable(.noTerminal), .exportPassphraseUnavailable(.noTerminal),
     .alreadyThere([record], files: [file]), .plainExport, .importWidens(provider: "notes", []),
     .http(.portUnavailable(port: 8417), provider: "notes"),

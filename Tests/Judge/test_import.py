@@ -376,6 +376,26 @@ git: {{ hosts: ["{{host}}"] }}
         self.assertNotIn(token, text_of(path))
         self.assertIn("gho_of_the_default", text_of(path))
 
+    def test_a_descriptor_of_the_user_with_the_name_of_the_host(self):
+        self.credmgr("add-provider", "github-enterprise", "--client-id", "x", "--set", "host=ghe.example.org",
+                     "--client-secret-file", self.file("secret", "a-client-secret\n"))
+        host = f"localhost:{self.service.port}"
+        name = host.replace(":", "-")
+        own = os.path.join(self.homes[-1], f"config/providers/{name}.yaml")
+        os.makedirs(os.path.dirname(own), mode=0o700, exist_ok=True)
+        text = f"provider: {name}\ngrant: api_key\nendpoints: {{}}\nhosts: [own.example]\n"
+        self.file(own, text)
+        path = self.hosts("gho_of_the_host", host)
+        outcome = self.run_program("import", "gh", "--remove", "--replace")
+        self.assertEqual(outcome.status, USAGE, outcome.err)
+        self.assertIn(f'another provider has the name "{name}"', outcome.err)
+        outcome = self.run_program("add-provider", "github-enterprise", "--as", name, "--client-id", "x", "--set", f"host={host}")
+        self.assertEqual(outcome.status, USAGE, outcome.err)
+        self.assertIn("another descriptor is stored in", outcome.err)
+        self.assertEqual(text_of(own), text)
+        self.assertIn("gho_of_the_host", text_of(path))
+        self.assertEqual(self.service.counts["resource_refused"], 0)
+
     def test_a_token_that_is_not_verified_stays(self):
         path = self.hosts("gho_not_a_token", self.host)
         before = text_of(path)
@@ -550,10 +570,21 @@ class OtherClients(ProgramTest):
         """Makes a client with a refresh token, as another tool got them."""
         service = self.service
         service.clients[name] = Client(name, service.secret("cs-", 40), method)
+        return {"client_id": name, "client_secret": service.clients[name].secret,
+                "refresh_token": self.refresh_token(name, scope)}
+
+    def refresh_token(self, client, scope="read offline"):
+        service = self.service
         service.families += 1
-        token = Token(name, service.secret("at-", 40), service.secret("rt-", 40), scope, clock.now(), 1, service.families)
+        token = Token(client, service.secret("at-", 40), service.secret("rt-", 40), scope, clock.now(), 1, service.families)
         service.tokens.append(token)
-        return {"client_id": name, "client_secret": service.clients[name].secret, "refresh_token": token.refresh_token}
+        return token.refresh_token
+
+    def is_used(self, refresh_token):
+        return next(token.used for token in self.service.tokens if token.refresh_token == refresh_token)
+
+    def own(self, provider, text):
+        return self.written(os.path.join(self.homes[-1], f"config/providers/{provider}.yaml"), f"provider: {provider}\n{text}")
 
     def moved(self, *arguments, **options):
         row, = json.loads(self.credmgr("import", *arguments, "--json", **options).out)
@@ -614,13 +645,37 @@ account: login
         self.assertEqual((row["state"], row["provider"], row["account"]), ("moved", "google-gcloud", USER))
         self.assertTrue(self.service.accepts(self.credmgr("token", "google-gcloud").line))
         self.assertIn(oauth2_server.PUBLIC_CLIENT, self.credmgr("providers", "google").out)
+        self.gcloud(**self.client("764086051850-third"))
+        row = self.moved("gcloud", "--yes")
+        self.assertEqual((row["state"], row["provider"]), ("moved", "google-gcloud-2"))
+
+    def test_another_login_of_the_same_client(self):
+        """A refresh shows whose login it is, but may invalidate the token, so it needs `--replace`."""
+        values = self.client("764086051850-judge")
+        self.gcloud(**values)
+        self.moved("gcloud", "--yes")
+        second = self.refresh_token("764086051850-judge")
+        place = self.gcloud(**{**values, "refresh_token": second})
+        self.assertIn("--replace", self.refused("gcloud", "--yes", "--remove"))
+        self.assertEqual((self.is_used(second), os.path.exists(place)), (False, True))
+        row = self.moved("gcloud", "--yes", "--remove", "--replace")
+        self.assertEqual((row["state"], row["account"], row["removed"]), ("moved", USER, True))
+
+    def test_a_descriptor_of_the_user_with_the_new_name(self):
+        place = self.gcloud(**self.client("764086051850-judge"))
+        self.credmgr("add-provider", "google", "--client-id", oauth2_server.PUBLIC_CLIENT)
+        own = self.own("google-gcloud", "grant: api_key\nendpoints: {}\nhosts: [own.example]\n")
+        text = text_of(own)
+        self.assertIn("nothing was changed", self.refused("gcloud", "--yes", "--remove"))
+        self.assertEqual((text_of(own), os.path.exists(place), self.service.counts["issued"]), (text, True, 0))
 
     def test_a_refused_token_changes_nothing(self):
         values = self.client("764086051850-judge")
         place = self.gcloud(**{**values, "refresh_token": self.service.secret("rt-", 40)})
-        text = text_of(place)
+        own = os.path.join(self.homes[-1], "config/providers/google.yaml")
+        before = text_of(place), text_of(own)
         self.refused("gcloud", "--yes", "--remove", status=REFUSED)
-        self.assertEqual(text_of(place), text)
+        self.assertEqual((text_of(place), text_of(own)), before)
         self.assertEqual(json.loads(self.credmgr("list", "--json").out), [])
         listed, = json.loads(self.credmgr("import", "--list", "--json").out)
         self.assertFalse(listed["added"])
@@ -638,20 +693,19 @@ account: login
 
     PASSWORD = "pass word of oidc-agent"
 
-    def stand_in(self, name):
+    def stand_in(self, name, client=None):
         """Puts an `oidc-gen` into PATH that prints an account as the real one does, for the right password."""
         printed = text_of("Tests/Judge/imports/notes")
-        values = {"issuer_url": self.service.base + "/", **self.client(name, "client_secret_basic")}
+        values = {"issuer_url": self.service.base + "/", **(client or self.client(name, "client_secret_basic"))}
         for key, value in values.items():
             printed = re.sub(f'("{key}":\t)".*"', lambda match: match[1] + json.dumps(value), printed)
         self.written("tools/oidc-gen", f"""#!/bin/sh
 [ "$1 $3" = "--print --pw-file=/dev/stdin" ] && [ "$(cat)" = "{self.PASSWORD}" ] || exit 1
-cat <<'END'
-{printed}
-END
+cat "$2.printed"
 """)
         os.chmod(os.path.join(self.folder, "tools/oidc-gen"), 0o700)
         self.environment["PATH"] = os.path.join(self.folder, "tools") + ":" + self.environment["PATH"]
+        self.written(f".config/oidc-agent/{name}.printed", printed)
         return self.written(".config/oidc-agent/" + name, "encrypted\n")
 
     def test_an_account_of_oidc_agent(self):
@@ -675,6 +729,21 @@ END
         self.stand_in("work")
         row = self.moved("oidc-agent:work", "--yes")
         self.assertEqual((row["state"], row["provider"]), ("moved", "127.0.0.1-work"))
+
+    def test_two_accounts_of_one_client(self):
+        """Without a refresh, credmgr cannot tell whether both have the same user."""
+        self.environment["OIDC_ENCRYPTION_PW"] = self.PASSWORD
+        client = self.client("judge-agent", "client_secret_basic")
+        self.stand_in("notes", client)
+        second = self.refresh_token("judge-agent")
+        place = self.stand_in("same", {**client, "refresh_token": second})
+        outcome = self.run_program("import", "oidc-agent:notes", "oidc-agent:same", "--yes", "--remove", "--replace", "--json")
+        self.assertEqual([row["state"] for row in json.loads(outcome.out)], ["moved", "failed"], outcome.err)
+        self.assertIn("--replace", self.refused("oidc-agent:same", "--yes", "--remove"))
+        self.assertEqual((self.is_used(second), os.path.exists(place)), (False, True))
+        self.assertTrue(self.service.accepts(self.credmgr("token", "127.0.0.1", "--refresh").line))
+        row = self.moved("oidc-agent:same", "--yes", "--remove", "--replace")
+        self.assertEqual((row["state"], row["removed"]), ("moved", True))
 
     def test_the_password_at_the_terminal(self):
         self.stand_in("notes")

@@ -355,6 +355,18 @@ class Google(ServiceAccount):
         self.credmgr("login", "google-service", "--key-file",
                      self.key_file("mark", "\ufeff" + text.replace("\n", "\r\n")), "--account", "robot")
 
+    def test_another_key_of_an_account_in_an_import(self):
+        self.environment["GOOGLE_APPLICATION_CREDENTIALS"] = path = self.google()
+        for _ in range(2):
+            self.credmgr("import", "gcloud")
+        self.google(private_key_id="ffff")
+        outcome = self.run_program("import", "gcloud", "--remove")
+        self.assertEqual(outcome.status, USAGE, outcome.err)
+        self.assertIn("--replace", outcome.err)
+        self.assertTrue(os.path.exists(path))
+        self.credmgr("import", "gcloud", "--remove", "--replace")
+        self.assertFalse(os.path.exists(path))
+
     def test_an_export(self):
         """Another machine gets tokens without the file."""
         self.credmgr("login", "google-service", "--key-file", self.google())

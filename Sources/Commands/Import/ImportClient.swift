@@ -2,6 +2,7 @@ import CredmgrCredentialManager
 import CredmgrCryptography
 import CredmgrMessages
 import CredmgrPlatform
+import CredmgrText
 
 /// Moves a tool's client with its refresh token: adds the client, and lets the provider refresh the token.
 struct ImportClient {
@@ -9,23 +10,45 @@ struct ImportClient {
   private let isShown: Bool  // Whether the list showed the servers, so that the user chose them.
   private let context: Context
   private let agrees: Bool
+  private let replaces: Bool
+  private let kept: [String: Set<String>]  // The accounts that this import stored, by provider.
 
-  init(_ item: ImportPlan.Item, _ context: Context, agrees: Bool) {
-    (self.item, self.context, self.agrees) = (item, context, agrees)
+  init(
+    _ item: ImportPlan.Item, _ context: Context, agrees: Bool, replaces: Bool, keeping kept: [String: Set<String>]
+  ) {
+    (self.item, self.context, self.agrees, self.replaces, self.kept) = (item, context, agrees, replaces, kept)
     isShown = item.target != .issuer && item.servers.isEmpty
   }
 
   /// Returns the account of the client, which may already be there. Without a provider, the text names the issuer.
   func account(at provider: String?, _ text: Secret) throws(CommandError) -> Account {
     guard let client = ImportedClient(text) else { throw .usage("the entry has no client with a refresh token") }
-    let (provider, isNew) = try self.provider(of: client, at: provider)
+    let (provider, adding) = try self.provider(of: client, at: provider)
     if let account = try manager(context.source.account(importedFrom: client.refreshToken, of: provider)) {
       return account
     }
+    try requireFree(provider)
+    let before = try manager(context.source.snapshot(of: provider))
+    if var adding { _ = try adding.add(context) }
     do throws(CredentialError) { return try logIn(to: provider, client) } catch {
-      if isNew { _ = try? context.source.remove(provider, keepsRemote: true) }
+      if adding != nil { try? context.source.restore(before) }
       throw CommandError(error)
     }
+  }
+
+  /// Throws if the refresh token may be for an account that is already there. Only a refresh would tell, and many
+  /// providers invalidate the token at a refresh.
+  private func requireFree(_ provider: String) throws(CommandError) {
+    let accounts = try manager(context.source.accountsIfAny()?.accounts(of: provider))?.map(\.name) ?? []
+    if accounts.isEmpty { return }
+    let title = context.titled(provider)
+    guard kept[provider] == nil else {
+      throw .usage("it may replace the token of \(some(accounts)) at \(title), which this import moved")
+    }
+    if replaces { return }
+    throw .usage(
+      "it may replace the token of \(some(accounts)) at \(title); nothing was changed",
+      hint: "\(add: "--replace") to replace the token if the account is the same")
   }
 
   private func logIn(to provider: String, _ client: ImportedClient) throws(CredentialError) -> Account {
@@ -43,11 +66,11 @@ struct ImportClient {
     }
   }
 
-  /// Returns the provider that has the client. Adds the client to the issuer's provider, or makes a provider from the
-  /// issuer's metadata.
+  /// Returns the provider that has the client, or how to add the client: to the issuer's provider, or to a provider
+  /// from the issuer's metadata.
   private func provider(
     of client: ImportedClient, at name: String?
-  ) throws(CommandError) -> (provider: String, isNew: Bool) {
+  ) throws(CommandError) -> (provider: String, adding: AddingProvider?) {
     let providers = try manager(ProvidersOfHosts(context.source))
     let candidates = name.map { [$0] } ?? client.issuer.map(providers.providers(ofIssuer:)) ?? []
     let suffix = item.entry.user ?? item.entry.source
@@ -55,7 +78,7 @@ struct ImportClient {
     switch try manager(context.source.place(of: client, among: candidates, suffix: suffix)) {
     case .added(let provider)?:
       try askWhether(belongsTo: provider, providers)
-      return (provider, false)
+      return (provider, nil)
     case .addition(let found)?:
       try askWhether(belongsTo: candidates[0], providers)
       addition = found
@@ -63,16 +86,18 @@ struct ImportClient {
       guard let issuer = client.issuer else { throw .usage("the entry names no issuer") }
       addition = try discovered(issuer)
     }
-    var adding = AddingProvider(
+    let adding = AddingProvider(
       addition: addition, isDiscovered: candidates.isEmpty, isForeign: candidates.isEmpty,
       clientIdentifier: client.identifier, clientSecret: client.secret, isAgreed: agrees)
-    _ = try adding.add(context)
-    return (addition.identifier, true)
+    return (addition.identifier, adding)
   }
 
   /// oidc-agent ends each issuer with a slash.
   private func discovered(_ issuer: String) throws(CommandError) -> ProviderAddition {
     do throws(CommandError) { return try Command.discovered(at: issuer, isAgreed: agrees, context) } catch {
+      if case .credential(.alreadyAdded(let provider)) = error {
+        throw .usage("\(context.titled(provider)) has already been added for another issuer")
+      }
       guard case .credential(.discovery(.otherIssuer(let found), _)) = error, found + "/" == issuer else { throw error }
       return try Command.discovered(at: found, isAgreed: agrees, context)
     }

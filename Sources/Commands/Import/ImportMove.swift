@@ -88,7 +88,8 @@ struct ImportMove {
   private func move(_ item: ImportPlan.Item) throws(CommandError) -> (Result, Secret) {
     let secret = try secret(of: item)
     if case .client(let provider) = item.entry.form {
-      let account = try ImportClient(item, context, agrees: agrees).account(at: provider, secret)
+      let importing = ImportClient(item, context, agrees: agrees, replaces: replaces, keeping: kept)
+      let account = try importing.account(at: provider, secret)
       return (.account(account, isVerified: true, wasThere: account.credential.loggedInAt < start), secret)
     }
     switch item.target {
@@ -97,9 +98,10 @@ struct ImportMove {
       guard let name = item.newName else { return (try account(item, at: provider, token), token) }
       var own = item
       own.variables = [:]
+      let before = try manager(context.source.snapshot(of: name))
       let isNew = try add(name, extending: provider, for: item)
       do throws(CommandError) { return (try account(own, at: name, token), token) } catch {
-        if isNew { _ = try? context.source.remove(name, keepsRemote: true) }
+        if isNew { try? context.source.restore(before) }
         throw error
       }
     case .gitLogin:
@@ -150,13 +152,16 @@ struct ImportMove {
 
   /// Adds the provider of another host under a name of its own, unless an earlier entry did.
   private func add(_ name: String, extending base: String, for item: ImportPlan.Item) throws(CommandError) -> Bool {
+    let addition = try manager(context.source.addition(shipped: base, as: name))
+    if context.source.hasOtherDescriptor(than: addition) {
+      throw .usage("another provider has the name \(quoted(name)); nothing was changed")
+    }
     if let known = try manager(context.source.accountsIfAny()?.registration(of: name)) {
       if known.variables == item.variables { return false }
       throw .usage("its provider was added for another server")
     }
     var adding = AddingProvider(
-      addition: try manager(context.source.addition(shipped: base, as: name)), isDiscovered: false, isForeign: false,
-      variables: item.variables, isAgreed: agrees)
+      addition: addition, isDiscovered: false, isForeign: false, variables: item.variables, isAgreed: agrees)
     adding.isForTokens = true
     _ = try adding.add(context)
     return true

@@ -33,7 +33,8 @@ extension CredentialSource {
   }
 
   /// Returns the provider that has a client, or one to which credmgr can add it: with a name of its own if the provider
-  /// has another client. `candidates` are the providers of the client's issuer. Returns `nil` without candidates.
+  /// has another client, and with a number if that name is taken as well. `candidates` are the providers of the
+  /// client's issuer. Returns `nil` without candidates.
   package func place(
     of client: ImportedClient, among candidates: [String], suffix: String
   ) throws(CredentialError) -> ClientPlace? {
@@ -44,7 +45,12 @@ extension CredentialSource {
     guard let first = candidates.first else { return nil }
     for provider in candidates + candidates.map({ $0 + "-" + suffix })
     where try clientIdentifier(of: provider) == client.identifier { return .added(provider) }
-    let isFree = try [nil, ""].contains(clientIdentifier(of: first))
-    return .addition(try addition(shipped: first, as: isFree ? nil : first + "-" + suffix))
+    var (name, number) = (first, 1)
+    while let known = try clientIdentifier(of: name), !known.isEmpty {
+      if known == client.identifier { return .added(name) }
+      name = first + "-" + suffix + (number == 1 ? "" : "-\(number)")
+      number += 1
+    }
+    return .addition(try addition(shipped: first, as: name))
   }
 }

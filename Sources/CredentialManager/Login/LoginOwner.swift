@@ -35,7 +35,10 @@ extension Login {
     // The same name may use other code points.
     let name = existing?.name ?? wanted
     let replaces = options.replaces && !options.keeps.contains(name)
-    if credential.isTyped, !replaces, let existing, existing.credential.accessToken != credential.accessToken {
+    if !replaces, let existing,
+      credential.isTyped && existing.credential.accessToken != credential.accessToken
+        || options.hasKeyFile && existing.credential.variables != credential.variables
+    {
       throw .alreadyThere([RecordIdentifier(.credential, of: existing.id)], files: [])
     }
     let expected = existing?.credential.ownIdentity

@@ -115,6 +115,7 @@ extension CredentialSource {
     // A login with a token of the user adds a provider without a client.
     let hasClient = previous?.clientIdentifier.isEmpty == false
     if previous != nil, !replaces, hasClient || !needsClient { throw .alreadyAdded(provider: identifier) }
+    if !replaces { try requireFreeFile(for: addition) }
     // A client that another issuer knows is not sent to this one.
     let isForeign = previous?.isOfOtherIssuer(than: addition.descriptor) == true
     let agreedClient = hasClient && !isForeign ? previous?.clientIdentifier : nil
@@ -194,6 +195,20 @@ extension CredentialSource {
     let names = Set((addition.descriptor.variables + before).filter(\.isSecret).map(\.name))
       .union(previous?.agreement?.secrets ?? [])
     return !names.isDisjoint(with: previous?.variables.keys.filter { given[$0] == nil } ?? [])
+  }
+
+  /// Whether a descriptor with other contents has the addition's name.
+  package func hasOtherDescriptor(than addition: ProviderAddition) -> Bool {
+    guard let file = addition.file, let path = home.library.path(of: addition.identifier) else { return false }
+    return (try? Home.descriptor(at: path)) != file
+  }
+
+  /// Throws if the addition would overwrite a file with other contents, which may exist nowhere else.
+  private func requireFreeFile(for addition: ProviderAddition) throws(CredentialError) {
+    guard let file = addition.file else { return }
+    let path = home.userProviders + "/" + addition.identifier + ".yaml"
+    guard File.exists(path) || File.isLink(path), (try? Home.descriptor(at: path)) != file else { return }
+    throw .descriptorExists(path)
   }
 
   private func install(_ addition: ProviderAddition) throws(CredentialError) {

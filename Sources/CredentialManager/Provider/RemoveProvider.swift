@@ -16,7 +16,34 @@ package struct ProviderRemoval: Sendable, Equatable {
   package let successor: String?
 }
 
+/// A provider before an addition that may have to be undone.
+package struct ProviderSnapshot: Sendable {
+  let provider: String
+  let registration: Registration?
+  let hasFile: Bool
+}
+
 extension CredentialSource {
+  package func snapshot(of provider: String) throws(CredentialError) -> ProviderSnapshot {
+    let path = home.userProviders + "/" + provider + ".yaml"
+    return ProviderSnapshot(
+      provider: provider, registration: try accountsIfAny()?.registration(of: provider),
+      hasFile: File.exists(path) || File.isLink(path))
+  }
+
+  /// Undoes an addition without `replaces`, which never changes a file that existed before.
+  package func restore(_ snapshot: ProviderSnapshot) throws(CredentialError) {
+    let provider = snapshot.provider
+    if let registration = snapshot.registration { return try store([provider: registration], with: []) }
+    guard snapshot.hasFile else {
+      _ = try remove(provider, keepsRemote: true)
+      return
+    }
+    let accounts = try accountsIfAny()?.accounts(of: provider).map(\.name) ?? []
+    guard accounts.isEmpty else { throw .accountsRemain(provider: provider, accounts: accounts) }
+    try forget(provider)
+  }
+
   /// Removes the registration and the user's own descriptor. First deletes a client that credmgr registered at the
   /// provider (RFC 7592, 2.3), unless `keepsRemote`. If this throws, local data is unchanged.
   package func remove(_ provider: String, keepsRemote: Bool) throws(CredentialError) -> ProviderRemoval {
