@@ -121,8 +121,8 @@ extension SharedAccountError {
         .hint("\(credmgr: "refresh", provider, "--account", account) first")
     case .answerWaits(let provider, let account, let vault, let error):
       Message(
-        "cannot leave the vault \(quoted(vault)): the new token of \(quoted(account)) at \(titled(provider)) is only on "
-          + "this machine",
+        "cannot leave the vault \(quoted(vault)): the new token of \(quoted(account)) at \(titled(provider)) is only "
+          + "on this machine",
         items: [error.message(titled: titled).text],
         hint: "\(credmgr: "vault", "sync", "--vault", vault) when the database answers, or log out of the account "
           + "to give the token up",
