@@ -223,7 +223,7 @@ struct RefreshTests {
         .unavailable(.tokenExchange, status: 503, words: nil, retryAfter: nil), provider: "example")
     ) { try fixture.fresh() }
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
-    #expect(try fixture.stored()?.isRejected == true, "the token in between is never handed out")
+    #expect(try fixture.stored()?.isRejected == true, "no command gives out the token in between")
     #expect(try fixture.another().interruptedExchanges().isEmpty)
     fixture.http.then(.token("short-2", refresh: "refresh-3"), Self.exchanged)
     #expect(try fixture.fresh().credential.accessToken == Secret("long"))
@@ -527,7 +527,7 @@ struct RefreshTests {
     #expect(try fixture.another().interruptedExchanges().map(\.account) == ["ana"])
   }
 
-  /// A login or a logout that was interrupted loses no answer to a refresh, but one before it may have.
+  /// An interrupted login or logout loses no answer to a refresh, but an earlier interrupted command may have lost one.
   @Test(arguments: [.login, .logout] as [Interruption.Exchange], [true, false])
   func anEarlierInterruptionIsReported(_ exchange: Interruption.Exchange, _ isLost: Bool) throws {
     let fixture = try Self.fixture()
