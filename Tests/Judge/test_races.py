@@ -62,8 +62,8 @@ class RaceTest(ProgramTest):
     def lock(self, kind):
         fcntl.fcntl(self.held, F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, 1 << 62, 0, 0))
 
-    def is_waiting(self, process):
-        """Whether the process has opened the vault a second time, which it does for the lock."""
+    def is_waiting(self, process, before=1):
+        """Whether the process has opened the vault once more than `before`, which it does for the lock."""
         folder = f"/proc/{process.pid}/fd"
         opened = 0
         try:
@@ -73,7 +73,7 @@ class RaceTest(ProgramTest):
         except PermissionError:
             # Only root can inspect a program that protects itself.
             return waits_for_the_lock(process.pid)
-        return opened > 1
+        return opened > before
 
     def assert_one_token(self, results, service):
         self.assertEqual({status for status, _, _ in results}, {DONE}, results)
@@ -226,11 +226,12 @@ class Logins(RaceTest):
         service, provider = self.provided()
         opened = os.path.join(self.folder, "opened")
         begun = os.path.join(self.folder, "begun")
-        # All processes look before the consent, because a later one would start its own login.
+        # All processes look before the consent, because a later one would start its own login. A login opens the vault
+        # to read and to write before it looks for accounts.
         script = self.file("count", f'#!/bin/sh\necho "$1" >>{opened}\nuntil [ -e {begun} ]; do sleep 0.1; done\n'
                            f'exec {self.environment["BROWSER"]} "$1"\n', 0o700)
         processes = self.many(50, "login", provider, BROWSER=script)
-        self.wait_until(lambda: all(map(self.is_waiting, processes)))
+        self.wait_until(lambda: all(self.is_waiting(process, before=2) for process in processes))
         self.file("begun", "")
         results = self.ends(processes)
         self.assertEqual({status for status, _, _ in results}, {DONE}, results)
