@@ -25,6 +25,7 @@ extension ImportAdvice {
     switch self {
     case .everyHost: "it is for every host, and credmgr stores a login only for one host"
     case .identityToken: "only the registry accepts this token"
+    case .fileServer: "it is for a file server, whose programs cannot ask credmgr"
     }
   }
 
@@ -32,7 +33,7 @@ extension ImportAdvice {
   package var remedy: Remedy? {
     switch self {
     case .identityToken: "\(run: "docker", "login") again when docker uses credmgr"
-    case .everyHost: nil
+    case .everyHost, .fileServer: nil
     }
   }
 
@@ -40,6 +41,7 @@ extension ImportAdvice {
     switch self {
     case .everyHost: "every_host"
     case .identityToken: "identity_token"
+    case .fileServer: "file_server"
     }
   }
 }

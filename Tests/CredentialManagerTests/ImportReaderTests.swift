@@ -225,9 +225,9 @@ import Testing
         "git/github.com/ada github.com ada", "github.com github.com -",
       ])
     // No program decrypts anything before an entry is moved.
-    #expect(throws: ImportFault.file(.commandNotFound("pass"))) { try entries[1].secret(places()) }
-    #expect(try entries[1].secret(places { _ in Array("pw\nlogin: ada\n".utf8) }).reveal() == "pw")
-    #expect(throws: ImportFault.program("pass", status: 0)) { try entries[1].secret(places { _ in [] }) }
+    #expect(throws: ImportFault.file(.commandNotFound("pass"))) { try entries[1].login(places()).secret }
+    #expect(try entries[1].login(places { _ in Array("pw\nlogin: ada\n".utf8) }).secret.reveal() == "pw")
+    #expect(throws: ImportFault.program("pass", status: 0)) { try entries[1].login(places { _ in [] }).secret }
   }
 
   @Test func secretService() throws {
@@ -266,7 +266,7 @@ import Testing
     places.gitHosts = { ["github.com", "gitlab.com"] }
     let entry = try #require(try ImportSource.gitCredentialCache.ask(places).first)
     #expect(entry.name == "ada@github.com")
-    #expect(try entry.secret(places).reveal() == "pw")
+    #expect(try entry.login(places).secret.reveal() == "pw")
     try entry.remove(places) { true }
     #expect(questions.last == "erase protocol=https\nhost=github.com\nusername=ada\n\n")
     #expect(throws: ImportFault.notWorking(place: "git credential-cache")) { try entry.remove(places) { false } }

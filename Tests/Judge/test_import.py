@@ -1,5 +1,6 @@
 """Moves the credentials that the real tools stored, and lets the tools work with credmgr afterwards."""
 
+import base64
 import json
 import os
 import re
@@ -108,8 +109,34 @@ class Git(Import):
         path = self.file(".git-credentials", f"http://ada:{self.token}@127.0.0.1:{port}\nhttp://bob:{second}@127.0.0.1:{port}\n")
         rows = json.loads(self.run_program("import", "git-store", "--remove", "--replace", "--yes", "--json").out)
         self.assertEqual([row["state"] for row in rows], ["moved", "failed"])
+        self.assertIn("this import stored another token of the same account", rows[1]["error"])
         self.assertEqual(self.credmgr("token", "import-host").line, self.token)
         self.assertIn(second, text_of(path))
+        third = self.logged_in_elsewhere()
+        self.file(".git-credentials", f"http://ada:{third}@127.0.0.1:{port}\nhttp://bob:{second}@127.0.0.1:{port}\n")
+        outcome = self.run_program("import", "git-store", "--remove", "--replace", "--yes")
+        self.assertIn(f'hint: run "credmgr import git-store:bob@127.0.0.1:{port} --remove --replace" to replace the token that '
+                      "was moved, which deletes it", outcome.err)
+
+    def test_a_login_for_one_repository(self):
+        """Such a login is not returned for the host, as in git's own store."""
+        self.file(".git-credentials", "https://bob:for-the-host@git.example\nhttps://bob:for-one@git.example/team/demo.git\n")
+        self.credmgr("import", "git-store", "--remove")
+        question = "protocol=https\nhost=git.example\n"
+        self.assertIn("password=for-the-host\n", self.credmgr("git-credential", "get", stdin=question + "\n").out)
+        self.assertIn("password=for-one\n", self.credmgr("git-credential", "get", stdin=question + "path=team/demo.git\n\n").out)
+        listed = self.credmgr("list").out
+        self.assertIn("https://git.example/team/demo.git", listed)
+        self.credmgr("logout", "https://git.example/team/demo.git")
+        self.assertNotIn("team/demo.git", self.credmgr("list").out)
+        self.assertIn("password=for-the-host\n", self.credmgr("git-credential", "get", stdin=question + "\n").out)
+
+    def test_a_file_server_stays_in_netrc(self):
+        text = "machine ftp.example.org login ada password one\n"
+        path = self.file(".netrc", text)
+        row, = json.loads(self.credmgr("import", "--all", "--remove", "--json").out)
+        self.assertEqual((row["state"], text_of(path)), ("skipped", text))
+        self.assertEqual(self.listed("netrc")[0]["advice"], "file_server")
 
     def test_credential_cache(self):
         self.approve("cache", "https")
@@ -215,7 +242,7 @@ class Owners(Import):
                      "--client-secret-file", self.file("secret", "a-client-secret\n"))
         self.file(".netrc", "machine github.com login ada password one\nmachine acme.ghe.com login ada password two\n")
         self.assertEqual([(entry["host"], entry["provider"]) for entry in self.listed("netrc")],
-                         [("github.com", None), ("acme.ghe.com", "github")])
+                         [("github.com", "github.com"), ("acme.ghe.com", "github")])
         # The registry still has the host that it has with github.com.
         self.file(".netrc", "machine ghcr.io login ada password one\n")
         entry, = self.listed("netrc")
@@ -386,15 +413,38 @@ git: {{ hosts: ["{{host}}"] }}
         text = f"provider: {name}\ngrant: api_key\nendpoints: {{}}\nhosts: [own.example]\n"
         self.file(own, text)
         path = self.hosts("gho_of_the_host", host)
+        planned, = json.loads(self.credmgr("import", "gh", "--dry-run", "--json").out)
+        self.assertEqual((planned["provider"], planned["state"]), (name + "-2", "would_move"))
+        # The server refuses the token, so the hint must not name a provider that is not added.
         outcome = self.run_program("import", "gh", "--remove", "--replace")
-        self.assertEqual(outcome.status, USAGE, outcome.err)
-        self.assertIn(f'another provider has the name "{name}"', outcome.err)
+        self.assertEqual(outcome.status, REFUSED, outcome.err)
+        self.assertNotIn("hint:", outcome.err)
+        self.assertNotIn(name, self.credmgr("list").out)
         outcome = self.run_program("add-provider", "github-enterprise", "--as", name, "--client-id", "x", "--set", f"host={host}")
         self.assertEqual(outcome.status, USAGE, outcome.err)
         self.assertIn("another descriptor is stored in", outcome.err)
         self.assertEqual(text_of(own), text)
         self.assertIn("gho_of_the_host", text_of(path))
-        self.assertEqual(self.service.counts["resource_refused"], 0)
+
+    def test_the_host_of_the_defaults_comes_later(self):
+        """The provider was added for another host, so the host of its descriptor gets a provider of its own."""
+        self.add("oauth2-public", self.service, oauth2_server.PUBLIC_CLIENT)
+        self.credmgr("login", "oauth2-public", "--account", ADA)
+        token = self.credmgr("token", "oauth2-public").line
+        prefix = os.path.dirname(os.path.dirname(self.binary))
+        with open(os.path.join(prefix, "share/credmgr/providers/github-enterprise.yaml"), "w", encoding="utf-8") as file:
+            file.write(self.DESCRIPTOR.format().replace('"127.0.0.1:1"', f'"{self.host}", format: hostname'))
+        self.new_home()
+        other = self.serve(OAuth2Server())
+        self.credmgr("add-provider", "github-enterprise", "--client-id", "x", "--set", f"host=127.0.0.1:{other.port}",
+                     "--client-secret-file", self.file("secret", "a-client-secret\n"))
+        self.file(".git-credentials", f"http://ada:{token}@{self.host}\n", 0o600)
+        name = self.host.replace(":", "-")
+        row, = json.loads(self.credmgr("import", "git-store", "--dry-run", "--json").out)
+        self.assertEqual((row["provider"], row["state"]), (name, "would_move"))
+        row, = json.loads(self.credmgr("import", "git-store", "--remove", "--json").out)
+        self.assertEqual((row["provider"], row["account"], row["state"], row["removed"]), (name, USER, "moved", True))
+        self.assertEqual(other.exchanges, [])
 
     def test_a_token_that_is_not_verified_stays(self):
         path = self.hosts("gho_not_a_token", self.host)
@@ -437,14 +487,16 @@ class Keyring(SessionKeyring, Import):
 @with_tool("docker")
 class Docker(Import):
     def test_config_and_login(self):
+        authority = Authority(self.folder)
         registry = self.enterContext(RegistryServer(
-            lambda username, password: (username, password) == ("ada", "the-password"), Authority(self.folder).context()))
+            lambda username, password: (username, password) == ("ada", "the-password"), authority.context()))
         address = f"127.0.0.1:{registry.port}"
         engine = {"DOCKER_HOST": f"unix://{self.folder}/no-engine"}
         self.tool("docker", "login", "--username", "ada", "--password-stdin", address, stdin="the-password", environment=engine)
         path = os.path.join(self.folder, ".docker/config.json")
         self.assertIn('"auth"', text_of(path))
         self.assertEqual([entry["login"] for entry in self.listed("docker")], ["docker"])
+        self.environment["SSL_CERT_FILE"] = authority.certificate
         self.credmgr("import", "docker", "--remove")
         self.assertEqual(json.loads(text_of(path)), {"auths": {}})
         programs = os.path.join(self.folder, "bin")
@@ -457,6 +509,76 @@ class Docker(Import):
                          binary=shutil.which("docker"), environment=engine)
         self.assertGreater(registry.counts["served"], before)
         self.assert_nowhere_in(self.homes[-1], {"the-password"})
+
+
+class Registries(Import):
+    """A login of docker is verified as `docker login` does it. docker itself writes such a file."""
+
+    def registry(self, accepts=lambda username, password: (username, password) == ("ada", "the-password"), **options):
+        authority = Authority(self.folder)
+        self.environment["SSL_CERT_FILE"] = authority.certificate
+        registry = self.enterContext(RegistryServer(accepts, authority.context(), **options))
+        self.address = f"127.0.0.1:{registry.port}"
+        return registry
+
+    def logins(self, **passwords):
+        os.makedirs(os.path.join(self.folder, ".docker"), exist_ok=True)
+        auths = {address or self.address: {"auth": base64.b64encode(f"ada:{password}".encode()).decode()}
+                 for address, password in passwords.items()}
+        return self.file(".docker/config.json", json.dumps({"auths": auths}), 0o600)
+
+    def check(self, password, state, status=DONE):
+        path = self.logins(**{self.address: password})
+        before = text_of(path)
+        outcome = self.run_program("import", "docker", "--remove", "--json")
+        self.assertEqual(outcome.status, status, outcome.err)
+        row, = json.loads(outcome.out)
+        self.assertEqual((row["state"], row["removed"], text_of(path) != before), (state, state == "moved", state == "moved"), row)
+        logins = json.loads(self.credmgr("list", "--json").out)
+        self.assertEqual(len(logins), 0 if state == "failed" else 1)
+        self.credmgr("logout", f"docker:{self.address}") if logins else None
+
+    def test_basic(self):
+        self.registry()
+        self.check("the-password", "moved")
+        self.check("another", "failed", REFUSED)
+
+    def test_a_token_server(self):
+        registry = self.registry(has_tokens=True)
+        self.check("the-password", "moved")
+        self.assertEqual(registry.counts["tokens"], 1)
+        self.check("another", "failed", REFUSED)
+
+    def test_a_token_server_elsewhere(self):
+        """A realm without TLS gets no password."""
+        registry = self.registry(has_tokens=True, realm="http://tokens.example/token")
+        self.check("the-password", "moved_unverified")
+        self.assertEqual(registry.counts["tokens"], 0)
+
+    def test_a_registry_that_is_down(self):
+        registry = self.registry()
+        registry.routes["GET", "/v2/"] = lambda _: json_response({}, 503)
+        self.check("the-password", "moved_unverified")
+        # One that answers everybody confirms nothing.
+        registry.routes["GET", "/v2/"] = lambda _: json_response({})
+        self.check("the-password", "moved_unverified")
+
+    def test_the_login_of_a_helper(self):
+        self.registry()
+        self.file("docker-credential-own", f"""#!/bin/sh
+case "$1" in
+get) echo '{{"ServerURL":"{self.address}","Username":"ada","Secret":"the-password"}}' ;;
+erase) touch "{self.folder}/erased" ;;
+esac
+""", 0o700)
+        self.environment["PATH"] = self.folder + ":" + self.environment["PATH"]
+        os.makedirs(os.path.join(self.folder, ".docker"), exist_ok=True)
+        self.file(".docker/config.json", json.dumps({"auths": {self.address: {}}, "credsStore": "own"}), 0o600)
+        row, = json.loads(self.credmgr("import", "docker", "--remove", "--json").out)
+        self.assertEqual((row["state"], row["removed"]), ("moved", True))
+        self.assertTrue(os.path.exists(os.path.join(self.folder, "erased")))
+        answer = json.loads(self.credmgr("docker-credential", "get", stdin=self.address + "\n").out)
+        self.assertEqual((answer["Username"], answer["Secret"]), ("ada", "the-password"))
 
 
 class Packages(Import):
@@ -525,6 +647,12 @@ class Pass(Import):
         outcome = self.credmgr("import", "pass", "--remove", "--yes")
         self.assertRegex(outcome.err, '(?s)had pass:git/forge.example/ada.*left pass:git/forge.example/ada .*it has more lines')
         self.assertEqual(self.tool("pass", "show", "git/forge.example/ada").out, text)
+        # Git Credential Manager writes below the secret what the path says.
+        self.tool("pass", "rm", "--force", "git/forge.example/ada")
+        self.tool("pass", "insert", "--multiline", "git/https/forge.example/ada",
+                  stdin=f"{self.token}\nservice=https://forge.example\naccount=ada\n")
+        self.credmgr("import", "pass", "--remove", "--yes")
+        self.tool("pass", "show", "git/https/forge.example/ada", status=1)
 
 
 @with_tool("aws")

@@ -50,7 +50,7 @@ extension Command {
         ] + (hasVaults ? [credential.vault ?? "-"] : [])).map(Message.visible)
     }
     lines += overview.logins.map { login in
-      ([login.origin, login.user, login.stateWords, login.kindWords] + (hasVaults ? ["-"] : [])).map(Message.visible)
+      ([login.address, login.user, login.stateWords, login.kindWords] + (hasVaults ? ["-"] : [])).map(Message.visible)
     }
     let columns = Terminal.outputColumns
     if columns != nil, !lines.isEmpty {

@@ -29,7 +29,7 @@ extension Command {
       text += Layout.table(details(account.credential, row.state, at: now, style: style), width: columns)
     }
     for login in overview.logins {
-      text += style.bold(Message.visible("\(login.origin)  \(login.user)")) + "\n"
+      text += style.bold(Message.visible("\(login.address)  \(login.user)")) + "\n"
       var rows: [(left: String, right: String)] = [("kind", login.kindWords), ("state", login.stateWords)]
       if let command = login.deletion.sentence() { rows.append(("to delete it", Message.visible(command))) }
       text += Layout.table(rows, width: columns)

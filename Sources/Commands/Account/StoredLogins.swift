@@ -9,6 +9,7 @@ import CredmgrText
 struct StoredLogin {
   /// The address for git, and `docker:` with the registry for docker.
   let origin: String
+  private let path: String?  // Of git's login for one repository.
   /// Empty without a user name, and `…` for one that may be a token.
   let user: String
   private let isExpired: Bool
@@ -18,6 +19,9 @@ struct StoredLogin {
 
   /// The address without the prefix, for a sentence.
   var place: String { isDocker ? String(origin.dropFirst(RegistryAddress.prefix.count)) : origin }
+
+  /// The address for lists, with the path that the login is for.
+  var address: String { path.map { origin + "/" + $0 } ?? origin }
 
   /// The kind of credential in words.
   var kindWords: String { isDocker ? "docker login" : "git login" }
@@ -38,7 +42,7 @@ struct StoredLogin {
   }
 
   /// The command that deletes all logins of the address.
-  var deletion: Remedy { "\(credmgr: "logout", origin)" }
+  var deletion: Remedy { "\(credmgr: "logout", address)" }
 
   /// Returns the logins that git and docker would get, or those of one provider, which has none.
   static func all(of provider: String?, _ context: Context) throws(CommandError) -> [StoredLogin] {
@@ -46,14 +50,14 @@ struct StoredLogin {
     let now = context.clock.now()
     return try manager(context.source.hostLogins()).map { origin, login in
       StoredLogin(
-        origin: origin, user: login.shownUser, isExpired: login.expiresAt.map { $0 <= now } ?? false,
-        expiresAt: login.expiresAt)
+        origin: origin, path: origin.hasPrefix(RegistryAddress.prefix) ? nil : login.path, user: login.shownUser,
+        isExpired: login.expiresAt.map { $0 <= now } ?? false, expiresAt: login.expiresAt)
     }
   }
 
   /// Deletes the logins of an address, or the one with a user name; `nil` if the word is not the address of a login.
   static func delete(_ word: String, user: String?, _ context: Context) throws(CommandError) -> [StoredLogin]? {
-    let stored = try all(of: nil, context).filter { $0.origin == word || $0.place == word }
+    let stored = try all(of: nil, context).filter { [$0.origin, $0.place, $0.address].contains(word) }
     guard !stored.isEmpty else {
       guard Command.isURL(word) || word.hasPrefix(RegistryAddress.prefix) else { return nil }
       // The address may contain a password.
@@ -67,11 +71,12 @@ struct StoredLogin {
         hint: "\(credmgr: "logout", stored[0].origin) to delete its logins")
     }
     for login in logins {
-      var pattern = HostLoginPattern(origin: login.origin, username: user)
+      var pattern = HostLoginPattern(
+        origin: login.origin, path: login.origin == word || login.place == word ? nil : login.path, username: user)
       pattern.takesSchemes = true
       try manager(context.source.eraseHostLogins(pattern))
       let name = login.user.isEmpty ? "" : " of " + quoted(login.user)
-      context.tell("deleted the \(login.kindWords)\(name) for \(quoted(login.place))")
+      context.tell("deleted the \(login.kindWords)\(name) for \(quoted(login.isDocker ? login.place : login.address))")
     }
     return logins
   }

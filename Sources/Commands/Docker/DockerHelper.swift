@@ -78,6 +78,7 @@ struct RegistryAddress: Equatable {
   let host: String
   /// Whether the connection uses TLS or stays on this machine.
   let isSafe: Bool
+  let isSecure: Bool  // Whether the connection uses TLS.
 
   init(_ text: String) throws(CommandError) {
     let hasScheme = text.firstPlace(of: "://") != nil
@@ -92,6 +93,7 @@ struct RegistryAddress: Equatable {
     }
     self.host = host
     written = text
+    isSecure = uri.isSecure
     isSafe = uri.isSecure || uri.isLoopback
     let isHost = uri.isSecure && ["", "/"].contains(uri.path)
     let isHub = uri.isSecure && HostClaim.names(of: host, for: .docker).count > 1

@@ -22,8 +22,8 @@ extension Command {
         + ". NAME selects an entry by its name or host. Without arguments, credmgr lists the entries. At a terminal, "
         + "it also prompts for your choice.",
       "credmgr sends each token to its own provider and stores it only if the provider accepts it. The account gets "
-        + "its name from the provider. A password for a host without a provider becomes a login for git or docker, "
-        + "without verification.",
+        + "its name from the provider. A login of docker is verified by the registry. A password for a host without a "
+        + "provider becomes a login for git, without verification.",
       "credmgr refuses files that other users can change. With \"--remove\", a copy of the file stays next to it until "
         + "credmgr has read the moved credential back from the vault.",
     ],
@@ -79,6 +79,19 @@ struct ImportPlan {
 
     var label: String { entry.source + ":" + entry.name }
     var isMovable: Bool { target != .nothing }
+
+    /// Names the provider that has or gets the client of gcloud, if the descriptor's own provider has another one.
+    fileprivate mutating func useClient(_ context: Context) {
+      guard case .client(let provider?) = entry.form, case .value(let text) = entry.held,
+        let client = ImportedClient(text)
+      else { return }
+      let suffix = entry.user ?? entry.source
+      switch try? context.source.place(of: client, among: [provider], suffix: suffix) {
+      case .added(let name)?: target = .account(provider: name, isAdded: true)
+      case .addition(let found)? where found.identifier != provider: newName = found.identifier
+      case .addition?, nil: break
+      }
+    }
   }
 
   private(set) var items: [Item]
@@ -121,17 +134,22 @@ struct ImportPlan {
       let match = providers.provider(of: entry)
       if match == nil, ImportSource.all.first(where: { $0.name == entry.source })?.needsProvider == true { return nil }
       var item = Item(entry: entry, target: Self.target(of: entry, match))
+      if case .another(let base, let host)? = match, case .account = item.target {
+        item.newName = Self.name(ofHost: host, extending: base, context)
+      }
+      item.useClient(context)
       if match == nil, let provider = entry.hostedProvider {
         let variables = providers.variables(hosting: entry)
         item = Item(
           entry: entry, target: variables == nil ? .nothing : .account(provider: provider, isAdded: false),
-          variables: variables ?? [:], newName: providers.isAdded(provider) ? Self.name(ofHost: entry.host) : nil)
+          variables: variables ?? [:],
+          newName: providers.isAdded(provider) ? Self.name(ofHost: entry.host, extending: provider, context) : nil)
       }
       if case .one(_, _, let servers)? = match { item.servers = servers }
       if case .several(let rivals)? = match { item.rivals = rivals }
       return item
     }
-    defer { nameProviders() }
+    defer { nameProviders(context) }
     guard !wanted.isEmpty else { return }
     for (source, name) in wanted {
       let isFound = items.contains { Self.matches($0, source, name: name) }
@@ -144,10 +162,19 @@ struct ImportPlan {
     items = items.filter { item in wanted.contains { Self.matches(item, $0.source, name: $0.name) } }
   }
 
-  private static func name(ofHost host: String) -> String { String(host.map { $0 == ":" ? "-" : $0 }) }
+  /// Returns a name for the provider of a host, with a number if another provider has the name.
+  private static func name(ofHost host: String, extending base: String, _ context: Context) -> String {
+    let name = String(host.map { $0 == ":" ? "-" : $0 })
+    let accounts = try? context.source.accountsIfAny()
+    let names = [name] + (2..<100).map { "\(name)-\($0)" }
+    return names.first { name in
+      guard let addition = try? context.source.addition(shipped: base, as: name) else { return true }
+      return (try? accounts?.registration(of: name)) == nil && !context.source.hasOtherDescriptor(than: addition)
+    } ?? name
+  }
 
   /// Names the providers that this import adds: several hosts of one descriptor are several providers.
-  private mutating func nameProviders() {
+  private mutating func nameProviders(_ context: Context) {
     var values: [String: [String: String]] = [:]
     // The host of the defaults comes first.
     for hasVariables in [false, true] {
@@ -157,7 +184,8 @@ struct ImportPlan {
         }
         let first = values[provider] ?? items[index].variables
         values[provider] = first
-        if first != items[index].variables { items[index].newName = Self.name(ofHost: items[index].entry.host) }
+        if first == items[index].variables { continue }
+        items[index].newName = Self.name(ofHost: items[index].entry.host, extending: provider, context)
       }
     }
   }
@@ -173,6 +201,7 @@ struct ImportPlan {
     if entry.use == .docker { return .dockerLogin }
     return switch (match, entry.use) {
     case (.one(let provider, let isAdded, _)?, _): .account(provider: provider, isAdded: isAdded)
+    case (.another(let provider, _)?, _): .account(provider: provider, isAdded: false)
     case (.several?, _): .nothing
     case (nil, .git): .gitLogin
     case (nil, _): .nothing

@@ -9,7 +9,7 @@ import CredmgrText
 struct ImportMove {
   private enum Result {
     case account(Account, isVerified: Bool, wasThere: Bool)
-    case login(origin: String, wasThere: Bool)
+    case login(origin: String, isVerified: Bool?, wasThere: Bool)  // `nil`: nothing can verify it.
   }
 
   private let plan: ImportPlan
@@ -58,7 +58,7 @@ struct ImportMove {
         if case .account(let account, _, _) = result {
           kept[account.provider, default: []].insert(account.name)
         }
-        if case .login(let origin, _) = result { keptLogins.append(origin + " " + (item.entry.user ?? "")) }
+        if case .login(let origin, _, _) = result { keptLogins.append(origin + " " + (item.entry.user ?? "")) }
         let reason = removes ? try remove(item, result, having: secret) : nil
         let isRemoved = removes && reason == nil
         tell(item, result, isRemoved: isRemoved)
@@ -69,8 +69,11 @@ struct ImportMove {
         guard let message = context.message(error) else { throw error }
         if message.status == .interrupted { throw error }
         context.tell("cannot move \(item.label): \(message.text)")
-        // With other variables, the hint would name the provider without its host.
-        if item.variables.isEmpty, let hint = message.hint(after: context.line) { context.tell("hint: " + hint) }
+        // The hint could name the provider of another host, or one that is removed again.
+        let isOther = !item.variables.isEmpty || item.newName != nil || item.entry.isClient
+        if !isOther || [.usage, .unreachable].contains(message.status), let hint = message.hint(after: context.line) {
+          context.tell("hint: " + hint)
+        }
         failure = failure ?? message.status
         hasFailed = !context.isJSON
         rows.append(row(item, "failed", error: message.text))
@@ -86,7 +89,7 @@ struct ImportMove {
   // MARK: One entry
 
   private func move(_ item: ImportPlan.Item) throws(CommandError) -> (Result, Secret) {
-    let secret = try secret(of: item)
+    let (user, secret) = try login(of: item)
     if case .client(let provider) = item.entry.form {
       let importing = ImportClient(item, context, agrees: agrees, replaces: replaces, keeping: kept)
       let account = try importing.account(at: provider, secret)
@@ -110,18 +113,33 @@ struct ImportMove {
       let path = parts[parts.count - 1].drop { $0 != "/" }.dropFirst()
       var login = HostLogin(username: entry.user, password: secret)
       login.path = path.isEmpty ? nil : String(path)
-      return (try store(login, "\(parts.count > 1 ? parts[0] : "https")://\(entry.host)"), secret)
+      return (try store(login, "\(parts.count > 1 ? parts[0] : "https")://\(entry.host)", of: item), secret)
     case .dockerLogin:
       let address = try RegistryAddress(item.entry.address ?? item.entry.host)
-      guard let user = item.entry.user else { throw .usage("the entry has no user name") }
+      guard let user else { throw .usage("the entry has no user name") }
+      // With this name, the secret is an identity token (docker/docker-credential-helpers).
+      if user == "<token>" { throw .usage(ImportAdvice.identityToken.sentence) }
       var login = HostLogin(username: user, password: secret)
       login.path = address.written == address.text ? nil : address.written
-      return (try store(login, address.origin), secret)
+      let isVerified = try isAccepted(login, by: address)
+      return (try store(login, address.origin, of: item, isVerified: isVerified), secret)
     case .issuer, .nothing: throw .usage("the entry has no provider")
     }
   }
 
-  private func secret(of item: ImportPlan.Item) throws(CommandError) -> Secret {
+  /// Asks a registry whether it accepts a login; throws if it does not.
+  private func isAccepted(_ login: HostLogin, by address: RegistryAddress) throws(CommandError) -> Bool {
+    switch try manager(context.source.registry(at: address.host, isSecure: address.isSecure, accepts: login)) {
+    case true?: return true
+    case nil: return false
+    case false?:
+      throw .failed(
+        .refused("the registry rejected the login; nothing was stored")
+          .hint("\(run: "docker", "login", address.written) again"))
+    }
+  }
+
+  private func login(of item: ImportPlan.Item) throws(CommandError) -> (user: String?, secret: Secret) {
     var password: Secret?
     if let variable = item.entry.passwordVariable {
       let given = Environment.text(variable, context.environment)
@@ -134,7 +152,7 @@ struct ImportMove {
         password = Secret(bytes: try Question.secret("password of \(item.label):"))
       }
     }
-    return try imported { () throws(ImportFault) in try item.entry.secret(plan.places, password: password) }
+    return try imported { () throws(ImportFault) in try item.entry.login(plan.places, password: password) }
   }
 
   /// Whether the item's provider, which had not been added, has another server than the item's by now.
@@ -184,6 +202,7 @@ struct ImportMove {
     wish.keeps = kept[provider] ?? []
     let account: Account
     do throws(CredentialError) { account = try login(item.entry, having: secret, to: provider, wish) } catch {
+      if replaces, case .alreadyThere = error { throw isKept(item, by: context.titled(provider)) }
       // If the provider does not name its users, the account keeps the name from the tool.
       guard case .nameNeeded = error, !item.entry.isUserToken, let user = item.entry.user, Accounts.isName(user) else {
         throw CommandError(error)
@@ -210,18 +229,33 @@ struct ImportMove {
     return try context.source.login(provider, wish, user: user)
   }
 
-  private func store(_ login: HostLogin, _ origin: String) throws(CommandError) -> Result {
+  /// The error for an entry whose account or login has another secret from the same import.
+  private func isKept(_ item: ImportPlan.Item, by place: String) -> CommandError {
+    let again = ["import", item.label] + (removes ? ["--remove"] : []) + ["--replace"]
+    return .usage(
+      "this import stored another token of the same account at \(place); nothing was changed",
+      hint: "\(credmgr: again) to replace the token that was moved, which deletes it")
+  }
+
+  private func store(
+    _ login: HostLogin, _ origin: String, of item: ImportPlan.Item, isVerified: Bool? = nil
+  ) throws(CommandError) -> Result {
     var pattern = HostLoginPattern(origin: origin, path: login.path, username: login.username)
     pattern.takesSchemes = true
-    let known = try manager(context.source.hostLogin(pattern))
-    if known == login { return .login(origin: origin, wasThere: true) }
-    if known != nil, !replaces || keptLogins.contains(origin + " " + (login.username ?? "")) {
-      throw .usage(
-        "the vault has another login for \(quoted(origin)); nothing was changed",
-        hint: "\(add: "--replace") to replace it")
+    let found = try manager(context.source.hostLogin(pattern))
+    let known = found?.path == login.path ? found : nil
+    if known == login { return .login(origin: origin, isVerified: isVerified, wasThere: true) }
+    if known != nil {
+      let isOfThisImport = keptLogins.contains(origin + " " + (login.username ?? ""))
+      if replaces, isOfThisImport { throw isKept(item, by: quoted(origin)) }
+      if !replaces {
+        throw .usage(
+          "the vault has another login for \(quoted(origin)); nothing was changed",
+          hint: "\(add: "--replace") to replace it")
+      }
     }
     try manager(context.source.store(login, for: origin))
-    return .login(origin: origin, wasThere: false)
+    return .login(origin: origin, isVerified: isVerified, wasThere: false)
   }
 
   // MARK: The old place
@@ -231,6 +265,7 @@ struct ImportMove {
     _ item: ImportPlan.Item, _ result: Result, having secret: Secret
   ) throws(CommandError) -> String? {
     if case .account(_, isVerified: false, _) = result { return "its provider did not confirm the token" }
+    if case .login(_, isVerified: false, _) = result { return "its registry did not confirm the login" }
     guard item.entry.isRemovable else {
       return File.exists(item.entry.place)
         ? "other parts of the file belong to it; edit the file yourself" : "remove it with its own tool"
@@ -248,9 +283,9 @@ struct ImportMove {
     switch result {
     case .account(let account, _, _):
       return item.entry.form == .secret ? context.source.has(secret, for: account.id) : context.source.has(account)
-    case .login(let origin, _):
-      let pattern = HostLoginPattern(origin: origin, username: item.entry.user)
-      return (try? context.source.hostLogin(pattern))?.password == secret
+    case .login(let origin, _, _):
+      let logins = try? context.source.hostLogins()
+      return logins?.contains { $0.origin == origin && $0.login.password == secret } == true
     }
   }
 
@@ -268,11 +303,13 @@ struct ImportMove {
       let verb = wasThere ? "the vault already had" : "moved"
       let doubt = isVerified || wasThere ? "" : "; \(title) did not confirm it"
       context.tell("\(verb) \(item.label) as \(quoted(account.name)) at \(title)\(doubt)\(removal)")
-    case .login(let origin, let wasThere):
+    case .login(let origin, let isVerified, let wasThere):
       let isDocker = item.target == .dockerLogin
       let place = isDocker ? String(origin.dropFirst(RegistryAddress.prefix.count)) : origin
       let verb = wasThere ? "the vault already had" : "moved"
-      context.tell("\(verb) \(item.label) as a login of \(isDocker ? "docker" : "git") for \(quoted(place))\(removal)")
+      let login = "a login of \(isDocker ? "docker" : "git") for \(quoted(place))"
+      let doubt = isVerified == false && !wasThere ? "; the registry did not confirm it" : ""
+      context.tell("\(verb) \(item.label) as \(login)\(doubt)\(removal)")
     }
   }
 
@@ -308,7 +345,8 @@ struct ImportMove {
     switch result {
     case .account(let account, let isVerified, _):
       row(item, isVerified ? "moved" : "moved_unverified", account: account, isRemoved: isRemoved)
-    case .login: row(item, "moved_unverified", isRemoved: isRemoved)
+    case .login(_, let isVerified, _):
+      row(item, isVerified == true ? "moved" : "moved_unverified", isRemoved: isRemoved)
     }
   }
 }

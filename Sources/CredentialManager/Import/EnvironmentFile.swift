@@ -29,9 +29,10 @@ extension ImportSource {
       }
     })
 
-  /// The hosts of variables that tools document and whose names do not contain a provider's name.
+  /// The hosts of variables for which the documentation of a tool names the server.
   private static let hosts = [
-    "GH_TOKEN": "github.com", "HF_TOKEN": "huggingface.co", "NPM_TOKEN": "registry.npmjs.org",
+    "GH_TOKEN": "github.com", "GITHUB_TOKEN": "github.com", "HF_TOKEN": "huggingface.co",
+    "NPM_TOKEN": "registry.npmjs.org",
     "CARGO_REGISTRY_TOKEN": "crates.io", "TWINE_PASSWORD": "upload.pypi.org",
   ]
 

@@ -95,6 +95,8 @@ package struct ImportEntry: Sendable, Equatable {
     self.form = form
   }
 
+  package var isClient: Bool { if case .client = form { true } else { false } }
+
   /// Whether this is the same entry as the other, possibly at another position in the file.
   func isSame(as other: ImportEntry) -> Bool {
     var moved = self
@@ -107,6 +109,7 @@ package struct ImportEntry: Sendable, Equatable {
 package enum ImportAdvice: Sendable, Equatable {
   case everyHost  // The entry is for every host.
   case identityToken  // docker: only the registry's own token server accepts it.
+  case fileServer  // netrc: FTP, whose programs cannot ask credmgr.
 }
 
 package enum ImportFault: Error, Sendable, Equatable {

@@ -63,34 +63,39 @@ extension ImportSource {
 }
 
 extension ImportEntry {
-  /// Gets the secret, with the tool's own program if it is not in a file.
-  package func secret(_ places: ImportPlaces, password: Secret? = nil) throws(ImportFault) -> Secret {
+  /// Gets the user name and the secret, with the tool's own program if they are not in a file.
+  package func login(
+    _ places: ImportPlaces, password: Secret? = nil
+  ) throws(ImportFault) -> (user: String?, secret: Secret) {
     switch held {
-    case .value(let secret): return secret
+    case .value(let secret): return (user, secret)
     case .command(var command):
       if let password { command.input = password.reveal() }
       let output = String(decoding: try places.run(command), as: UTF8.self)
-      if form != .secret { return Secret(output) }
+      if form != .secret { return (user, Secret(output)) }
       let lines = output.split(whereSeparator: \.isNewline)
+      var user = user
       let line: Substring?
       if command.key == "Secret" {
-        let text = (try? JSONValue.parse(Array(output.utf8)))?["Secret"]?.text
-        line = text.map { $0[...] }
+        let answer = try? JSONValue.parse(Array(output.utf8))
+        line = answer?["Secret"]?.text.map { $0[...] }
+        if let name = answer?["Username"]?.text, !name.isEmpty { user = name }
       } else if let key = command.key {
         line = lines.first { $0.hasPrefix(key + "=") }?.dropFirst(key.count + 1)
       } else {
         line = lines.first
       }
       guard let line, !line.isEmpty else { throw .program(command.program, status: 0) }
-      return Secret(String(line))
+      return (user, Secret(String(line)))
     }
   }
 
   /// Whether the old place has more than the secret, which would be lost with it: an entry of pass may also have a user
-  /// name, a second factor or recovery codes.
+  /// name, a second factor or recovery codes. Git Credential Manager repeats there what the path says.
   package func hasFurtherLines(_ places: ImportPlaces) throws(ImportFault) -> Bool {
     guard case .command(let command) = held, command.program == "pass" else { return false }
-    return String(decoding: try places.run(command), as: UTF8.self).split(whereSeparator: \.isNewline).count > 1
+    return String(decoding: try places.run(command), as: UTF8.self).split(whereSeparator: \.isNewline).dropFirst()
+      .contains { !$0.hasPrefix("service=") && !$0.hasPrefix("account=") }
   }
 
   package var isRemovable: Bool { removal != .none }

@@ -95,6 +95,10 @@ private struct NetrcReader {
       }
       let host = importedHost(machine)
       guard !host.isEmpty else { continue }
+      if host.hasPrefix("ftp.") {
+        found.append(ImportEntry(host, unsupported: .fileServer, host: host, user: values["login"]))
+        continue
+      }
       // A macro belongs to the machine above it.
       let isFollowedByMacro = index < words.count && words[index].text == "macdef"
       let removal = isFollowedByMacro ? .none : ImportEntry.Removal.cut(ranges(start..<min(index, words.count)))

@@ -12,6 +12,8 @@ package final class ProvidersOfHosts {
     /// variable's name says that it belongs to this provider.
     case one(String, isAdded: Bool, servers: [String])
     case several([String])  // The credential belongs to one of them, and its tool does not say to which.
+    /// A shipped provider whose defaults name the host, but which was added for another one. `host` is the default.
+    case another(String, host: String)
   }
 
   private struct Candidate {
@@ -138,11 +140,24 @@ package final class ProvidersOfHosts {
     }
     if let certain { return .one(certain.provider, isAdded: certain.isAdded, servers: []) }
     guard let only = candidates.first, candidates.count == 1 else {
-      return candidates.isEmpty ? nil : .several(candidates.map(\.provider))
+      return candidates.isEmpty ? another(among: named) : .several(candidates.map(\.provider))
     }
     // Behind the server of a shipped provider, the own descriptor can name any address there.
     let isOwn = !only.isShipped && !shipped.isEmpty
     return .one(only.provider, isAdded: only.isAdded, servers: only.agreement.servers(otherThan: isOwn ? nil : host))
+  }
+
+  /// Returns the only provider of the host's defaults, if it is a shipped one that was added for another host.
+  private func another(among named: [Candidate]) -> Match? {
+    guard let base = named.first, named.count == 1, base.isShipped,
+      let registration = try? source.accountsIfAny()?.registration(of: base.provider),
+      let variables = (try? source.home.library.load(base.provider))?.descriptor.variables
+    else { return nil }
+    let moved = variables.first { variable in
+      variable.format == .hostname && variable.defaultValue != nil
+        && ![nil, variable.defaultValue].contains(registration.variables[variable.name])
+    }
+    return moved?.defaultValue.map { .another(base.provider, host: $0) }
   }
 
   /// The shipped descriptors behind files of the user or the administrator with the same name.

@@ -87,7 +87,9 @@ extension CredentialSource {
   package func hostLogin(_ pattern: HostLoginPattern) throws(CredentialError) -> HostLogin? {
     guard let accounts = try accountsIfAny() else { return nil }
     let now = clock.now()
-    return try logins(pattern, accounts).map(\.login).first { $0.expiresAt.map { $0 > now } ?? true }
+    let valid = try logins(pattern, accounts).map(\.login).filter { $0.expiresAt.map { $0 > now } ?? true }
+    // A login for one path is not meant for the others.
+    return valid.first { $0.path == pattern.path } ?? valid.first
   }
 
   package func hostLogins() throws(CredentialError) -> [(origin: String, login: HostLogin)] {
