@@ -123,6 +123,9 @@ extension Refusal {
     return refusal
   }
 
+  static func emptyDemand(_ name: String) -> Refusal { Refusal("\(quoted(name)) must have a value") }
+  static let wrongAge = Refusal("\"needs_max_age\" must be a number of seconds, and at least 1")
+
   /// Adds a parameter, without the characters that would end it.
   private mutating func demand(_ name: String, _ value: String?) {
     demands[name] = value?.filter { $0.isASCII && !$0.isNewline && $0 != "\"" && $0 != "\\" }

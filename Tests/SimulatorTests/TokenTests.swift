@@ -67,6 +67,22 @@ struct InspectionTests {
     #expect(try answer(strong, "needs_max_age=60").challenges.first?["max_age"] == "60")
   }
 
+  /// No login could meet these demands.
+  @Test(arguments: [
+    ("needs_max_age=abc", "\"needs_max_age\" must be a number of seconds, and at least 1"),
+    ("needs_max_age=-5", "\"needs_max_age\" must be a number of seconds, and at least 1"),
+    ("needs_max_age=", "\"needs_max_age\" must be a number of seconds, and at least 1"),
+    ("needs_acr=", "\"needs_acr\" must have a value"), ("needs_acr=+", "\"needs_acr\" must have a value"),
+    ("needs=", "\"needs\" must have a value"),
+  ])
+  func aDemandThatNoTokenMeets(_ query: String, _ reason: String) throws {
+    let play = try Play(Descriptors.linkedIn)
+    let answer = try play.get(Play.origin + "/simulator/resource?" + query)
+    #expect(answer.status == 400 && answer.challenges.isEmpty)
+    #expect(try answer.json()["error_description"]?.text == reason)
+    #expect(try play.lastRefusal() == reason)
+  }
+
   @Test("a revocation by another method, authentication and body") func gitHub() throws {
     let play = try Play(Descriptors.gitHub)
     let credential = try play.login()
@@ -103,7 +119,7 @@ struct PresentationTests {
     Wrong(testDescription: "something behind the token") {
       $0.fields.set("Authorization", "token " + $1 + ", a=\"b\"")
     },
-    Wrong(testDescription: "a token that is none") { request, _ in request.fields.set("Authorization", "token abc") },
+    Wrong(testDescription: "an unknown token") { request, _ in request.fields.set("Authorization", "token abc") },
     Wrong(testDescription: "nothing") { request, _ in request.fields = [:] },
   ]
 
@@ -207,7 +223,7 @@ struct OptionTests {
   }
 
   @Test(
-    "what is no value",
+    "invalid values are refused",
     arguments: [
       ["a", "--set", "x"], ["a", "--lifetime", "0"], ["a", "--lifetime", "x"], ["a", "--grace", "-1"],
       ["a", "--fault", "x"], ["a", "--git-host", "a/b"], ["a", "--fault", "slow"], ["a", "--fault", "slow="],

@@ -6,9 +6,13 @@ import CredmgrText
 extension Simulation {
   /// Replaces the provider's API: accepts any path and method with a valid, correctly presented token.
   mutating func resource(_ request: HTTPRequest) throws(Refusal) -> HTTPResponse {
+    let query = request.uri.queryParameters
+    if let refusal = Self.unusableDemand(query) {
+      state.log.refused(at: "resource", refusal)
+      return .json(400, refusal.json)
+    }
     let consent = consent(of: try presentedToken(request, headers: descriptor.extraHeaders))
     let knowledge = knowledge(consent.kept)
-    let query = request.uri.queryParameters
     if let scope = query[first: "needs"], !consent.scope.contains(scope) { throw .insufficientScope(scope) }
     let (contexts, age) = (query[first: "needs_acr"], query[first: "needs_max_age"])
     let isRight = contexts.map { $0.split(separator: " ").contains { String($0) == consent.context } } ?? true
@@ -26,6 +30,15 @@ extension Simulation {
     var response = HTTPResponse.json(200, answer)
     addServerNonce(to: &response)
     return response
+  }
+
+  /// Returns why no token can meet what the address demands; `nil` if one can.
+  private static func unusableDemand(_ query: FormParameters) -> Refusal? {
+    for name in ["needs", "needs_acr"] where query[first: name].map({ $0.allSatisfy { $0 == " " } }) == true {
+      return .emptyDemand(name)
+    }
+    let age = query[first: "needs_max_age"]
+    return age.map { (Int64($0) ?? 0) > 0 } ?? true ? nil : .wrongAge
   }
 
   /// Returns the logged-in user (OpenID Connect Core 1.0, 5.3, or the provider's own way).
