@@ -173,6 +173,7 @@ let package = Package(
     // Without pkg-config, which would link the libraries that credmgr loads when needed.
     .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CQREncode", providers: [.apt(["libqrencode-dev"])]),
+    .systemLibrary(name: "CTLS", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CPOSIX"),
     .systemLibrary(name: "CXML"),
     .systemLibrary(name: "CPQ"),
@@ -193,6 +194,7 @@ let package = Package(
     .target(
       name: "PostgreSQL", dependencies: ["Text", "CPQ", "Cryptography", "Platform"], swiftSettings: compact),
     .target(name: "QRCode", dependencies: ["CQREncode"], swiftSettings: compact),
+    .target(name: "TLS", dependencies: ["Text", "CTLS", "Cryptography", "HTTP"], swiftSettings: compact),
     .target(name: "Descriptors", dependencies: ["Text", "YAML", "JSON", "HTTP"], swiftSettings: quick(compact)),
     .target(
       name: "OAuth", dependencies: ["Text", "Descriptors", "HTTP", "Cryptography", "JSON", "XML"],
@@ -231,7 +233,7 @@ let package = Package(
       name: "Simulator",
       dependencies: [
         "Text", "Commands", "CredentialManager", "Descriptors", "HTTP", "Messages", "Platform",
-        "Cryptography", "JSON",
+        "Cryptography", "JSON", "TLS",
       ],
       swiftSettings: compact),
 
@@ -269,6 +271,7 @@ let package = Package(
     .testTarget(name: "HTTPTests", dependencies: ["Text", "HTTP", "Platform"], swiftSettings: strict),
     .testTarget(name: "PlatformTests", dependencies: ["Text", "Platform"], swiftSettings: strict),
     .testTarget(name: "QRCodeTests", dependencies: ["QRCode"], swiftSettings: strict),
+    .testTarget(name: "TLSTests", dependencies: ["TLS", "Cryptography"], swiftSettings: strict),
     .testTarget(name: "CurlTests", dependencies: ["Text", "Curl", "HTTP"], swiftSettings: strict),
     .testTarget(
       name: "DescriptorsTests", dependencies: ["Text", "Descriptors", "JSON", "YAML", "HTTP"], swiftSettings: strict),
@@ -295,6 +298,7 @@ let package = Package(
       name: "SimulatorTests",
       dependencies: [
         "Text", "Simulator", "Commands", "Messages", "OAuth", "Descriptors", "HTTP", "Cryptography", "JSON", "Platform",
+        "TLS",
       ],
       swiftSettings: strict),
     .testTarget(

@@ -48,7 +48,7 @@ package struct ECPrivateKey: Sendable {
 }
 
 /// Converts OpenSSL's form of a signature (a DER sequence of two integers; RFC 3279, 2.2.3) to JWT's form.
-enum DERSignature {
+package enum DERSignature {
   private static let length = 32
 
   static func numbers(_ encoded: [UInt8]) -> [UInt8]? {
@@ -66,16 +66,9 @@ enum DERSignature {
     return [UInt8](repeating: 0, count: length - bytes.count) + bytes
   }
 
-  static func encoded(_ numbers: [UInt8]) -> [UInt8]? {
+  package static func encoded(_ numbers: [UInt8]) -> [UInt8]? {
     guard numbers.count == 2 * length else { return nil }
-    let body = integer(numbers.prefix(length)) + integer(numbers.suffix(length))
-    return [0x30, UInt8(body.count)] + body
-  }
-
-  private static func integer(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
-    var digits = Array(bytes.drop { $0 == 0 })
-    // A set highest bit would make the number negative.
-    if digits.first.map({ $0 >= 0x80 }) ?? true { digits.insert(0, at: 0) }
-    return [0x02, UInt8(digits.count)] + digits
+    return DER.element(
+      0x30, DER.integer(Array(numbers.prefix(length))) + DER.integer(Array(numbers.suffix(length))))
   }
 }

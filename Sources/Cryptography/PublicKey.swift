@@ -47,24 +47,12 @@ package enum PublicKey: Sendable, Equatable {
 
   /// The key as a SubjectPublicKeyInfo (RFC 5280, 4.1; RFC 3279, 2.3; RFC 5480, 2; RFC 8410, 4).
   var encoded: [UInt8] {
-    func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
-      let count = content.count
-      let length: [UInt8] =
-        count < 0x80
-        ? [UInt8(count)] : count < 0x100 ? [0x81, UInt8(count)] : [0x82, UInt8(count >> 8), UInt8(count & 0xFF)]
-      return [tag] + length + content
-    }
-    func integer(_ bytes: [UInt8]) -> [UInt8] {
-      let digits = Array(bytes.drop { $0 == 0 })
-      // A set highest bit would make the number negative.
-      return element(0x02, (digits.first ?? 0x80) >= 0x80 ? [0] + digits : digits)
-    }
     let (algorithm, key): ([UInt8], [UInt8]) =
       switch self {
       case .rsa(let modulus, let exponent):
         (
           [0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01, 0x05, 0x00],
-          element(0x30, integer(modulus) + integer(exponent))
+          DER.element(0x30, DER.integer(modulus) + DER.integer(exponent))
         )
       case .p256(let x, let y):
         (
@@ -75,6 +63,24 @@ package enum PublicKey: Sendable, Equatable {
         )
       case .ed25519(let x): ([0x06, 0x03, 0x2B, 0x65, 0x70], x)
       }
-    return element(0x30, element(0x30, algorithm) + element(0x03, [0] + key))
+    return DER.element(0x30, DER.element(0x30, algorithm) + DER.element(0x03, [0] + key))
+  }
+}
+
+/// Writes ASN.1 values in DER (ITU-T X.690, 8 and 10).
+package enum DER {
+  package static func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
+    let count = content.count
+    let length: [UInt8] =
+      count < 0x80
+      ? [UInt8(count)] : count < 0x100 ? [0x81, UInt8(count)] : [0x82, UInt8(count >> 8), UInt8(count & 0xFF)]
+    return [tag] + length + content
+  }
+
+  /// Returns a positive number from its bytes, the highest first.
+  package static func integer(_ bytes: [UInt8]) -> [UInt8] {
+    let digits = Array(bytes.drop { $0 == 0 })
+    // A set highest bit would make the number negative.
+    return element(0x02, (digits.first ?? 0x80) >= 0x80 ? [0] + digits : digits)
   }
 }

@@ -16,6 +16,8 @@ struct Refusal: Error, Equatable, Sendable {
     self.problem = problem
   }
 
+  init(_ sentence: String, code: String) { self.init(sentence, code) }
+
   func with(code: String) -> Refusal { Refusal(sentence, code, problem: problem) }
 }
 

@@ -3,6 +3,7 @@ import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrHTTP
 import CredmgrJSON
+import CredmgrTLS
 import CredmgrText
 
 /// A provider that strictly follows its descriptor. It turns requests into answers and uses no socket. Its endpoints
@@ -12,6 +13,7 @@ struct Simulation {
 
   let descriptor: Descriptor  // With endpoints on this machine.
   let origin: String
+  let certified: CertifiedServer?  // `nil` unless the client needs a certificate.
   var settings: SimulationSettings
   let clientSecret: Secret  // For RSA signatures, a private key as PEM.
   let signature: (method: SignatureMethod, transport: SignatureTransport)
@@ -27,9 +29,9 @@ struct Simulation {
   init(
     _ descriptor: Descriptor, at origin: URI, settings: SimulationSettings, clientSecret: Secret,
     clock: @escaping () -> Duration, random: any RandomSource, isStandard: Bool = false,
-    fetch: @escaping (URI) -> HTTPResponse? = { _ in nil }
+    certified: (origin: URI, authority: Certificate)? = nil, fetch: @escaping (URI) -> HTTPResponse? = { _ in nil }
   ) throws(CommandError) {
-    let simulated = try descriptor.simulated(at: origin, settings)
+    let simulated = try descriptor.simulated(at: origin, tokensTo: certified?.origin ?? origin, settings)
     self.descriptor = simulated
     self.origin = origin.origin
     self.settings = settings
@@ -38,6 +40,15 @@ struct Simulation {
     self.random = random
     self.isStandard = isStandard
     self.fetch = fetch
+    let certificates = certified == nil ? [] : Certificate.all(inPEM: clientSecret.reveal())
+    self.certified =
+      try certified.map { server throws(CommandError) in
+        guard let first = certificates.first else {
+          throw .usage("the file of \"--client-secret-file\" contains no certificate")
+        }
+        return CertifiedServer(
+          origin: server.origin.origin, registered: first, authorities: certificates.dropFirst() + [server.authority])
+      }
     func choice<Choice: RawRepresentable<String>>(_ template: Template) throws(CommandError) -> Choice {
       let text = (try? template.filled { simulated.variable($0)?.defaultValue }) ?? ""
       if let choice = Choice(rawValue: text) { return choice }
@@ -62,7 +73,7 @@ struct Simulation {
   }
 
   var descriptorText: String {
-    var written = descriptor
+    var written = aliasedDescriptor
     if written.git == nil, !settings.gitHosts.isEmpty {
       written.git = GitRules(hosts: settings.gitHosts.map { Template(literal: $0) })
     }
@@ -179,7 +190,9 @@ struct Simulation {
 
   /// Returns a token that contains its expiry (RFC 7519, 4.1.4).
   private func jwt() -> String {
-    Self.jwt(["alg": "none"], ["exp": .duration(now + lifetime), "jti": .string(randomText(""))]) + ".x"
+    let confirmation = confirmation(of: state.provenKey).map { [JSONValue.Member("cnf", .object([$0]))] } ?? []
+    let claims = [.init("exp", .duration(now + lifetime)), .init("jti", .string(randomText("")))] + confirmation
+    return Self.jwt(["alg": "none"], .object(claims)) + ".x"
   }
 
   /// Returns the signed part of a JWT (RFC 7515, 3.1).
@@ -205,7 +218,7 @@ struct Simulation {
 
   /// The token type for the header's scheme. GitHub's scheme `token` also has the type `bearer`.
   private var tokenType: String {
-    if state.provenKey != nil { return "DPoP" }
+    if descriptor.bindsToKeys, state.provenKey != nil { return "DPoP" }
     guard case .header(_, let scheme) = descriptor.headerStyle.location, scheme.lowercased() == "bearer" else {
       return "bearer"
     }

@@ -1,5 +1,6 @@
 import CredmgrDescriptors
 import CredmgrJSON
+import CredmgrTLS
 
 /// A user's consent. Revoking it revokes every token that resulted from it.
 struct Consent: Sendable {
@@ -21,7 +22,7 @@ struct IssuedToken: Sendable {
   var expiresAt: Duration?  // `nil` if it never expires.
   var secret = ""  // For OAuth 1.0a.
   var replacedAt: Duration?  // `nil` unless replaced.
-  var key: String?  // The thumbprint of the key that it is bound to (RFC 9449, 6).
+  var key: String?  // The hash of the key or certificate that it is bound to (RFC 9449, 6; RFC 8705, 3.1).
 }
 
 /// The terms of an authorization request, kept until the user decides, and then with the code.
@@ -92,7 +93,8 @@ struct IssuedKey: Sendable {
 
 struct SimulationState: Sendable {
   var key: IssuedKey?
-  var provenKey: String?  // The key that the current request proves.
+  var certificate: Certificate?  // The certificate that the client of the current request presented.
+  var provenKey: String?  // The hash of the key or certificate to which the current request binds new tokens.
   var proofs: Set<String> = []  // The `jti` of each proof.
   var serverNonce: String?
   var tokenOfPath: String?  // The token before the path of the current request.

@@ -16,7 +16,7 @@ struct LoopbackServerTests {
         client.look()
         rounds += 1
         return client.hasEnded || rounds > 100
-      }, answer: answer)
+      }, answer: { request, _ in answer(request) })
     return client.received
   }
 

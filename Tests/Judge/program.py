@@ -263,9 +263,9 @@ class ProgramTest(unittest.TestCase):
         self.addCleanup(lambda: process.poll() is None and process.kill())
         return Running(process, self.finished)
 
-    def simulated(self, source):
-        """Starts a simulator; returns its process and what it printed, by name."""
-        running = self.start("simulate", source)
+    def simulated(self, source, *options):
+        """Starts a simulator; returns what it printed, by name."""
+        running = self.start("simulate", source, *options)
         said = dict(line.rstrip("\n").rsplit(" ", 1) for line in iter(running.process.stdout.readline, "ready\n"))
         self.addCleanup(running.process.wait)
         self.addCleanup(running.process.terminate)

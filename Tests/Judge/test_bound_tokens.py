@@ -49,8 +49,10 @@ hosts: [machine.example]
 """))
                 self.credmgr("add-provider", said["descriptor"], "--client-id", said["client-id"],
                              "--client-secret-file", said["client-secret-file"])
-                self.credmgr("login", "machine")
-                self.credmgr("request", "machine", said["listening on"] + "/simulator/resource")
+                trust = {"SSL_CERT_FILE": said["authority"]} if "authority" in said else {}
+                self.credmgr("login", "machine", environment=trust)
+                origin = said.get("listening with TLS on", said["listening on"])
+                self.credmgr("request", "machine", origin + "/simulator/resource", environment=trust)
 
     def test_a_machine(self):
         said = self.simulated(self.file("bank.yaml", """\

@@ -32,11 +32,12 @@ class Authority:
         context.load_cert_chain(chain, key)
         return context
 
-    def client(self, name):
-        """Makes a certificate for a client, and returns the paths of the certificate and of its private key."""
+    def client(self, name, subject=None, days=2):
+        """Makes a certificate for a client, and returns the paths of the certificate and of its private key. A negative
+        number of days makes one that has expired."""
         request, key, chain = (os.path.join(self._folder, f"{name}.{end}") for end in ("csr", "key", "pem"))
         self._openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                      "-subj", f"/CN={name}", "-keyout", key, "-out", request)
-        self._openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self._key, "-days", "2",
+                      "-subj", f"/CN={subject or name}", "-keyout", key, "-out", request)
+        self._openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self._key, "-days", str(days),
                       "-CAcreateserial", "-out", chain)
         return chain, key

@@ -29,7 +29,7 @@ struct DescriptorTextTests {
       let again = try library.load(Array(descriptor.yaml.utf8), name: "written").descriptor
       #expect(again == descriptor)
       let origin = try URI(parsing: Play.origin)
-      let simulated = try descriptor.simulated(at: origin, SimulationSettings())
+      let simulated = try descriptor.simulated(at: origin, tokensTo: origin, SimulationSettings())
       let loaded = try library.load(Array(simulated.yaml.utf8), name: "written")
       #expect(loaded.descriptor == simulated)
       #expect(loaded.warnings == [])

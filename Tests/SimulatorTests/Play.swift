@@ -2,6 +2,7 @@ import CredmgrCryptography
 import CredmgrHTTP
 import CredmgrJSON
 import CredmgrOAuth
+import CredmgrTLS
 import CredmgrDescriptors
 import Synchronization
 import Testing
@@ -15,6 +16,8 @@ struct Play {
   let client: Client
   let clock: TestClock
   static let origin = "http://127.0.0.1:4711"
+  static let certifiedOrigin = "https://127.0.0.1:4712"
+  static let authority = Result { try CertificateAuthority(name: "authority", random: SystemRandomSource()) }
 
   init(
     _ sample: Sample, _ settings: SimulationSettings = SimulationSettings(),
@@ -32,10 +35,16 @@ struct Play {
   ) throws {
     let library = DescriptorLibrary(directories: []) { _ in nil }
     clock = TestClock()
+    let isCertified = descriptor.usesCertificates
+    let practice =
+      isCertified ? try Simulation.practiceSecret(ofClientOf: descriptor, Self.authority.get()) : nil
+    let secret = isCertified && secret?.reveal().contains("CERTIFICATE") != true ? practice : secret
     simulation = Shared(
       try Simulation(
         descriptor, at: try URI(parsing: Self.origin), settings: settings, clientSecret: secret ?? Secret(""),
-        clock: { [clock] in clock.time }, random: TestRandom(), fetch: fetch))
+        clock: { [clock] in clock.time }, random: TestRandom(),
+        certified: isCertified ? (try URI(parsing: Self.certifiedOrigin), try Self.authority.get().certificate) : nil,
+        fetch: fetch))
     let written = try library.load(Array(simulation.value.descriptorText.utf8), name: "written")
     #expect(written.warnings == [])
     // The tokens of other issuers, which each exchange reads.
@@ -53,7 +62,11 @@ struct Play {
     init(_ value: Simulation) { self.value = value }
   }
 
-  func answer(_ request: HTTPRequest) -> LoopbackServer.Answer { simulation.value.answer(request) }
+  /// Sends a request, with its certificate if the address has TLS.
+  func answer(_ request: HTTPRequest) -> LoopbackServer.Answer {
+    let text = request.uri.scheme == "https" ? String(decoding: request.clientCertificate ?? [], as: UTF8.self) : ""
+    return simulation.value.answer(request, certificate: Certificate.all(inPEM: text).first)
+  }
 
   func send(_ request: HTTPRequest) -> HTTPResponse { answer(request).response }
 
@@ -173,7 +186,8 @@ struct Play {
   /// Requests the API. Only a method with a body can carry a token in it.
   func resource(_ credential: Credential, _ method: String? = nil) throws -> HTTPResponse {
     let standard = if case .body = client.descriptor.headerStyle.location { "POST" } else { "GET" }
-    let request = HTTPRequest(method: method ?? standard, uri: try URI(parsing: Self.origin + "/simulator/resource/x"))
+    let origin = simulation.value.certified?.origin ?? Self.origin
+    let request = HTTPRequest(method: method ?? standard, uri: try URI(parsing: origin + "/simulator/resource/x"))
     return try send(as: credential.grant) { try client.presenting(credential, on: request, nonce: $0) }
   }
 

@@ -13,6 +13,10 @@ struct SignedTokenTests {
   private static func play(_ more: String, page: String = "", legs: String = "", secret: Secret = Secret("s3cret"))
     throws -> Play
   {
+    try Play(descriptor(more, page: page, legs: legs), secret: secret)
+  }
+
+  private static func descriptor(_ more: String, page: String = "", legs: String = "") throws -> Descriptor {
     let text = """
       provider: signed
       grant: authorization_code
@@ -27,7 +31,7 @@ struct SignedTokenTests {
       \(more)
       """
     let library = DescriptorLibrary(directories: []) { _ in nil }
-    return try Play(library.load(Array(text.utf8), name: "signed.yaml").descriptor, secret: secret)
+    return try library.load(Array(text.utf8), name: "signed.yaml").descriptor
   }
 
   private static func keys(_ play: Play) throws -> KeySet {
@@ -95,8 +99,9 @@ struct SignedTokenTests {
   func theClientHasWhatItNeeds(_ more: String) throws {
     let legs = "\n  pushed_authorization_request: https://signed.example/par"
     let isPushed = more.hasPrefix("profile")
-    let plain = try Self.play(more, legs: isPushed ? legs : "")
-    let secret = try #require(Simulation.practiceSecret(ofClientOf: plain.client.descriptor))
+    let descriptor = try Self.descriptor(more, legs: isPushed ? legs : "")
+    let authority = descriptor.usesCertificates ? try Play.authority.get() : nil
+    let secret = try #require(try Simulation.practiceSecret(ofClientOf: descriptor, authority))
     let play = try Self.play(more, legs: isPushed ? legs : "", secret: secret)
     try play.client.checkSecret()
     #expect(play.client.certificateFault(at: play.clock.now) == nil)
@@ -107,7 +112,7 @@ struct SignedTokenTests {
 
   @Test(arguments: ["", "client: { authentication: client_secret_jwt }", "client: { authentication: none }"])
   func anyTextIsASecretOfOtherClients(_ more: String) throws {
-    #expect(try Simulation.practiceSecret(ofClientOf: Self.play(more).client.descriptor) == nil)
+    #expect(try Simulation.practiceSecret(ofClientOf: Self.play(more).client.descriptor, nil) == nil)
   }
 
   // MARK: Signed requests and answers

@@ -18,7 +18,7 @@ extension Command {
     notes: [
       "The simulator prints its address, a descriptor to add, and the client ID and secret. It runs until you stop it "
         + "with Ctrl-C. Its log is at /simulator/log, and a protected resource at /simulator/resource.",
-      "At a terminal, it prints the two commands that log in. When it stops, it removes the provider that they added.",
+      "At a terminal, it prints the commands that log in. When it stops, it removes the provider that they added.",
       "The faults are html, not-json, huge, redirect, error-200, drop, wrong-state, no-rotation, no-expiry, "
         + "server-error, wrong-issuer, nonce and slow=MS.",
     ],

@@ -3,6 +3,8 @@ import CredmgrText
 /// Sockets that listen on loopback, and their clients. Each client sends one request and gets one answer.
 struct LoopbackClients: ~Copyable {
   private let listeners: [Int32]
+  /// The listener whose connections are encrypted, and a function that returns the encryption of a new one.
+  private let encrypted: (listener: Int32, session: () -> (any LoopbackEncryption)?)?
   private var connections: [LoopbackConnection] = []
   private let limit: Int  // The most clients at the same time. One more client closes the oldest connection.
   private let requestLimit: Int
@@ -14,8 +16,12 @@ struct LoopbackClients: ~Copyable {
     var delay = Duration.zero  // The time before the answer is sent.
   }
 
-  init(listeners: [Int32], limit: Int, requestLimit: Int = LoopbackRequest.limit) {
+  init(
+    listeners: [Int32], limit: Int, requestLimit: Int = LoopbackRequest.limit,
+    encrypted: (listener: Int32, session: () -> (any LoopbackEncryption)?)? = nil
+  ) {
     self.listeners = listeners
+    self.encrypted = encrypted
     self.limit = limit
     self.requestLimit = requestLimit
   }
@@ -59,7 +65,12 @@ struct LoopbackClients: ~Copyable {
   private mutating func accept(_ listener: Int32) {
     guard let socket = LoopbackSocket.accept(listener) else { return }
     if connections.count == limit { connections.removeFirst().close() }
-    connections.append(LoopbackConnection(socket: socket, now: MonotonicMoment.now(), requestLimit: requestLimit))
+    let session = encrypted?.listener == listener ? encrypted?.session() : nil
+    // Without memory for the encryption, the connection must not become a plain one.
+    if encrypted?.listener == listener, session == nil { return LoopbackSocket.close(socket) }
+    connections.append(
+      LoopbackConnection(
+        socket: socket, now: MonotonicMoment.now(), requestLimit: requestLimit, encryption: session))
   }
 
   /// Serves one connection. Returns whether its request will be answered later, so that no other client is served now.
@@ -68,7 +79,8 @@ struct LoopbackClients: ~Copyable {
     case .goOn: hasRefusedLongRequest = hasRefusedLongRequest || connections[index].wasTooLong
     case .closed: connections.remove(at: index).close()
     case .request(let request):
-      guard let reply = reply(request, LoopbackPeer(socket: connections[index].socket)) else {
+      let peer = LoopbackPeer(socket: connections[index].socket, encryption: connections[index].encryption)
+      guard let reply = reply(request, peer) else {
         asking = connections[index].socket
         return true
       }

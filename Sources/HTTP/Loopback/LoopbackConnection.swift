@@ -16,6 +16,7 @@ struct LoopbackConnection {
   }
 
   let socket: Int32
+  let encryption: (any LoopbackEncryption)?
   private(set) var state = State.reading
   private var deadline: MonotonicMoment
   private var input: [UInt8] = []
@@ -27,8 +28,12 @@ struct LoopbackConnection {
   static let requestTime = Duration.seconds(5)
   private static let sendingTime = Duration.seconds(2)
 
-  init(socket: Int32, now: MonotonicMoment, requestLimit: Int = LoopbackRequest.limit) {
+  init(
+    socket: Int32, now: MonotonicMoment, requestLimit: Int = LoopbackRequest.limit,
+    encryption: (any LoopbackEncryption)? = nil
+  ) {
     self.socket = socket
+    self.encryption = encryption
     self.requestLimit = requestLimit
     deadline = now + Self.requestTime
   }
@@ -44,7 +49,7 @@ struct LoopbackConnection {
   mutating func answer(_ bytes: [UInt8], after delay: Duration = .zero) {
     let time = MonotonicMoment.now() + delay
     state = delay > .zero ? .waiting(until: time) : .answering
-    output = bytes[...]
+    output = (encryption?.seal(bytes) ?? bytes)[...]
     input = []
     deadline = time + Self.sendingTime
   }
@@ -75,7 +80,8 @@ struct LoopbackConnection {
     case .nothing: return .goOn
     case .end: return .closed
     case .bytes(let bytes):
-      input += bytes
+      guard let content = content(of: bytes) else { return .closed }
+      input += content
       switch LoopbackRequest.parse(input, limit: requestLimit) {
       case .incomplete: return .goOn
       case .complete(let request): return .request(request)
@@ -85,6 +91,15 @@ struct LoopbackConnection {
         return .goOn
       }
     }
+  }
+
+  /// Returns what received bytes say, and replies to those of a handshake; `nil` if the connection has ended.
+  private func content(of bytes: [UInt8]) -> [UInt8]? {
+    guard let encryption else { return bytes }
+    let (content, reply) = encryption.receive(bytes)
+    // The reply fits the empty buffer of a new socket.
+    let isSent = reply.isEmpty || LoopbackSocket.write(socket, reply[...]) == reply.count
+    return isSent ? content : nil
   }
 
   /// Sends the rest of the answer within the time limit, and closes. The request must have been read completely.

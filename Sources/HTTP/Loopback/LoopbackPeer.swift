@@ -3,6 +3,7 @@ import Glibc
 /// The program at the other end of a loopback connection, and the user who runs it, if the machine lists that.
 struct LoopbackPeer {
   let socket: Int32
+  var encryption: (any LoopbackEncryption)?
 
   enum Owner: Equatable {
     case own

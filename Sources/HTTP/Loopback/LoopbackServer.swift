@@ -1,6 +1,8 @@
-/// An HTTP server on 127.0.0.1 with one thread (RFC 9112). Each connection carries one request and one answer.
+/// An HTTP server on 127.0.0.1 with one thread (RFC 9112). Each connection carries one request and one answer. A second
+/// port may be for encrypted connections.
 package struct LoopbackServer: ~Copyable {
   package let port: UInt16
+  package let encryptedPort: UInt16?
   private var clients: LoopbackClients
 
   package struct Answer: Sendable, Equatable {
@@ -12,23 +14,34 @@ package struct LoopbackServer: ~Copyable {
   }
 
   /// Listens immediately. Earlier requests wait for ``serve(isCancelled:answer:)``.
-  package init(port: UInt16?) throws(HTTPError) {
+  ///
+  /// - Parameter encryption: returns the encryption of a new connection to any other free port; `nil` for no such port.
+  package init(port: UInt16?, encryption: (() -> (any LoopbackEncryption)?)? = nil) throws(HTTPError) {
     guard let (listener, port) = try LoopbackSocket.listen(.ipv4, port: port ?? 0) else {
       throw .portUnavailable(port: port ?? 0)
     }
+    let other = encryption == nil ? nil : try LoopbackSocket.listen(.ipv4, port: 0)
     self.port = port
-    clients = LoopbackClients(listeners: [listener], limit: 256, requestLimit: 16 << 20)
+    encryptedPort = other?.port
+    var encrypted: (listener: Int32, session: () -> (any LoopbackEncryption)?)?
+    if let other, let encryption { encrypted = (other.socket, encryption) }
+    clients = LoopbackClients(
+      listeners: [listener] + (other.map { [$0.socket] } ?? []), limit: 256, requestLimit: 16 << 20,
+      encrypted: encrypted)
   }
 
-  /// Serves requests until cancelled. A malformed request, or one without a host, gets a 4xx status.
-  package mutating func serve(isCancelled: () -> Bool, answer: (HTTPRequest) -> Answer) throws(HTTPError) {
+  /// Serves requests until cancelled. A malformed request, or one without a host, gets a 4xx status. `answer` also gets
+  /// the certificate that the client presented, as DER.
+  package mutating func serve(
+    isCancelled: () -> Bool, answer: (HTTPRequest, _ certificate: [UInt8]?) -> Answer
+  ) throws(HTTPError) {
     while !isCancelled() {
-      _ = try clients.wait(atMost: .milliseconds(200)) { received, _ in
+      _ = try clients.wait(atMost: .milliseconds(200)) { received, peer in
         guard received.target.hasPrefix("/"), let host = received.fields["Host"],
-          let uri = try? URI(parsing: "http://" + host + received.target)
+          let uri = try? URI(parsing: (peer.encryption == nil ? "http://" : "https://") + host + received.target)
         else { return LoopbackClients.Reply(bytes: PageDocument.refusal(status: 400)) }
-        let answer = answer(
-          HTTPRequest(method: received.method, uri: uri, fields: received.fields, body: received.body))
+        let request = HTTPRequest(method: received.method, uri: uri, fields: received.fields, body: received.body)
+        let answer = answer(request, peer.encryption?.clientCertificate)
         let bytes = answer.response.bytes(withBody: received.method != "HEAD")
         return LoopbackClients.Reply(bytes: answer.isDropped ? nil : bytes, delay: answer.delay)
       }

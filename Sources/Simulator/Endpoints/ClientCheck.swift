@@ -28,11 +28,11 @@ extension Simulation {
       guard let basic, isClient(basic.identifier), Secret(basic.secret) == clientSecret else { throw .unknownClient }
       let other = parameters.isSet("client_id") ? nil : try parameters.optional("client_id")
       guard other.map(isClient) ?? true else { throw .unknownClient }
-    // Without TLS, a certificate cannot be checked.
     case .clientSecretPost, .none, .tlsClientAuth, .selfSignedTLSClientAuth:
       if hasClient, !parameters.isSet("client_id"), !parameters.isDropped("client_id") {
         guard isClient(try parameters.needed("client_id")) else { throw .unknownClient }
       }
+      if expected.usesCertificate { return try checkCertificate(expected) }
       if expected != .clientSecretPost || parameters.isSet("client_secret") || parameters.isDropped("client_secret") {
         return
       }

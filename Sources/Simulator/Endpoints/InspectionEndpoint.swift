@@ -19,6 +19,9 @@ extension Simulation {
     answer.set(FieldPath("client_id"), .string(Self.clientIdentifier))
     answer.set(FieldPath("username"), .string(consent.account))
     answer.set(.scope, .string(consent.scope.joined(separator: descriptor.scope.grantedSeparator)))
+    if let cnf = confirmation(of: (state.tokens[token] ?? state.refreshTokens[token])?.key) {
+      answer.set(FieldPath("cnf." + cnf.name), cnf.value)
+    }
     if let expiresAt = state.tokens[token]?.expiresAt { answer.set(FieldPath("exp"), .duration(expiresAt)) }
   }
 

@@ -1,32 +1,36 @@
 import CredmgrCryptography
 import CredmgrDescriptors
+import CredmgrTLS
 
-/// The keys and certificates of the simulator and its client. They are for practice: everyone has them.
+/// The keys of the simulator and its client. They are for practice: everyone has them.
 extension Simulation {
   var practiceKey: Secret { Self.practiceKey(descriptor.assertion?.algorithm ?? .rs256) }
 
-  static func practiceKey(_ algorithm: AssertionAlgorithm) -> Secret { Secret(practicePair(algorithm).key) }
-
-  private static func practicePair(_ algorithm: AssertionAlgorithm) -> (key: String, certificate: String) {
+  static func practiceKey(_ algorithm: AssertionAlgorithm) -> Secret {
     switch algorithm {
-    case .es256: (ellipticKey, ellipticCertificate)
-    case .edDSA: (edwardsKey, edwardsCertificate)
-    default: (rsaKey, rsaCertificate)
+    case .es256: Secret(ellipticKey)
+    case .edDSA: Secret(edwardsKey)
+    default: Secret(rsaKey)
     }
   }
 
   /// Returns the private key that a client of this provider needs, with its certificate if the client needs one; `nil`
-  /// if any text can be its secret.
-  static func practiceSecret(ofClientOf descriptor: Descriptor) -> Secret? {
-    let methods = [descriptor.client.authentication] + descriptor.endpoints.values.map(\.authentication)
-    let isCertified = descriptor.tokenBinding == .mutualTLS || methods.contains { $0?.usesCertificate == true }
+  /// if any text can be its secret. The authority signs the certificate unless the provider registers self-signed ones.
+  static func practiceSecret(
+    ofClientOf descriptor: Descriptor, _ authority: CertificateAuthority?
+  ) throws(CryptographyError) -> Secret? {
+    let methods = descriptor.clientMethods
     let signs = methods.contains(.privateKeyJWT) || descriptor.signsRequests
     let algorithm = descriptor.assertion?.algorithm ?? (signs ? .rs256 : nil)
     let method = descriptor.oauth1.signatureMethod.literal.flatMap(SignatureMethod.init)
     let isKey = algorithm?.isSymmetric == false || method?.isRSA == true
-    guard isCertified || isKey else { return nil }
-    let pair = practicePair(algorithm ?? .rs256)
-    return Secret(pair.key + "\n" + (isCertified ? pair.certificate + "\n" : ""))
+    guard authority != nil || isKey else { return nil }
+    let key = practiceKey(algorithm ?? .rs256)
+    let certificate =
+      methods.contains(.selfSignedTLSClientAuth)
+      ? try CertificateAuthority.selfSigned(clientIdentifier, key: key)
+      : try authority?.certificate(of: clientIdentifier, key: key, .client)
+    return Secret(key.reveal() + "\n" + (certificate?.pem ?? ""))
   }
 
   private static let rsaKey = """
@@ -60,40 +64,10 @@ extension Simulation {
     -----END PRIVATE KEY-----
     """
 
-  private static let rsaCertificate = """
-    -----BEGIN CERTIFICATE-----
-    MIICsTCCAZmgAwIBAgIBATANBgkqhkiG9w0BAQsFADAbMRkwFwYDVQQDDBBzaW11
-    bGF0b3ItY2xpZW50MCAXDTI1MDEwMTAwMDAwMFoYDzIxMjQxMjMxMDAwMDAwWjAb
-    MRkwFwYDVQQDDBBzaW11bGF0b3ItY2xpZW50MIIBIjANBgkqhkiG9w0BAQEFAAOC
-    AQ8AMIIBCgKCAQEAzlilW70+xUFtgpYy8MRGwcZAg1kXqPJWWDn5kbb/3FqKsWmG
-    QGLbtwt8t1qAlhdgSYxXez6HE19htdpA/eSDYWgUtZBXNNymC2UNitZKvulE7vWw
-    3zNGEn8IPopnvlXH2nSu/cuYSfQUg0/hneawqGuq0BFzF2f5MUN6uNoEWCKkge+d
-    em94zxKlhpAX3yyrxG8YxgSOi1KlDtxLC6qDvxPnX2RwVeYpdMFIXiEl83BVWnPf
-    8HvbNoJn2px07taCdfPz1ukqQYBMcgu6wax6XBjw74WGGtNPy/Ff1o5iXyr/DQu8
-    O+4EKpBAJjbffVUdAyGlckuS2YDve16rfAch0QIDAQABMA0GCSqGSIb3DQEBCwUA
-    A4IBAQC3RSlIQ4YAePExy+KfiULjAQCYWb8pp7ELlAnaC3xI75fbEsNEPvcrK9w/
-    i7m/l3CJDb8mMp4RYN2x/+i20+WHSATtmOCPN8O/KOvbeRabsRa/4dg8oU7yIXar
-    qG3q0Xsz52sxIdiTxHVdjKMlRMVeIa4Be58qEIQdWJZ/RzEN41A95dE0CUkBjaLc
-    mPx0pGWWJohWiYgSQrgWO8+nKwTYnrs0/4vxyXHT1N2dfrim/gVGiCvhDLaFDIAR
-    +2Of6lyPVuoOGqWhqpQf8IGR3tg8z3ityo2S68DQXha1uHOqPtPys1KSee6nRu9u
-    zG1VIGavvYLm/yNIfc11obP11neD
-    -----END CERTIFICATE-----
-    """
-
   private static let edwardsKey = """
     -----BEGIN PRIVATE KEY-----
     MC4CAQAwBQYDK2VwBCIEID2BUoX35XWCBv/nBaQZYEb98kvqcrDIhg+h0f9RrNCp
     -----END PRIVATE KEY-----
-    """
-
-  private static let edwardsCertificate = """
-    -----BEGIN CERTIFICATE-----
-    MIHkMIGXoAMCAQICAQEwBQYDK2VwMBsxGTAXBgNVBAMMEHNpbXVsYXRvci1jbGll
-    bnQwIBcNMjUwMTAxMDAwMDAwWhgPMjEyNDEyMzEwMDAwMDBaMBsxGTAXBgNVBAMM
-    EHNpbXVsYXRvci1jbGllbnQwKjAFBgMrZXADIQDs2+FgC9HYGWQrEx4wI+DsMPRU
-    aNE14ILCrNyE/DtnnjAFBgMrZXADQQAwNbz1DyY0mOlaZWUwnjOurdvU1+zZWXNz
-    IwrziLnrv7zTVWyKMb0tBLStbWjOAg68kO1nr2iqCdpRHzSPA5wO
-    -----END CERTIFICATE-----
     """
 
   private static let ellipticKey = """
@@ -102,17 +76,5 @@ extension Simulation {
     pxrytx69+x+6x36J9gkKG0FzAZ2hRANCAAReJnELWstu32+jLAkBvnG96RoxpTjx
     HHvynlcD2nfj2TyB2ITPrc7sG+bAdFI4bG29Y+V7O9+I89k4PyNAXEPk
     -----END PRIVATE KEY-----
-    """
-
-  private static let ellipticCertificate = """
-    -----BEGIN CERTIFICATE-----
-    MIIBJTCBy6ADAgECAgEBMAoGCCqGSM49BAMCMBsxGTAXBgNVBAMMEHNpbXVsYXRv
-    ci1jbGllbnQwIBcNMjUwMTAxMDAwMDAwWhgPMjEyNDEyMzEwMDAwMDBaMBsxGTAX
-    BgNVBAMMEHNpbXVsYXRvci1jbGllbnQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
-    AAReJnELWstu32+jLAkBvnG96RoxpTjxHHvynlcD2nfj2TyB2ITPrc7sG+bAdFI4
-    bG29Y+V7O9+I89k4PyNAXEPkMAoGCCqGSM49BAMCA0kAMEYCIQCoKmnjNELWrfBU
-    PPqRh2dub0lhALg5zzmmgW1+b5OyFgIhAK1pGQLs+yA/2UNx9QrG5uu8R+dYgPFa
-    lCyyoJCmKDyc
-    -----END CERTIFICATE-----
     """
 }

@@ -6,13 +6,11 @@ import CredmgrText
 
 /// Proofs of possession (RFC 9449), checked with code of its own, so that it does not share a fault with the client.
 extension Simulation {
-  var bindsTokens: Bool { descriptor.bindsToKeys }
-
   /// How far the times of two machines may differ (RFC 9449, 11.1).
   private static let proofLifetime = Duration.minutes(1)
 
   /// Whether an endpoint issues bound tokens, so that its requests need a proof (RFC 9449, 5).
-  func needsProof(at kind: EndpointKind) -> Bool { bindsTokens && kind.leg.issuesToken }
+  func needsProof(at kind: EndpointKind) -> Bool { descriptor.bindsToKeys && kind.leg.issuesToken }
 
   /// Checks the proof of a request (RFC 9449, 4.3), and returns the thumbprint of its key (RFC 7638). `token` is the
   /// token of a request to the API.

@@ -46,7 +46,7 @@ extension Simulation {
   /// The standard server for a provider whose own requests no client could learn from metadata, such as one that
   /// registers no clients; `nil` if the metadata describes the provider itself, or if it has no login in a browser.
   var standardServer: Descriptor? {
-    let isOwn = descriptor.endpoints[.registration]?.send == .json && isOwnMetadata
+    let isOwn = (descriptor.usesCertificates || descriptor.endpoints[.registration]?.send == .json) && isOwnMetadata
     guard !isOAuth1, !isOwn, descriptor.grants.contains(where: \.traits.redirects) else { return nil }
     let library = DescriptorLibrary(directories: []) { _ in nil }
     var server = try? library.load(Array(Self.standardText.utf8), name: "").descriptor
@@ -58,7 +58,7 @@ extension Simulation {
   mutating func standardAnswer(_ request: HTTPRequest) -> LoopbackServer.Answer? {
     guard var server = standard.first, isForStandardServer(request) else { return nil }
     server.state = state
-    let answer = server.answer(request)
+    let answer = server.answer(request, certificate: state.certificate)
     state = server.state
     return answer
   }
@@ -114,13 +114,14 @@ extension Simulation {
     guard request.method == "GET", Self.metadataPaths.contains(request.uri.path), isOwnMetadata else {
       return nil
     }
-    var members: [JSONValue.Member] = [.init("issuer", .string(origin))]
-    for kind in EndpointKind.allCases {
-      let leg = kind.leg
-      guard let name = leg.metadataName, let url = try? descriptor.endpoints[kind]?.url.filled(value) else { continue }
-      members.append(.init(name, .string(url.text)))
-      if let demand = leg.demand { members.append(.init(demand.name, .boolean(true))) }
+    let endpoints = EndpointKind.allCases.compactMap { kind -> (kind: EndpointKind, member: JSONValue.Member)? in
+      guard let name = kind.leg.metadataName, let url = try? descriptor.endpoints[kind]?.url.filled(value) else {
+        return nil
+      }
+      return (kind, .init(name, .string(url.text)))
     }
+    var members: [JSONValue.Member] = [.init("issuer", .string(origin))] + endpoints.map(\.member)
+    for demand in endpoints.compactMap(\.kind.leg.demand) { members.append(.init(demand.name, .boolean(true))) }
     let traits = descriptor.grants.map(\.traits)
     let method = descriptor.pkce == .s256Hexadecimal ? nil : descriptor.pkce.wireName
     let lists = [
@@ -139,7 +140,8 @@ extension Simulation {
       members.append(.init(name, .array(texts.map(JSONValue.string))))
     }
     members.append(.init("authorization_response_iss_parameter_supported", .boolean(issuer != nil)))
-    if bindsTokens { members.append(.init("dpop_signing_alg_values_supported", ["ES256"])) }
+    if descriptor.bindsToKeys { members.append(.init("dpop_signing_alg_values_supported", ["ES256"])) }
+    members += certificateMetadata(endpoints)
     if isStandard { members.append(.init("client_id_metadata_document_supported", .boolean(true))) }
     return .json(200, .object(members))
   }

@@ -70,7 +70,7 @@ extension Simulation {
     }
     let scheme: String
     switch descriptor.headerStyle.location {
-    case _ where bindsTokens: scheme = "DPoP"
+    case _ where descriptor.bindsToKeys: scheme = "DPoP"
     case .header(_, let declared) where HTTPFields.isValid(name: declared): scheme = declared
     case .none where isOAuth1: scheme = "OAuth"
     default: scheme = "Bearer"
@@ -94,7 +94,7 @@ extension Simulation {
     let isSigned = isOAuth1 && descriptor.headerStyle.location == .none
     let isSignedByKey = descriptor.aws4 != nil
     let token: String
-    if bindsTokens {
+    if descriptor.bindsToKeys {
       token = try boundToken(request)
     } else if isDigest {
       token = try digestToken(request)
@@ -104,11 +104,12 @@ extension Simulation {
       token = isSigned ? try signedToken(request) : try bareToken(request, headers)
     }
     guard let issued = state.tokens[token] else { throw .tokenUnknown }
+    try checkCertificate(of: issued)
     let consent = state.consents[issued.consent]
     if consent.isRevoked { throw .revoked.with(code: "invalid_token") }
     if let expiresAt = issued.expiresAt, now >= expiresAt { throw .tokenExpired }
     let knowledge = knowledge(consent.kept.merging(["access_token": token]) { _, new in new })
-    if !isSignedByKey, !bindsTokens, !isDigest { try checkTokenParameters(request, knowledge) }
+    if !isSignedByKey, !descriptor.bindsToKeys, !isDigest { try checkTokenParameters(request, knowledge) }
     try request.check(headers, knowledge)
     return token
   }

@@ -1,14 +1,17 @@
 import CredmgrDescriptors
 import CredmgrHTTP
 import CredmgrJSON
+import CredmgrTLS
 
 extension Simulation {
-  mutating func answer(_ request: HTTPRequest) -> LoopbackServer.Answer {
-    state.provenKey = nil
+  mutating func answer(_ request: HTTPRequest, certificate: Certificate? = nil) -> LoopbackServer.Answer {
+    (state.provenKey, state.certificate) = (nil, certificate)
     let request = withoutTokenOfPath(request)
     learnOwnToken(request)
     // Refuse other hosts, because a web page could point its own host name at this server.
-    guard request.uri.origin == origin else { return refused("simulator", .foreignHost, status: 421) }
+    guard [origin, certified?.origin].contains(request.uri.origin) else {
+      return refused("simulator", .foreignHost, status: 421)
+    }
     if let answer = standardAnswer(request) { return answer }
     if request.uri.path.hasPrefix(Self.controlPrefix) { return LoopbackServer.Answer(control(request)) }
     if let metadata = resourceMetadata(request) ?? metadata(request) { return LoopbackServer.Answer(metadata) }
@@ -126,6 +129,7 @@ extension Simulation {
       if kind == .keySet { return try keySet(parameters) }
       if kind == .endSession { return try endSession(parameters) }
       if needsProof(at: kind) { state.provenKey = try provenKey(request) }
+      if bindsToCertificates, kind.leg.issuesToken { state.provenKey = try certificateForTokens() }
       var answer = AnswerContent(rules(kind, endpoint))
       answer.setSuccess()
       switch kind {

@@ -103,8 +103,10 @@ extension Simulation {
   private mutating func refresh(_ token: String, _ answer: inout AnswerContent) throws(Refusal) {
     guard let issued = state.refreshTokens[token] else { throw .refreshTokenUnknown }
     try checkRevoked(issued.consent)
-    // The refresh token of a public client is bound (RFC 9449, 5). A confidential client authenticates instead.
-    if clientAuthentication == .none, issued.key != state.provenKey { throw .foreignKey }
+    // The refresh token of a public client is bound (RFC 9449, 5; RFC 8705, 4). Other clients authenticate instead.
+    if clientAuthentication == .none, issued.key != state.provenKey {
+      throw bindsToCertificates ? .foreignCertificate : .foreignKey
+    }
     let now = now
     guard issued.expiresAt.map({ now < $0 }) ?? true else { throw .refreshTokenExpired }
     if let replacedAt = issued.replacedAt, now > replacedAt + settings.grace || settings.grace == .zero {

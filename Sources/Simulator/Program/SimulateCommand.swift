@@ -6,6 +6,7 @@ import CredmgrHTTP
 import CredmgrJSON
 import CredmgrMessages
 import CredmgrPlatform
+import CredmgrTLS
 import CredmgrText
 
 /// `credmgr simulate`: simulates a provider on loopback until you stop it.
@@ -16,22 +17,31 @@ package enum SimulateCommand {
     let port = try value(of: "--port", in: invocation) { UInt16($0) } ?? 0
     let descriptor = try descriptor(invocation, context)
     let random = SystemRandomSource()
+    let encryption = descriptor.usesCertificates ? try encryption(random) : nil
     let given = invocation.value("--client-secret-file")
+    let practice = try? Simulation.practiceSecret(ofClientOf: descriptor, encryption?.authority)
     let secret =
       if let given {
         try context.secret(given, called: "client secret")
       } else {
-        Simulation.practiceSecret(ofClientOf: descriptor) ?? Secret(Base64.encodeURL(random.bytes(32)))
+        practice ?? Secret(Base64.encodeURL(random.bytes(32)))
       }
     var server: LoopbackServer
-    do { server = try LoopbackServer(port: port == 0 ? nil : port) } catch { throw unavailable(port) }
+    do {
+      server = try LoopbackServer(
+        port: port == 0 ? nil : port, encryption: encryption.map { encryption in { encryption.server.session() } })
+    } catch { throw unavailable(port) }
     let address = "http://127.0.0.1:\(server.port)"
-    guard let origin = try? URI(parsing: address) else { throw unavailable(port) }
+    let encrypted = server.encryptedPort.map { "https://127.0.0.1:\($0)" }
+    guard let origin = try? URI(parsing: address), let other = try? URI(parsing: encrypted ?? address) else {
+      throw unavailable(port)
+    }
     let identifier = descriptor.identifier + "-sim"
     let folder = folder(random)
     let file = Path.joining(folder, descriptor.identifier + ".yaml")
     let secretFile = Path.joining(folder, "client-secret")
     let keyFile = Path.joining(folder, "key")
+    let authorityFile = encryption.map { _ in Path.joining(folder, "authority.pem") }
     let isTyped = descriptor.grants.first?.traits.asked != nil
     let subject = descriptor.variables.first(where: \.isAtExchange)
     let hasFile = isTyped && (subject != nil || descriptor.key?.file.isEmpty == false)
@@ -45,12 +55,22 @@ package enum SimulateCommand {
     } else if isTyped {
       settings.commands[1] += (hasFile ? " --key-file " : " --with-token <") + argument(keyFile)
     }
+    if let authorityFile, let encrypted {
+      let trust = "SSL_CERT_FILE=" + argument(authorityFile) + " "
+      let resource = encrypted + Simulation.controlPrefix + "resource"
+      settings.commands[1] = trust + settings.commands[1]
+      settings.commands.append(
+        trust + ["credmgr", "request", identifier, resource].map(argument).joined(separator: " "))
+    }
     var simulation = try Simulation(
       descriptor, at: origin, settings: settings, clientSecret: secret, clock: clock(), random: random,
+      certified: encryption.map { (other, $0.authority.certificate) },
       fetch: { try? context.source.document(at: $0) })
     let key = simulation.state.key
     defer {
-      for file in [file, secretFile] + (key == nil ? [] : [keyFile]) { _ = try? File.remove(file) }
+      for file in [file, secretFile, key == nil ? nil : keyFile, authorityFile].compactMap({ $0 }) {
+        _ = try? File.remove(file)
+      }
       File.removeDirectory(folder)
     }
     do throws(POSIXError) {
@@ -62,22 +82,23 @@ package enum SimulateCommand {
         let lines = token.map { [$0] } ?? key.lines.prefix(hasFile ? 1 : .max).map { $0.value + "\n" }
         try PrivateFile.create(keyFile, Array(lines.joined().utf8))
       }
+      if let authorityFile, let encryption {
+        try PrivateFile.create(authorityFile, Array(encryption.authority.certificate.pem.utf8))
+      }
       if !context.isJSON {
-        try Terminal.writeOutput(
-          """
-          listening on \(address)
-          descriptor \(file)
-          client-id \(Simulation.clientIdentifier)
-          client-secret-file \(secretFile)
-          \(key == nil ? "" : "key-file \(keyFile)\n")ready
-
-          """)
+        let lines = [
+          ("listening on", address), ("listening with TLS on", encrypted), ("authority", authorityFile),
+          ("descriptor", file), ("client-id", Simulation.clientIdentifier), ("client-secret-file", secretFile),
+          ("key-file", key == nil ? nil : keyFile),
+        ]
+        try Terminal.writeOutput(lines.compactMap { line in line.1.map { "\(line.0) \($0)\n" } }.joined() + "ready\n")
       }
     } catch { throw CommandError(error) }
     if context.isJSON {
       try context.output([
         "url": .string(address), "descriptor": .string(file), "client_id": .string(Simulation.clientIdentifier),
         "client_secret_file": .string(secretFile), "key_file": .optional(key == nil ? nil : keyFile),
+        "tls_url": .optional(encrypted), "authority_file": .optional(authorityFile),
         "commands": .array(simulation.settings.commands.map(JSONValue.string)),
       ])
     }
@@ -92,8 +113,8 @@ package enum SimulateCommand {
       StandardError.tell("open \(address)/ to see the requests; press Ctrl-C to stop")
     }
     let clock = SystemClock()
-    try? server.serve(isCancelled: { Signals.isInterrupted }) { request in
-      var answer = simulation.answer(request)
+    try? server.serve(isCancelled: { Signals.isInterrupted }) { request, certificate in
+      var answer = simulation.answer(request, certificate: certificate.flatMap { Certificate(bytes: $0) })
       // Clients compare their clocks with it.
       answer.response.fields.set("Date", clock.now().httpDate)
       return answer
@@ -102,19 +123,19 @@ package enum SimulateCommand {
     guard Terminal.isTerminal(2) else { return }
     // git would count as interrupted too.
     Signals.forgetInterruption()
-    removeAdded(at: address, context)
+    removeAdded(at: [address, encrypted ?? address], context)
   }
 
   /// Removes the providers that the user added with the shown commands, because their address no longer answers.
-  private static func removeAdded(at address: String, _ context: Context) {
+  private static func removeAdded(at addresses: [String], _ context: Context) {
     let source = context.source
     let added: [String]
     func isOurs(_ identifier: String) -> Bool {
       guard let path = context.home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path) else {
         return false
       }
-      return Simulation.isOurs(bytes) && bytes.firstPlace(of: (address + "/").utf8) != nil
-        || bytes.firstPlace(of: (address + Simulation.standardPath).utf8) != nil
+      let ends = [Simulation.standardPath] + (Simulation.isOurs(bytes) ? ["/"] : [])
+      return addresses.contains { address in ends.contains { bytes.firstPlace(of: (address + $0).utf8) != nil } }
     }
     do throws(CredentialError) { added = try source.accountsIfAny()?.addedProviders() ?? [] } catch {
       for identifier in source.knownProviders() where isOurs(identifier) {
@@ -136,6 +157,19 @@ package enum SimulateCommand {
       StandardError.tell(
         "removed \(quoted(identifier)) and its accounts" + (rules == 0 ? "" : rules == 1 ? " and rule" : " and rules"))
     }
+  }
+
+  /// Returns the TLS for this run, and the authority of its certificates.
+  private static func encryption(
+    _ random: SystemRandomSource
+  ) throws(CommandError) -> (server: TLSServer, authority: CertificateAuthority) {
+    let key = ECPrivateKey.pem(random: random)
+    do throws(CryptographyError) {
+      let authority = try CertificateAuthority(name: "credmgr simulate", random: random)
+      let certificate = try authority.certificate(of: "127.0.0.1", key: key, .loopbackServer)
+      guard let server = TLSServer(certificate, key: key) else { throw .noSignatures }
+      return (server, authority)
+    } catch { throw .usage("the certificates of this provider require OpenSSL, which cannot be loaded") }
   }
 
   /// Creates a private temporary directory.

@@ -6,13 +6,15 @@ import CredmgrText
 
 extension Descriptor {
   /// Returns the same provider on this machine: each endpoint is below `origin`, on a path that starts with its own
-  /// host. Only `origin` gets the token, and every variable has a value.
-  func simulated(at origin: URI, _ settings: SimulationSettings) throws(CommandError) -> Descriptor {
+  /// host. Only `recipient` gets the token, and every variable has a value.
+  func simulated(
+    at origin: URI, tokensTo recipient: URI, _ settings: SimulationSettings
+  ) throws(CommandError) -> Descriptor {
     var simulated = self
     simulated.variables = try variables(with: settings.variables)
     let filled = simulated
-    func moved(_ template: Template) -> Template {
-      Self.moved(template, to: origin.origin) { filled.variable($0)?.defaultValue }
+    func moved(_ template: Template, to server: URI = origin) -> Template {
+      Self.moved(template, to: server.origin) { filled.variable($0)?.defaultValue }
     }
     for (kind, endpoint) in endpoints {
       var template = moved(endpoint.url.template)
@@ -36,12 +38,12 @@ extension Descriptor {
     (simulated.client.identifierPattern, simulated.client.secretPattern) = (nil, nil)
     simulated.client.otherShapes = []
     simulated.key?.page = nil
-    // Moves the issuer, and the audience of assertions, to `origin`.
-    simulated.issuer = issuer.map(moved) ?? simulated.issuer
+    // The issuer, and the audience of assertions, must be on the server that receives assertions.
+    simulated.issuer = issuer.map { moved($0, to: recipient) } ?? simulated.issuer
     for index in (assertion?.claims ?? []).indices where assertion?.claims[index].name == "aud" {
-      simulated.assertion?.claims[index].value = assertion?.claims[index].value.map(moved)
+      simulated.assertion?.claims[index].value = assertion?.claims[index].value.map { moved($0, to: recipient) }
     }
-    let authority = String(origin.origin.dropFirst(origin.scheme.count + "://".count))
+    let authority = String(recipient.origin.dropFirst(recipient.scheme.count + "://".count))
     simulated.hosts = [Template(literal: authority)]
     // The provider's other hosts do not exist at `origin`.
     simulated.device.hosts = []

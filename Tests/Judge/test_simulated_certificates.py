@@ -1,0 +1,166 @@
+"""The simulator as a provider that checks certificates (RFC 8705): for credmgr, for curl, and for Python's TLS."""
+
+import base64
+import hashlib
+import http.client
+import json
+import os
+import ssl
+import subprocess
+import urllib.parse
+
+from program import ADA, ProgramTest
+from tls import Authority
+
+DESCRIPTOR = """\
+provider: bank
+grant: {grant}
+endpoints:
+  authorization: https://bank.example/authorize
+  token: https://bank.example/token
+  introspection: https://bank.example/introspect
+client: {{ authentication: {method} }}
+token_binding: mutual_tls
+scope: [read]
+hosts: [bank.example]
+"""
+
+
+def thumbprint(path):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    text = text[text.index("-----BEGIN CERTIFICATE-----"):]
+    text = text[:text.index("-----END CERTIFICATE-----")] + "-----END CERTIFICATE-----\n"
+    digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(text)).digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+class SimulatedCertificates(ProgramTest):
+    def simulate(self, method, *options, grant="[authorization_code, client_credentials]"):
+        self.said = self.simulated(self.file("bank.yaml", DESCRIPTOR.format(method=method, grant=grant)), *options)
+        self.origin = self.said["listening with TLS on"]
+        self.own = self.said["client-secret-file"]
+
+    def send(self, path, client=None, form=None, token=None, origin=None):
+        """Sends a request as another program: with Python's TLS, and the strictest checks of the server."""
+        uri = urllib.parse.urlsplit(origin or self.origin)
+        if uri.scheme == "https":
+            context = ssl.create_default_context(cafile=self.said["authority"])
+            context.verify_flags |= ssl.VERIFY_X509_STRICT
+            if client:
+                context.load_cert_chain(*((client,) if isinstance(client, str) else client))
+            connection = http.client.HTTPSConnection(uri.netloc, context=context)
+        else:
+            connection = http.client.HTTPConnection(uri.netloc)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        if form is not None:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        with_body = form is not None and urllib.parse.urlencode({"client_id": "simulator-client", **form})
+        connection.request("POST" if with_body else "GET", path, with_body or None, headers)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read()), answer.headers.get("WWW-Authenticate", "")
+
+    def token(self, client=None, **options):
+        return self.send("/bank.example/token", client, {"grant_type": "client_credentials"}, **options)
+
+    def resource(self, client=None, token=None, **options):
+        return self.send("/simulator/resource", client, token=token, **options)
+
+    def assert_refused(self, *clients, origin=None):
+        for client in clients:
+            status, answer, _ = self.token(client, origin=origin)
+            self.assertEqual((status, answer["error"]), (401, "invalid_client"), client)
+
+    def assert_bound(self, client, *others):
+        """Checks that a token is of use only with the certificate of its request."""
+        status, answer, _ = self.token(client)
+        self.assertEqual(status, 200, answer)
+        token = answer["access_token"]
+        self.assertEqual(self.resource(client, token)[0], 200)
+        for other in others:
+            status, _, challenge = self.resource(other, token)
+            self.assertEqual(status, 401)
+            self.assertRegex(challenge, '^Bearer .*error="invalid_token"')
+        self.assertEqual(self.resource(token=token, origin=self.said["listening on"])[0], 401)
+        known = self.send("/bank.example/introspect", client, {"token": token})[1]
+        path = client if isinstance(client, str) else client[0]
+        self.assertEqual((known["active"], known["cnf"]), (True, {"x5t#S256": thumbprint(path)}))
+
+    def test_a_certificate_of_an_authority(self):
+        self.simulate("tls_client_auth")
+        foreign = Authority(self.folder)
+        other, late = foreign.client("other", "simulator-client"), foreign.client("late", "simulator-client", -1)
+        self.assert_bound(self.own, None, other)
+        self.assert_refused(None, other, late)
+        # Without TLS, no client has a certificate.
+        self.assert_refused(None, origin=self.said["listening on"])
+
+    def test_a_certificate_of_the_authority_of_the_clients_file(self):
+        authority = Authority(self.folder)
+        first, second = authority.client("first", "machine"), authority.client("second", "machine")
+        parts = []
+        for path in (first[1], first[0], authority.certificate):
+            with open(path, encoding="utf-8") as file:
+                parts.append(file.read())
+        self.simulate("tls_client_auth", "--client-secret-file", self.file("client.pem", "".join(parts)))
+        self.assert_bound(first, None, second)
+        self.assert_bound(second, None, first)
+        self.assert_refused(None, authority.client("third"), authority.client("late", "machine", -1))
+
+    def test_a_registered_certificate(self):
+        self.simulate("self_signed_tls_client_auth")
+        other = Authority(self.folder).client("other", "simulator-client")
+        self.assert_bound(self.own, None, other)
+        self.assert_refused(None, other)
+
+    def test_a_registered_certificate_that_has_expired(self):
+        late = Authority(self.folder).client("late", days=-1)
+        text = ""
+        for path in reversed(late):
+            with open(path, encoding="utf-8") as file:
+                text += file.read()
+        self.simulate("self_signed_tls_client_auth", "--client-secret-file", self.file("client.pem", text))
+        self.assert_refused(late)
+
+    def test_curl(self):
+        self.simulate("tls_client_auth")
+
+        def curl(*arguments):
+            return subprocess.run(["curl", "--silent", "--cacert", self.said["authority"], *arguments], check=True,
+                                  capture_output=True, text=True).stdout
+
+        form = ("--data", "grant_type=client_credentials&client_id=simulator-client", self.origin + "/bank.example/token")
+        token = json.loads(curl("--cert", self.own, *form))["access_token"]
+        self.assertEqual(json.loads(curl(*form))["error"], "invalid_client")
+        resource = ("--header", f"Authorization: Bearer {token}", "--output", os.devnull, "--write-out", "%{http_code}",
+                    self.origin + "/simulator/resource")
+        self.assertEqual((curl("--cert", self.own, *resource), curl(*resource)), ("200", "401"))
+
+    def test_the_printed_commands_work_as_they_are(self):
+        for grant in ("client_credentials", "authorization_code"):
+            with self.subTest(grant=grant):
+                self.new_home()
+                path = self.file("bank.yaml", DESCRIPTOR.format(method="tls_client_auth", grant=grant))
+                running = self.start("simulate", path, "--json", stdin=False)
+                self.addCleanup(running.process.wait)
+                self.addCleanup(running.process.terminate)
+                text = ""
+                while not text.endswith("\n}\n"):
+                    text += running.process.stdout.readline()
+                said = json.loads(text)
+                trust = f"SSL_CERT_FILE={said['authority_file']} "
+                add, login, request = said["commands"]
+                account = f" --account {ADA}" if grant == "authorization_code" else ""
+                for command in (add, login + account, request, trust + "credmgr refresh bank-sim", request,
+                                trust + "credmgr validate bank-sim", trust + "credmgr header bank-sim"):
+                    outcome = self.run_program("-c", command, binary="/bin/sh")
+                    self.assertEqual(outcome.status, 0, f"{command}\n{outcome.err}")
+                self.assertRegex(outcome.out, "^Authorization: Bearer ")
+
+    def test_the_issuer_names_the_addresses_for_certificates(self):
+        self.simulate("tls_client_auth", grant="client_credentials")
+        self.credmgr("add-provider", self.said["listening on"], "--as", "found", "--client-id", self.said["client-id"],
+                     "--client-secret-file", self.own, "--yes")
+        trust = {"SSL_CERT_FILE": self.said["authority"]}
+        self.credmgr("login", "found", environment=trust)
+        self.credmgr("validate", "found", environment=trust)
