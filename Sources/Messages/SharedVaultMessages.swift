@@ -112,6 +112,11 @@ extension SharedAccountError {
         "this machine has another provider \(quoted(provider)) than the vault \(quoted(vault))",
         items: places.sentences()
       ).hint(difference.remedy(provider, vault))
+    case .providerChanged(let provider, let vault):
+      .usage(
+        "cannot change \(quoted(provider)) in the vault \(quoted(vault)): another member has just changed it or shared "
+          + "an account; the vault was not changed"
+      ).hint("run the command again")
     case .notShareable(let provider, let variable):
       .usage(
         "cannot share \(quoted(provider)): \(quoted(variable)) names a file or an environment variable of one machine"
@@ -142,10 +147,13 @@ extension SharedAccountError {
     let isNameTaken = if case .shared(.nameTaken) = error { true } else { false }
     let reason = isNameTaken ? "it has another account of this name" : message.text
     let replacement = replaces || isNameTaken ? ["--replace"] : []
+    let isOther = if case .shared(.otherProvider) = error { true } else { false }
     return Message(
       "logged in to \(titled(provider)) as \(quoted(account)) on this machine only, "
         + "not in the vault \(quoted(vault)): \(reason)",
-      hint: "\(credmgr: ["share", provider, account, "--vault", vault] + replacement) to move it",
+      // Until the providers are the same, the vault would refuse the account again.
+      hints: isOther
+        ? message.hints : ["\(credmgr: ["share", provider, account, "--vault", vault] + replacement) to move it"],
       status: message.status)
   }
 }

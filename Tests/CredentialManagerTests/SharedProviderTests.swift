@@ -23,8 +23,8 @@ struct SharedProviderTests {
   private static func change(_ fixture: Fixture, id: String? = nil, secret: String) throws {
     let addition = try fixture.source.addition(shipped: "example", as: nil)
     try fixture.add(addition, id: id, secret: secret, replaces: true) { _, _, _ in true }
-    try fixture.source.requireChangeable("example", in: "team")
-    try fixture.source.publish("example", in: "team", replaces: true)
+    let earlier = try fixture.source.sharedProvider("example", in: "team")
+    try fixture.source.publish("example", in: "team", replacing: earlier)
   }
 
   /// The client of the vault is changed, and the other members get it where they agree.
@@ -79,7 +79,8 @@ struct SharedProviderTests {
     let edited = Array("provider: example\n\(Fixture.endpoints)\ntitle: Mine\n".utf8)
     if isEdited { try File.replace(path, edited) }
     try fixture.addOwn(Fixture.endpoints + "\ntitle: Better", replaces: true) { _ in true }
-    try fixture.source.publish("example", in: "team", replaces: true)
+    try fixture.source.publish(
+      "example", in: "team", replacing: fixture.source.sharedProvider("example", in: "team"))
     try other.source.synchronize(with: "team") { _, _ in true }
     let text = try File.read(path, limit: 1 << 20)
     #expect(
@@ -141,11 +142,112 @@ struct SharedProviderTests {
     #expect(try fixture.sharedCredential()?.variables == credential.variables)
   }
 
+  // MARK: Providers with other servers
+
+  private static let movable =
+    Fixture.endpoints.replacing("provider.example", with: "{host}").replacing("[api.{host}]", with: "[\"api.{host}\"]")
+    + "\nvariables: { host: { default: provider.example } }"
+
+  /// Two machines: the vault has the account "ben" of the first one, whose account "ana" is its own.
+  private static func twoMachines() throws -> (Fixture, OtherMachine) {
+    let fixture = try Fixture.added(movable, credential: Fixture.credential(identity: "ana"))
+    let vaults = try fixture.team()
+    try fixture.store(Fixture.credential("token-b", refresh: "refresh-b", identity: "ben"), "ben")
+    try fixture.source.share("ben", of: "example", in: "team")
+    let other = try OtherMachine(beside: fixture, vaults)
+    try other.source.synchronize(with: "team")
+    return (fixture, other)
+  }
+
+  /// Changes the server of the vault's provider. Returns the accounts about which the user was asked.
+  @discardableResult private static func move(_ source: CredentialSource) throws -> [String] {
+    var asked: [String] = []
+    let earlier = try source.sharedProvider("example", in: "team")
+    try source.add(
+      source.addition(shipped: "example", as: nil), clientIdentifier: "client-1", clientSecret: Secret("s"),
+      variables: ["host": "other.example"], replaces: true, shared: earlier,
+      confirms: { _, accounts, _ in
+        asked += accounts
+        return true
+      }, agrees: { _ in true })
+    try source.publish("example", in: "team", replacing: earlier)
+    return asked
+  }
+
+  /// Another machine has shared an account since this one looked at the vault.
+  @Test func theQuestionNamesAllAccountsOfTheVault() throws {
+    let (fixture, other) = try Self.twoMachines()
+    try fixture.source.share("ana", of: "example", in: "team")
+    #expect(try other.source.accounts().accounts(of: "example").map(\.name) == ["ben"])
+    #expect(try Set(Self.move(other.source)) == ["ana", "ben"])
+    // The machine itself had agreed to the new server before, but the vault had not.
+    let again = try OtherMachine(beside: fixture, DirectoryVaults(in: fixture.root + "/shared"), name: "again")
+    let addition = try again.source.addition(shipped: "example", as: nil)
+    for host in ["other.example", "third.example"] {
+      try again.source.add(
+        addition, clientIdentifier: "client-1", clientSecret: Secret("s"), variables: ["host": host], replaces: true,
+        confirms: { _, _, _ in true }, agrees: { _ in true })
+    }
+    let earlier = try again.source.sharedProvider("example", in: "team")
+    #expect(throws: CredentialError.self) {
+      try again.source.add(
+        addition, clientIdentifier: "client-1", clientSecret: Secret("s"), variables: ["host": "third.example"],
+        replaces: true, shared: earlier, confirms: { _, _, _ in false }, agrees: { _ in true })
+    }
+  }
+
+  /// One machine shares an account and another one changes the provider's server, at each moment of the other.
+  /// Each account that gets the new server was in the question.
+  @Test(arguments: [false, true]) func aShareDuringAChangeOfTheProvider(_ isShareInside: Bool) throws {
+    var outcomes: Set<String> = []
+    var (moment, calls) = (0, 0)
+    repeat {
+      let (fixture, other) = try Self.twoMachines()
+      var asked: [String] = []
+      let share = { _ = try? fixture.source.share("ana", of: "example", in: "team") }
+      let change = { asked += (try? Self.move(other.source)) ?? [] }
+      let (outer, inner) = isShareInside ? (change, share) : (share, change)
+      let machine = isShareInside ? other.source : fixture.source
+      let store = try #require(try machine.joined("team").sharedStore() as? DirectoryStore)
+      calls = 0
+      store.onCall = {
+        calls += 1
+        if calls == moment + 1 { inner() }
+      }
+      outer()
+      store.onCall = nil
+      let isShared = try fixture.sharedCredential() != nil
+      let host = try fixture.source.joined("team").accounts().registration(of: "example")?.variables["host"]
+      if isShared, host != nil { #expect(asked.contains("ana"), "moment \(moment)") }
+      outcomes.insert("\(isShared ? "shared" : "here") \(host ?? "as before")")
+      let place: String? = isShared ? "team" : nil
+      #expect(try fixture.stored()?.vault == place)
+      moment += 1
+    } while calls >= moment
+    #expect(moment > 3)
+    #expect(outcomes == ["shared as before", "here other.example", "shared other.example"])
+  }
+
+  /// The account of an interrupted share stays here if the members have changed the provider, and is free again.
+  @Test func aShareThatIsRefusedTakesItsMarkBack() throws {
+    let (fixture, other) = try Self.twoMachines()
+    var moving = try #require(try fixture.stored())
+    (moving.vault, moving.isMoving) = ("team", true)
+    try fixture.store(moving)
+    try Self.move(other.source)
+    let error = #expect(throws: CredentialError.self) {
+      try fixture.source.share("ana", of: "example", in: "team")
+    }
+    if case .shared(.otherProvider(_, _, _, .isOutdated)) = error {} else { Issue.record("\(error as Any)") }
+    #expect(try fixture.stored()?.vault == nil)
+    _ = try fixture.source.logout("ana", of: "example", keepsRemote: true)
+  }
+
   /// A share was interrupted after the vault had the account, and another machine has refreshed it since.
-  @Test func aRefreshOfAnotherMachineIsEnough() throws {
+  @Test(arguments: [false, true]) func aRefreshOfAnotherMachineIsEnough(_ isReplacing: Bool) throws {
     let (fixture, other, _) = try Self.shared()
     var moving = try #require(try fixture.sharedCredential())
-    (moving.vault, moving.isMoving) = ("team", true)
+    (moving.vault, moving.isMoving, moving.isReplacing) = ("team", true, isReplacing)
     try other.source.synchronize(with: "team")
     fixture.clock.advance(.seconds(3600))
     fixture.http.then(.token("token-2", refresh: "refresh-2"))

@@ -67,12 +67,17 @@ final class DirectoryStore: SharedStore {
   private let name: String
   private let vault: Vault
   private let vaults: DirectoryVaults
+  /// Runs before each operation, like another machine between two of this one.
+  var onCall: (() -> Void)?
 
   init(_ name: String, _ vault: Vault, _ vaults: DirectoryVaults) {
     (self.name, self.vault, self.vaults) = (name, vault, vaults)
   }
 
-  private func enter() throws(StoreError) { try vaults.enter(name) }
+  private func enter() throws(StoreError) {
+    onCall?()
+    try vaults.enter(name)
+  }
 
   func record(_ identifier: RecordIdentifier) throws(StoreError) -> Record? {
     try enter()

@@ -142,7 +142,8 @@ class NamedPoints(CrashTest):
         # At these points, a process only stops, with no exchange in progress.
         stops = {"git.login", "login.begins"}
         # test_team kills at the points of `share`; at the last point, only a copy of what is stored is missing.
-        shared = {"share.stored", "share.marked", "share.done", "share.published", "copy.renewed"}
+        shared = {"share.stored", "share.marked", "share.done", "share.published", "share.compared",
+                  "copy.renewed"}
         self.assertEqual(set(fault_points()), named | stops | shared)
 
     def test_death_at_each(self):

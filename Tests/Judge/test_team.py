@@ -170,6 +170,21 @@ class Team(ProgramTest):
         said = self.credmgr("token", provider, "--account", ADA, status=USAGE).err
         self.assertIn("credmgr vault sync --vault team", said)
         self.assertEqual(self.refreshes(service), [])
+        # A login would be in vain, so it does not begin.
+        before = len(service.requests("/authorize"))
+        said = self.credmgr("login", provider, "--account", ADA, status=USAGE).err
+        self.assertIn("credmgr vault sync --vault team", said)
+        self.assertEqual(len(service.requests("/authorize")), before)
+
+    def test_the_question_names_accounts_that_this_machine_has_not_seen(self):
+        _, provider = self.shared()
+        self.join("grace")
+        self.credmgr("login", provider, "--account", GRACE, "--vault", "team")
+        self.at(0)
+        other = self.serve(OAuth2Server())
+        change = ("add-provider", provider, "--set", f"port={other.port}", "--replace", "--vault", "team")
+        self.assertIn(GRACE, self.run_program(*change).err)
+        self.credmgr(*change, "--yes")
 
     def test_leaving_asks_and_says_what_is_lost(self):
         self.shared()
@@ -337,6 +352,7 @@ class Team(ProgramTest):
         self.at(1)
         said = self.credmgr("token", provider, "--account", GRACE, "--refresh", status=USAGE).err
         self.assertIn("another provider", said)
+        self.assertIn("another provider", self.credmgr("share", provider, GRACE, status=USAGE).err)
         self.credmgr("vault", "sync")
         self.at(0)
         self.credmgr("vault", "sync")
@@ -350,7 +366,7 @@ class Team(ProgramTest):
     def test_a_share_that_is_killed_at_each_step_loses_nothing(self):
         service, provider = self.provided(lifetime=brief(), refreshed_lifetime=brief())
         self.create()
-        for point in ("published", "marked", "stored", "done"):
+        for point in ("published", "marked", "compared", "stored", "done"):
             for repeats in (False, True):
                 with self.subTest(point=point, repeats=repeats):
                     name, before = f"{point}-{repeats}", len(self.refreshes(service))

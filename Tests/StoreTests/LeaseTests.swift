@@ -52,6 +52,19 @@ private let replacesOld: @Sendable (Secret) -> Bool = { $0 == Secret("old") }
     _ = try lock(two, 1)
   }
 
+  /// The record is in the memory of the holder, and another machine removes it.
+  @Test func aRequiredRecordIsComparedInTheDatabase() throws {
+    let (one, two) = (try team.machines[0].open(), try team.machines[1].open())
+    let held = try lock(one, 0)
+    try two.apply([.remove(credential)])
+    let ben = RecordIdentifier(.credential, of: AccountID("example", "ben"))
+    #expect(throws: StoreError.conflict(credential, actual: nil)) {
+      try one.apply([.require(credential), .store(Secret("x"), as: ben)])
+    }
+    #expect(try two.record(ben) == nil)
+    _ = consume held
+  }
+
   /// The holder finishes while the other waits, which then sees the new token.
   @Test func waitingEndsWithTheLease() throws {
     let (one, two) = (try team.machines[0].open(), try team.machines[1].open())

@@ -126,10 +126,10 @@ extension Command {
       replaces: updates || invocation.has("--replace"), isAgreed: invocation.has("--yes"))
     if invocation.has("--client-document") { return try adding.printDocument(context) }
     try adding.checkClient(context)
-    if let vault { try manager(context.source.requireChangeable(addition.identifier, in: vault)) }
+    if let vault { adding.shared = try manager(context.source.sharedProvider(addition.identifier, in: vault)) }
     _ = try adding.run(context)
     if let vault {
-      try manager(context.source.publish(addition.identifier, in: vault, replaces: true))
+      try manager(context.source.publish(addition.identifier, in: vault, replacing: adding.shared))
       context.tell("the other members get it with \"credmgr vault sync\"")
     }
     let title = context.titled(addition.identifier)

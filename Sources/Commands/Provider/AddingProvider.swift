@@ -20,6 +20,8 @@ struct AddingProvider {
   var variables: [String: String] = [:]
   var replaces = false
   var isForTokens = false  // Whether tokens of the user need no client.
+  /// The provider of the shared vault that is changed with it; `nil` for this machine only.
+  var shared: SharedProvider?
   /// Whether the user agreed beforehand to anything unusual.
   var isAgreed = false
   /// The unusual places that the user agreed to after `preview` showed all places; `nil` before that.
@@ -31,7 +33,7 @@ struct AddingProvider {
     do throws(CredentialError) {
       return try context.source.add(
         addition, clientIdentifier: clientIdentifier, clientSecret: clientSecret, variables: variables,
-        initialAccessToken: initialAccessToken, replaces: replaces, isForTokens: isForTokens,
+        initialAccessToken: initialAccessToken, replaces: replaces, isForTokens: isForTokens, shared: shared,
         confirms: { provider, accounts, places in
           let subject =
             provider == identifier

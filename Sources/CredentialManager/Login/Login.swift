@@ -83,7 +83,7 @@ extension CredentialSource {
       let meant = if let name = options.account { name } else { try accounts?.likely(at: provider)?.name }
       if let vault = copies.first(where: { $0.name == meant })?.credential.vault {
         try requireChangeable(provider, in: vault)
-        _ = try joined(vault).accounts().registration(of: provider)
+        try requirePlaces(in: vault, of: provider)
       }
     }
     let account = try login()

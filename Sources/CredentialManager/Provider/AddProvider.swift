@@ -94,11 +94,13 @@ extension CredentialSource {
 
   /// Installs a descriptor with its client registration and host claims; changes nothing if it throws. With `replaces`,
   /// omitted values stay. Calls `confirms` if tokens of existing accounts would go to new hosts, and `agrees` for
-  /// unusual parts of a descriptor. A provider that `isForTokens` of the user needs no client.
+  /// unusual parts of a descriptor. A provider that `isForTokens` of the user needs no client. If `shared` is changed
+  /// too, the tokens of its accounts count.
   /// Returns the registration if a client was registered, which may require an `initialAccessToken` (RFC 7591, 3).
   @discardableResult package func add(
     _ addition: ProviderAddition, clientIdentifier: String?, clientSecret: Secret?, variables: [String: String],
-    initialAccessToken: Secret? = nil, replaces: Bool, isForTokens: Bool = false, confirms: Consent,
+    initialAccessToken: Secret? = nil, replaces: Bool, isForTokens: Bool = false, shared: SharedProvider? = nil,
+    confirms: Consent,
     agrees: ([NewPlace]) -> Bool = { _ in false }
   ) throws(CredentialError) -> Registration? {
     let identifier = addition.identifier
@@ -142,8 +144,10 @@ extension CredentialSource {
     if clientSecret != nil { try requireUsableSecret(of: client) }
     let registers = canRegister ? try self.registers(client, given: clientIdentifier, previous: previous) : false
     if registers { _ = try network() }
+    let own = try existing?.accounts(of: identifier) ?? []
+    let further = (shared?.accounts ?? []).filter { account in !own.contains { $0.name == account.name } }
     let kept = KeptSecrets(
-      accounts: try existing?.accounts(of: identifier) ?? [],
+      accounts: own + further,
       clientSecret: clientSecret == nil && previous?.clientSecret != nil,
       variable: keepsSecretVariable(addition, previous, given: variables),
       login: try existing?.hasUnfinishedLogin(at: identifier) ?? false)
@@ -155,6 +159,16 @@ extension CredentialSource {
     }
     let permit = try consent(
       to: addition.loaded, client, ownFiles: ownFiles, replacing: agreed, kept: kept, confirms: confirmsAndNotes)
+    if let shared, let agreed = shared.agreement {
+      // This machine may have agreed to more than the vault.
+      let now = Agreement(client, ownFiles: ownFiles, files: addition.loaded.digest)
+      try requireConsent(
+        addition.loaded, client, now: now, replacing: agreed, kept: KeptSecrets(accounts: shared.accounts)
+      ) { provider, accounts, places in
+        let new = places.filter { place in !confirmed.contains { $0.kind == place.kind && $0.name == place.name } }
+        return new.isEmpty || confirmsAndNotes(provider, accounts: accounts, places: new)
+      }
+    }
     var dependents: [String: Registration?] = [:]
     if let existing { dependents = try dependentProviders(of: addition, existing, confirmsAndNotes) }
     let isOwn = !ownFiles.isEmpty

@@ -1,5 +1,6 @@
 import CredmgrDescriptors
 import CredmgrOAuth
+import CredmgrStore
 import CredmgrText
 
 extension CredentialSource {
@@ -39,14 +40,18 @@ extension CredentialSource {
       .otherProvider(provider: provider, vault: vault, places, own.vault == vault ? .isOutdated : .isOwn))
   }
 
-  /// Throws if the members of a vault would send the tokens of this machine's account to a place that its registration
-  /// does not name.
-  func requirePlaces(in vault: String, of provider: String) throws(CredentialError) {
-    guard let own = try accountsIfAny()?.registration(of: provider),
-      let theirs = try joined(vault).accounts().registration(of: provider), let agreement = theirs.agreement
-    else { return }
+  /// Returns the vault's registration. Throws if the members of the vault would send the tokens of this machine's
+  /// account to a place that its own registration does not name.
+  @discardableResult func requirePlaces(in vault: String, of provider: String) throws(CredentialError) -> Record? {
+    guard let record = try joined(vault).accounts().record(Accounts.registration(provider)) else { return nil }
+    guard let theirs = Registration(decoding: record.payload) else { throw .malformedRegistration(provider: provider) }
+    guard let own = try accountsIfAny()?.registration(of: provider), let agreement = theirs.agreement else {
+      return record
+    }
     let places = newPlaces(from: sealed(own, of: provider), to: agreement, theirs.variables == own.variables)
-    if !places.isEmpty { throw .shared(.otherProvider(provider: provider, vault: vault, places, .isGiven)) }
+    if places.isEmpty { return record }
+    throw .shared(
+      .otherProvider(provider: provider, vault: vault, places, own.vault == vault ? .isOutdated : .isGiven))
   }
 
   /// Throws if a file of the user takes the place of one of the vault's descriptors, and the tokens of the vault's

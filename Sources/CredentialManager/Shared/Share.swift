@@ -33,14 +33,15 @@ extension CredentialSource {
       if try accounts.note(id) != nil { throw .shared(.unfinishedExchange(provider: provider, account: account.name)) }
       try requireShareable(account.credential.variables, of: descriptor(provider).descriptor)
       if try source.accounts().registration(of: provider) == nil { try publish(provider, in: vault) }
-      try requirePlaces(in: vault, of: provider)
       FaultPoint.reach("share.published")
       if !account.credential.isMoving {
+        try requirePlaces(in: vault, of: provider)
         if !replaces, try source.accounts().account(id) != nil {
           throw .shared(.nameTaken(provider: provider, account: account.name, vault: vault))
         }
         (account.credential.vault, account.credential.isMoving) = (vault, true)
         account.credential.isReplacing = replaces
+        account.credential.replacedRevision = try replaces ? source.accounts().unlessLost(id)?.revision : nil
         account = try storing(account, in: accounts)
       }
       FaultPoint.reach("share.marked")
@@ -66,16 +67,8 @@ extension CredentialSource {
     var whole = account
     let replaces = replaces || whole.credential.isReplacing
     (whole.credential.vault, whole.credential.isMoving, whole.credential.isReplacing) = (nil, false, false)
-    // The members may have changed the provider since the mark.
-    do throws(CredentialError) {
-      try requirePlaces(in: account.credential.vault ?? "", of: account.provider)
-    } catch .shared(let refusal) {
-      // Only one of the two may refresh the account.
-      guard try theirs.account(account.id)?.credential.isSameLogin(as: whole.credential) == true else {
-        _ = try storing(whole, in: local)
-        throw .shared(refusal)
-      }
-    }
+    whole.credential.replacedRevision = nil
+    let vault = account.credential.vault ?? ""
     // A login also puts a damaged default account right. The first contact also tells how the server's clock differs.
     var isFirst = try inStore(theirs.store.isLost(Accounts.selection(account.provider)))
     // There may be thousands of accounts, so they are not read if there is a default.
@@ -84,28 +77,53 @@ extension CredentialSource {
     }
     let moved = whole.credential.shifted(by: source.shared?.clockOffset ?? .zero)
     let identifier = RecordIdentifier(.credential, of: account.id)
-    var changes: [Change] = [
-      .require(Accounts.registration(account.provider)),
-      .store(moved.encoded, as: identifier, if: replaces ? .any : .absent),
-      source.noting(.share, of: account.provider, account: account.name),
-    ]
-    if isFirst {
-      changes.append(.store(Secret(account.name), as: Accounts.selection(account.provider)))
-    }
-    do throws(StoreError) { try theirs.store.apply(changes) } catch {
-      guard case .conflict(let found, _) = error, found == identifier else { throw .vault(error) }
+    let place = Accounts.registration(account.provider)
+    while true {
+      let there = try replaces ? theirs.unlessLost(account.id) : theirs.account(account.id)
+      // An earlier attempt has stored the account, and another machine may have refreshed it since. Two logins in the
+      // same second look alike.
+      let isOurs = there?.credential.isSameLogin(as: whole.credential) == true
+      if isOurs, !replaces || there?.revision != account.credential.replacedRevision { break }
+      // The members may have changed the provider since the mark, or between this comparison and the change.
+      let registration: Record?
+      do throws(CredentialError) {
+        registration = try requirePlaces(in: vault, of: account.provider)
+      } catch .shared(let refusal) {
+        _ = try storing(whole, in: local)
+        throw .shared(refusal)
+      }
+      guard let registration else {
+        try publish(account.provider, in: vault)
+        continue
+      }
+      FaultPoint.reach("share.compared")
+      let precondition = replaces ? there.map { .revision($0.revision) } ?? .any : Precondition.absent
+      var changes: [Change] = [
+        .store(moved.encoded, as: identifier, if: precondition),
+        // A member who is changing the provider notices by the revision that there is another account.
+        .store(registration.payload, as: place, if: .revision(registration.revision)),
+        source.noting(.share, of: account.provider, account: account.name),
+      ]
+      if isFirst {
+        changes.append(.store(Secret(account.name), as: Accounts.selection(account.provider)))
+      }
+      do throws(StoreError) {
+        try theirs.store.apply(changes)
+        break
+      } catch {
+        guard case .conflict(let found, _) = error, [identifier, place].contains(found) else { throw .vault(error) }
+        if found == identifier, !replaces { break }
+      }
     }
     FaultPoint.reach("share.stored")
     guard let stored = try theirs.account(account.id), stored.credential.isSameLogin(as: whole.credential) else {
       // The name belongs to another login, so this one stays here.
       _ = try storing(whole, in: local)
-      throw .shared(
-        .nameTaken(
-          provider: account.provider, account: account.name, vault: account.credential.vault ?? ""))
+      throw .shared(.nameTaken(provider: account.provider, account: account.name, vault: vault))
     }
     if replaces { source.endLease(of: account.id) }
     let copy = try store(stored, insteadOf: account, in: local)
-    note(.share, account.credential.vault)
+    note(.share, vault)
     FaultPoint.reach("share.done")
     return copy
   }
@@ -122,9 +140,10 @@ extension CredentialSource {
   }
 
   /// Stores the registration of a provider in a shared vault, with the descriptors that did not come with the program.
-  /// With `replaces`, it replaces that of the vault. From then on, this machine's registration follows the vault's.
+  /// It replaces `earlier`, unless a member has changed the provider or shared an account since. From then on, this
+  /// machine's registration follows the vault's.
   package func publish(
-    _ provider: String, in vault: String, replaces: Bool = false
+    _ provider: String, in vault: String, replacing earlier: SharedProvider? = nil
   ) throws(CredentialError) {
     let source = try joined(vault)
     let loaded = try descriptor(provider)
@@ -134,7 +153,7 @@ extension CredentialSource {
     try requireShareable(registration.variables, of: loaded.descriptor)
     var changes: [Change] = [
       .store(
-        registration.shareable.encoded, as: Accounts.registration(provider), if: replaces ? .any : .absent),
+        registration.shareable.encoded, as: Accounts.registration(provider), if: earlier?.precondition ?? .absent),
       source.noting(.addProvider, of: provider),
     ]
     for (name, text) in ownDescriptors(of: [provider]) {
@@ -144,6 +163,7 @@ extension CredentialSource {
     do throws(StoreError) { try theirs.store.apply(changes) } catch {
       // Another member was faster.
       guard case .conflict = error else { throw .vault(error) }
+      if earlier != nil { throw .shared(.providerChanged(provider: provider, vault: vault)) }
       return
     }
     registration.vault = vault
@@ -165,8 +185,9 @@ extension CredentialSource {
     guard found.contains(where: { $0.kind != .selection }) else {
       throw .nothingToRemove(provider: provider, vault: vault)
     }
-    let known = try theirs.accounts(of: provider)
-    let accounts = try known.map(\.name) + theirs.unreadable(of: provider, without: known).map(\.account)
+    let before = try sharedProvider(provider, in: vault)
+    let unreadable = try theirs.unreadable(of: provider, without: before.accounts)
+    let accounts = before.accounts.map(\.name) + unreadable.map(\.account)
     guard accounts.isEmpty else { throw .accountsRemain(provider: provider, accounts: accounts, vault: vault) }
     let records = try theirs.records(.descriptor, of: nil)
     let texts = Dictionary(records.map { ($0.identifier.provider, $0.payload.reveal()) }) { first, _ in first }
@@ -175,7 +196,28 @@ extension CredentialSource {
         && (try? library(with: texts).load(other))?.bases.contains(path(ofOwn: provider)) == true
     }
     guard dependents.isEmpty else { throw .extended(provider: provider, by: dependents.sorted(), vault: vault) }
-    try theirs.apply(found.map { .remove($0) } + [source.noting(.removeProvider, of: provider)])
+    let removals = found.map { Change.remove($0, if: $0.kind == .registration ? before.precondition : .any) }
+    do throws(StoreError) {
+      try theirs.store.apply(removals + [source.noting(.removeProvider, of: provider)])
+    } catch .conflict {
+      throw .shared(.providerChanged(provider: provider, vault: vault))
+    } catch {
+      throw .vault(error)
+    }
+  }
+
+  /// Returns a provider of a shared vault that this machine will change. Throws unless the vault accepts changes.
+  package func sharedProvider(_ provider: String, in vault: String) throws(CredentialError) -> SharedProvider {
+    try requireChangeable(provider, in: vault)
+    let theirs = try joined(vault).accounts()
+    let place = Accounts.registration(provider)
+    // The registration comes first: each account that is shared later gives it another revision.
+    let isLost = try inStore(theirs.store.isLost(place))
+    let record = isLost ? nil : try theirs.record(place)
+    return SharedProvider(
+      accounts: try theirs.accounts(of: provider),
+      agreement: record.flatMap { Registration(decoding: $0.payload)?.agreement },
+      precondition: isLost ? .any : record.map { .revision($0.revision) } ?? .absent)
   }
 
   /// Throws unless a shared vault accepts changes.
@@ -183,6 +225,23 @@ extension CredentialSource {
     let store = try joined(vault).accounts(.readWrite).store
     try inStore { () throws(StoreError) in try store.check([Accounts.registration(provider)]) }
   }
+}
+
+extension Accounts {
+  /// Returns an account of a shared vault; `nil` if it was altered, removed or set back, and may be replaced.
+  fileprivate func unlessLost(_ id: AccountID) throws(CredentialError) -> Account? {
+    try inStore(store.isLost(RecordIdentifier(.credential, of: id))) ? nil : account(id)
+  }
+}
+
+/// A provider of a shared vault before a member changes it.
+package struct SharedProvider: Sendable {
+  /// The accounts whose tokens the changed provider gets.
+  let accounts: [Account]
+  /// The agreement of the vault's registration; `nil` without a readable one.
+  let agreement: Agreement?
+  /// Holds until a member changes the registration or shares an account.
+  let precondition: Precondition
 }
 
 extension Credential {

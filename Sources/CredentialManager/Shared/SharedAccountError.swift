@@ -23,6 +23,8 @@ package enum SharedAccountError: Error, Sendable, Equatable {
   /// This machine and the vault have different providers of this name, and the places would get the tokens of the other
   /// one.
   case otherProvider(provider: String, vault: String, [NewPlace], OtherProvider)
+  /// Another member changed the provider or shared an account of it after the user was asked.
+  case providerChanged(provider: String, vault: String)
   /// The variable names a place on this machine, which other members must not choose.
   case notShareable(provider: String, variable: String)
   /// A request for the account was interrupted or refused, so its tokens may no longer be valid.

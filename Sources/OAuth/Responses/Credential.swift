@@ -49,6 +49,8 @@ package struct Credential: Sendable, Equatable {
   package var isMoving = false
   /// Whether a credential on its way replaces the vault's account of this name, which a login has renewed.
   package var isReplacing = false
+  /// The revision of that account when the move began; `nil` without a readable one.
+  package var replacedRevision: Int64?
 
   package init(grant: Grant, accessToken: Secret, obtainedAt: Moment, margin: Duration = .seconds(60)) {
     self.grant = grant
@@ -159,6 +161,7 @@ extension Credential {
     add("vault", vault.map(JSONValue.string))
     add("moving", isMoving ? true : nil)
     add("replacing", isReplacing ? true : nil)
+    add("replaced_revision", replacedRevision.map { .integer($0) })
     return Secret(JSONValue.object(members).encoded)
   }
 
@@ -205,6 +208,7 @@ extension Credential {
     vault = value["vault"]?.text
     isMoving = value["moving"] == .boolean(true)
     isReplacing = value["replacing"] == .boolean(true)
+    replacedRevision = value["replaced_revision"]?.integer
   }
 
   private static func texts(_ value: JSONValue) -> [String: String] {

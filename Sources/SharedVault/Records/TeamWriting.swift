@@ -255,6 +255,8 @@ struct Plan {
       if event.count <= TeamVault.eventLimit { events.append(event) }
     case .require(let identifier):
       if try part(identifier) == nil { throw .conflict(identifier, actual: nil) }
+      // The database compares only the rows that a statement writes.
+      drafts[CellName(identifier)]?.isChanged = true
     case .store(let payload, as: let identifier, if: let precondition):
       guard payload.count <= Self.payloadLimit,
         max(identifier.provider.utf8.count, identifier.account.utf8.count) <= Self.nameLimit
