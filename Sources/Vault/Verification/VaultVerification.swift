@@ -10,7 +10,7 @@ extension VaultFinding {
     case .header: .damaged(path: path, .header)
     case .slots: .damaged(path: path, .slots)
     case .schema: .damaged(path: path, .schema)
-    case .structure, .unknownRecord, .log, .members, .keyCopies, .invitation, .tables: .damaged(path: path, .structure)
+    default: .damaged(path: path, .structure)
     }
   }
 }
