@@ -68,6 +68,9 @@ extension ServerFault {
     case .removed:
       .vault("this machine was removed from the vault \(name), or the server hides its copy of the key")
         .hint("ask an administrator to \(credmgr: "vault", "verify", "--vault", "VAULT")")
+    case .joinUnfinished:
+      .vault("this machine has not finished joining the vault \(name), or the server shows an older list of members")
+        .hint("\(credmgr: "vault", "join", "-") with the same invitation")
     case .invitation(let fault): fault.message
     case .setBack(let record):
       .vault("the server of the vault \(name) shows an older state of \(changed(record)) than before")

@@ -21,8 +21,7 @@ package struct DatabaseAddress: Sendable {
     }
     // As in `postgresql://[::1:secret]/x`.
     for host in Self.list(values["host"]) where host.utf8.contains(UInt8(ascii: ":")) {
-      let address = host.prefix { $0 != "%" }
-      guard address.utf8.allSatisfy({ "0123456789abcdefABCDEF:.".utf8.contains($0) }) else { throw .badAddress }
+      guard Self.isIPv6(host.prefix { $0 != "%" }) else { throw .badAddress }
     }
     self.text = text
     let always = ["application_name": "credmgr", "client_encoding": "UTF8"]
@@ -69,6 +68,17 @@ package struct DatabaseAddress: Sendable {
   }
 
   private static let systemCertificates = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"]
+
+  /// Whether the text may be an IPv6 address, and not a host with a password.
+  private static func isIPv6(_ text: Substring) -> Bool {
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+    return parts.indices.allSatisfy { index in
+      let numbers = parts[index].split(separator: ".", omittingEmptySubsequences: false)
+      // The last one may be an IPv4 address.
+      if index == parts.endIndex - 1, numbers.count == 4 { return numbers.allSatisfy { UInt8($0) != nil } }
+      return parts[index].utf8.count <= 4 && parts[index].allSatisfy { $0.isASCII && $0.isHexDigit }
+    }
+  }
 
   private static func isLoopback(_ host: String) -> Bool {
     host == "localhost" || host == "::1"

@@ -179,7 +179,11 @@ package final class TeamVault {
     // A time after the year 2200 would make revisions that no later one exceeds.
     if (0..<Self.latestTime).contains(time) { serverTime = (time, place.clock.monotonic()) }
     let roster = membership.roster
-    guard sequence >= roster.head.sequence, epoch >= roster.epoch else { throw server.fault(.setBack(nil)) }
+    guard sequence >= roster.head.sequence, epoch >= roster.epoch else {
+      // A machine that joined has read records since.
+      let hasJoined = try !place.local.records(.seen, provider: name).isEmpty
+      throw server.fault(hasJoined ? .setBack(nil) : .joinUnfinished)
+    }
     if sequence == roster.head.sequence, epoch == roster.epoch { return true }
     try learnRoster()
     return membership.roster.epoch == roster.epoch

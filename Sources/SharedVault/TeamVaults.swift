@@ -158,7 +158,8 @@ package struct TeamVaults: SharedVaults {
     else { return false }
     do throws(StoreError) { try TeamVault(name, membership, in: place).verifyRoster() } catch {
       switch error {
-      case .server(.setBack, _), .server(.forked, _), .server(.altered, _), .server(.removed, _):
+      case .server(.joinUnfinished, _), .server(.setBack, _), .server(.forked, _), .server(.altered, _),
+        .server(.removed, _):
         try place.forget(name)
         return false
       default: throw error

@@ -55,6 +55,8 @@ package protocol SharedStore: AccountStore {
   var knownMembers: [SharedMember] { get }
   /// Removes a member or an open invitation and changes the key. Returns the accounts that the member could read.
   func remove(_ member: String) throws(StoreError) -> [AccountID]
+  /// Returns the last removal of a member or an invitation of this name; `nil` if the list has no such entry.
+  func removal(of member: String) throws(StoreError) -> SharedRemoval?
   /// Removes this machine from the members and changes the key; returns `false` if only another member may do that.
   func leave() throws(StoreError) -> Bool
   /// Changes the key and seals everything again.
@@ -74,15 +76,16 @@ package protocol SharedStore: AccountStore {
   var memberName: String? { get }
   /// Whether the server did not answer in time within this time, and no process here has heard from it since.
   func wasSilent(within time: Duration) -> Bool
-  /// Whether answers of providers wait on this machine. Needs no connection.
-  var hasAnswers: Bool { get }
+  /// Whether answers of providers wait on this machine for other accounts than these. Needs no connection.
+  func hasAnswers(besides accounts: [AccountID]) -> Bool
 }
 
 extension SharedStore {
   package var clockOffset: Duration { .zero }
   package var memberName: String? { nil }
   package func wasSilent(within time: Duration) -> Bool { false }
-  package var hasAnswers: Bool { false }
+  package func hasAnswers(besides accounts: [AccountID]) -> Bool { false }
+  package func removal(of member: String) throws(StoreError) -> SharedRemoval? { nil }
   package var knownMembers: [SharedMember] { [] }
   package func removeFiles() {}
   package func setPassword(_ password: Secret) throws(StoreError) {}
@@ -109,6 +112,14 @@ package struct SharedMember: Sendable, Equatable {
     self.fingerprint = fingerprint
     self.isSelf = isSelf
   }
+}
+
+package struct SharedRemoval: Sendable, Equatable {
+  package let at: Moment
+  /// Whether a member was removed; an invitation that was not used has shown nothing.
+  package let wasMember: Bool
+
+  package init(at: Moment, wasMember: Bool) { (self.at, self.wasMember) = (at, wasMember) }
 }
 
 package struct SharedVaultStatus: Sendable, Equatable {
@@ -182,6 +193,8 @@ package enum ServerFault: Error, Equatable, Sendable {
   case ownMembership
   /// This machine was removed from the vault.
   case removed
+  /// The server does not have the entry with which this machine joined.
+  case joinUnfinished
   case invitation(InvitationFault)
 
   /// The server shows an older state than this machine has seen; `nil` for the list of members.

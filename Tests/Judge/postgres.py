@@ -369,6 +369,7 @@ class Proxy:
         self.mode = "open"
         self.triggers = []
         self.passed = 0  # connections
+        self.unsent = 0  # questions that changed the mode and were not passed on yet
         self._changed = threading.Condition()
         self._sockets = []
 
@@ -398,7 +399,7 @@ class Proxy:
 
     def wait_for(self, mode):
         with self._changed:
-            if not self._changed.wait_for(lambda: self.mode == mode, TIMEOUT):
+            if not self._changed.wait_for(lambda: self.mode == mode and (mode != "mute" or not self.unsent), TIMEOUT):
                 raise AssertionError(f"the proxy never became {mode}")
 
     def cut(self):
@@ -435,13 +436,20 @@ class Proxy:
     def _pass(self, source, sink, asks):
         try:
             while data := source.recv(65536):
-                if asks:
-                    for trigger in [each for each in self.triggers if each[0] in data]:
-                        self.triggers.remove(trigger)
-                        self.become(trigger[1])
+                found = [each for each in self.triggers if asks and each[0] in data]
+                with self._changed:
+                    self.unsent += len(found)
+                for trigger in found:
+                    self.triggers.remove(trigger)
+                    self.become(trigger[1])
                 with self._changed:
                     self._changed.wait_for(lambda: self.mode == "open" or asks and self.mode == "mute")
-                sink.sendall(data)
+                try:
+                    sink.sendall(data)
+                finally:
+                    with self._changed:
+                        self.unsent -= len(found)
+                        self._changed.notify_all()
         except OSError:
             pass  # one side closed the connection, or `cut` did
         for each in (source, sink):

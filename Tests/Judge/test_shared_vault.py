@@ -21,7 +21,8 @@ import postgres
 from oauth2_server import PUBLIC_CLIENT
 from postgres import PASSWORD, Pooler, PostgreSQL, Proxy
 from program import (
-    ADA, DONE, LOCKED, LOGIN_NEEDED, REFUSED, ROOT, TIMEOUT, UNEXPECTED, UNREACHABLE, USAGE, disguises, text_of,
+    ADA, DONE, LOCKED, LOGIN_NEEDED, REFUSED, ROOT, TIMEOUT, UNEXPECTED, UNREACHABLE, USAGE, disguises, is_test_build,
+    text_of,
 )
 from team import ADMIN, BOT, MACHINE, PROVIDER, TEAM, TOKEN, Machine, TeamTest, end
 from test_races import state
@@ -78,6 +79,7 @@ class SharedVault(TeamTest):
             "alter table credmgr.record alter kind drop not null; update credmgr.record set kind = null",
             "delete from credmgr.invitation where state = 1",
             "update credmgr.invitation set id = '\\x0011' where state = 1",
+            "update credmgr.invitation set state = 1, sealed = 'x' where state = -1",
         ):
             with self.subTest(change):
                 self.sql(change)
@@ -330,6 +332,9 @@ class SharedVault(TeamTest):
         self.server.stop()
         try:
             self.assertIn("vault sync", first.run("logout", PROVIDER, "--account", BOT).err)
+            sync = f"credmgr vault sync --vault {TEAM}"
+            self.assertIn(sync, first.run("status").err)
+            self.assertIn(sync, first.run("doctor", status=None).out)
             self.assertIn("token that waited on this machine is lost", first.vault("leave", "--yes").err)
         finally:
             self.server.start()
@@ -762,14 +767,44 @@ class LostAnswers(TeamTest):
             for mode in ("silent", "mute"):
                 invitation = self.invitation(first, f"member-{mode}")
                 other = self.machine()
-                self.assertEqual(losing(mode, other, "join", invitation)[0], UNREACHABLE)
+                status, _, said = losing(mode, other, "join", invitation)
+                self.assertEqual(status, UNREACHABLE)
+                self.assertIn("again with the same invitation", said)
+                if mode == "silent":
+                    self.assertIn("credmgr vault join -", other.run(*TOKEN, status=LOCKED).err)
                 self.assertIn("joined", other.run("vault", "join", "-", "--yes", stdin=invitation + "\n").err)
                 other.token()
                 first.vault("verify")
             status, listed, _ = losing("mute", first, "remove-member", "member-mute", "--vault", TEAM, "--yes")
             self.assertEqual(status, DONE)
-            self.assertIn(f"credmgr logout {PROVIDER} --account {BOT} --vault {TEAM}", listed)
+            revoke = f"credmgr logout {PROVIDER} --account {BOT} --vault {TEAM}"
+            self.assertIn(revoke, listed)
             first.vault("verify")
+            # The server stays away until the program gives up.
+            network.when("COMMIT", "mute")
+            running = first.start("vault", "remove-member", "member-silent", "--vault", TEAM, "--yes")
+            network.wait_for("mute")
+            self.wait_until(lambda: self.sql("select max(epoch) from credmgr.vault").strip() == "3")
+            self.server.stop()
+            try:
+                network.cut()
+                network.become("open")
+                status, _, said = end(running)
+                self.assertEqual(status, UNREACHABLE)
+                self.assertIn("run the command again", said)
+            finally:
+                self.server.start()
+            for _ in range(2):
+                again = first.vault("remove-member", "member-silent", "--yes")
+                self.assertIn("was removed", again.err)
+                self.assertIn(revoke, again.out)
+            removals = [line for line in first.run("log", "--vault", TEAM).out.splitlines() if "member-silent" in line]
+            self.assertEqual(len([line for line in removals if "remove" in line]), 1)
+            # A later login is not among what the member could read. The clocks of the machines may differ by an hour.
+            if is_test_build():
+                self.later(7200)
+                first.run("login", PROVIDER, "--account", BOT)
+                self.assertNotIn(revoke, first.vault("remove-member", "member-silent", "--yes").out)
 
 
 class Failover(TeamTest):

@@ -16,6 +16,17 @@ import Testing
     #expect(search.worlds.count > 5_000)
   }
 
+  /// The program remembers only the last 64 of its leases that were not confirmed, and the model all of them. A limit
+  /// in the model would not be reached: only a statement whose answer is lost makes a machine remember one more, so
+  /// there are at most as many as the budget has losses and restarts, and the next one.
+  @Test(arguments: budgets.indices) func noMachineRemembersManyLeases(index: Int) {
+    var search = Search()
+    let budget = Self.budgets[index]
+    _ = search.violation(of: nil, within: budget)
+    let most = search.worlds.map { world in (0..<3).map { world.machines[$0].own.nonzeroBitCount }.max() ?? 0 }.max()
+    #expect(most ?? 0 <= 1 + Int(budget.losses) + Int(budget.restarts))
+  }
+
   @Test(arguments: Mutation.allCases) func everyMutationIsFound(mutation: Mutation) {
     var search = Search()
     #expect(search.violation(of: mutation, within: Budget()) != nil)

@@ -41,7 +41,8 @@ import Testing
     for text in [
       "team", "postgresql://[x/y", "nonsense=1", "", "host=ada:secret@h dbname=x", "dbname=postgresql://ada:secret@h/x",
       "postgresql://ada@h/x&passwor=secret", "postgresql://ada:secret/x", "postgresql://ada:770077/x",
-      "postgresql://h,ada:770077/x", "host=h port=0", "postgresql://[::1:secret]/x",
+      "postgresql://h,ada:770077/x", "host=h port=0", "postgresql://[::1:secret]/x", "postgresql://[::1:770077]/x",
+      "postgresql://[::1:77.0077]/x", "postgresql://[::1.2.3.770077]/x",
     ] {
       #expect(throws: PostgreSQLError.badAddress) { try DatabaseAddress(text) }
     }

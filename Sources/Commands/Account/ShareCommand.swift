@@ -27,3 +27,19 @@ extension Command {
     ])
   }
 }
+
+extension Command.Option {
+  static let vault = Command.Option("--vault", value: "VAULT", "shared vault (default: your own vault)")
+}
+
+extension Context {
+  /// Returns the context with the shared vault of `--vault`, or the only joined one, instead of the user's own vault.
+  func inVault(_ invocation: Invocation) throws(CommandError) -> Context {
+    replacing(source: try manager(source.joined(invocation.value("--vault"))))
+  }
+
+  /// Returns the context with the shared vault of `--vault`; this context without that option.
+  func inVaultIfNamed(_ invocation: Invocation) throws(CommandError) -> Context {
+    invocation.has("--vault") ? try inVault(invocation) : self
+  }
+}

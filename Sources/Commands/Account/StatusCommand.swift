@@ -36,6 +36,7 @@ extension Command {
     }
     try context.output(text)
     overview.tellInterrupted(context)
+    try SharedVaultOperations.tellAnswersOfOthers(context)
     try overview.reportDamagedRecords(context)
   }
 

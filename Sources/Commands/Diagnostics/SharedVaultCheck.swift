@@ -29,5 +29,37 @@ extension Doctor {
         checkClock(of: status.server, context.clock.now() + store.clockOffset)
       } catch { tell(error, as: .vault) }
     }
+    for name in (try? context.source.vaultsWithAnswersOfOthers()) ?? [] {
+      note(.vault, SharedVaultOperations.answerWaits(for: name), hint: .synchronizing(name))
+    }
+  }
+}
+
+extension SharedVaultOperations {
+  static func tellStandby(_ status: SharedVaultStatus, _ context: Context) {
+    guard status.hasStandby == false else { return }
+    context.tell("no standby confirms commits, so a new token can be lost together with the server's disk")
+  }
+
+  /// The sentence for a server whose changes wait for ever.
+  static func standbyMissing(_ vault: String) -> String {
+    "the server of the vault \(quoted(vault)) waits for a standby, and none is connected"
+  }
+
+  fileprivate static func answerWaits(for vault: String) -> String {
+    "a new token of an account that is logged out here waits on this machine for the vault \(quoted(vault))"
+  }
+
+  static func tellAnswersOfOthers(_ context: Context) throws(CommandError) {
+    for name in try manager(context.source.vaultsWithAnswersOfOthers()) {
+      context.tell(answerWaits(for: name))
+      context.tell(hint: .synchronizing(name))
+    }
+  }
+}
+
+extension Remedy {
+  fileprivate static func synchronizing(_ vault: String) -> Remedy {
+    "\(credmgr: "vault", "sync", "--vault", vault) to store it"
   }
 }

@@ -122,7 +122,10 @@ enum SharedVaultOperations {
     let member = try invocation.value("--machine").map { text throws(CommandError) in
       try self.name(text, "name of a member")
     }
-    let name = try manager(context.source.joinVault(invitation, as: wanted, member: member))
+    let name: String
+    do throws(CredentialError) { name = try context.source.joinVault(invitation, as: wanted, member: member) } catch {
+      throw inDoubt(error, "run the command again with the same invitation when the server answers")
+    }
     context.tell("joined the vault \(quoted(name))")
     try synchronize(with: name, invocation, context)
   }
@@ -168,7 +171,7 @@ enum SharedVaultOperations {
         throw .usage("cannot ask whether to leave \(quoted(name)): no terminal", hint: "\(add: "--yes") to leave it")
       }
       // The server may be away, or take no changes.
-      let waits = (try? context.source.joined(name).sharedStore())?.hasAnswers == true
+      let waits = (try? context.source.joined(name).sharedStore())?.hasAnswers(besides: []) == true
       let words =
         loss
         ?? (waits
@@ -217,6 +220,14 @@ enum SharedVaultOperations {
         + (names.count == 1 ? "works" : "work"))
   }
 
+  /// Returns the error of a change that the server may have made although its answer was lost.
+  private static func inDoubt(_ error: CredentialError, _ hint: Remedy) -> CommandError {
+    switch error {
+    case .vault(.server(.unreachable, _)), .vault(.server(.silent, _)): .failed(error.message.with(hints: [hint]))
+    default: CommandError(error)
+    }
+  }
+
   // MARK: Members
 
   private static func members(_ invocation: Invocation, _ context: Context) throws(CommandError) {
@@ -254,7 +265,10 @@ enum SharedVaultOperations {
     let (source, store) = try opened(invocation, context)
     let before = try vault(store.members())
     guard before.contains(where: { $0.name == member }) else {
-      throw CommandError(.vault(.server(.noMember(member), vault: name)))
+      guard let removal = try vault(store.removal(of: member)) else {
+        throw CommandError(.vault(.server(.noMember(member), vault: name)))
+      }
+      return try repeatRemoval(of: member, removal, in: name, source: source, context)
     }
     if Question.canAsk, !invocation.has("--yes"),
       !(try Question.confirm("Remove \(quoted(member)) from the vault \(quoted(name)), and change its key?"))
@@ -263,8 +277,42 @@ enum SharedVaultOperations {
     }
     let isInvitation = before.contains { $0.name == member && $0.isInvited }
     // An invitation that was not used has shown nothing.
-    let seen = try vault(store.remove(member)).filter { _ in !isInvitation }
+    let removed: [AccountID]
+    do throws(StoreError) { removed = try store.remove(member) } catch {
+      throw inDoubt(.vault(error), "run the command again when the server answers, to see what the member could read")
+    }
+    let seen = removed.filter { _ in !isInvitation }
     source.noteShared(.removeMember, member)
+    try output(seen, readBy: member, in: name, context)
+    context.tell(
+      isInvitation
+        ? "removed the invitation of \(quoted(member)), which was not used"
+        : "removed \(quoted(member)), who cannot read anything that is written from now on")
+    tellVoid(before, but: member, context)
+    tellReadable(seen, by: member, in: name, context)
+  }
+
+  /// Prints what a removed member could read, because an earlier command may have lost the answer to the removal.
+  private static func repeatRemoval(
+    of member: String, _ removal: SharedRemoval, in name: String, source: CredentialSource, _ context: Context
+  ) throws(CommandError) {
+    var seen: [AccountID] = []
+    if removal.wasMember {
+      // The clocks of the machines may differ.
+      seen = try manager(source.accounts().accounts(of: nil))
+        .filter { $0.credential.loggedInAt <= removal.at + .hours(1) }.map(\.id)
+    }
+    let isLogged = try manager(source.log()).events.contains { $0.action == .removeMember && $0.detail == member }
+    if !isLogged { source.noteShared(.removeMember, member) }
+    try output(seen, readBy: member, in: name, context)
+    let ago = duration(max(context.clock.now() - removal.at, .zero))
+    context.tell("\(removal.wasMember ? "" : "the invitation of ")\(quoted(member)) was removed \(ago) ago")
+    tellReadable(seen, by: member, in: name, context)
+  }
+
+  private static func output(
+    _ seen: [AccountID], readBy member: String, in name: String, _ context: Context
+  ) throws(CommandError) {
     func revocation(_ account: AccountID) -> [String] {
       ["credmgr", "logout", account.provider] + accountOption(account.name) + ["--vault", name]
     }
@@ -278,16 +326,15 @@ enum SharedVaultOperations {
             .object((json(account).members ?? []) + [.init("revoke", .string(words(account)))])
           }),
       ])
+  }
+
+  private static func tellReadable(
+    _ seen: [AccountID], by member: String, in name: String, _ context: Context
+  ) {
+    if seen.isEmpty { return }
     context.tell(
-      isInvitation
-        ? "removed the invitation of \(quoted(member)), which was not used"
-        : "removed \(quoted(member)), who cannot read anything that is written from now on")
-    tellVoid(before, but: member, context)
-    if !seen.isEmpty {
-      context.tell(
-        "\(quoted(member)) could read \(seen.count == 1 ? "1 account" : "\(seen.count) accounts"); the commands above "
-          + "revoke the tokens, then log in again with \"--vault \(argument(name))\"")
-    }
+      "\(quoted(member)) could read \(seen.count == 1 ? "1 account" : "\(seen.count) accounts"); the commands above "
+        + "revoke the tokens, then log in again with \"--vault \(argument(name))\"")
   }
 
   // MARK: Operations that the own vault has too
@@ -314,16 +361,6 @@ enum SharedVaultOperations {
     if context.isJSON { return }
     tellStandby(status, context)
     if status.lacksStandby { context.tell("warning: \(standbyMissing(name))") }
-  }
-
-  private static func tellStandby(_ status: SharedVaultStatus, _ context: Context) {
-    guard status.hasStandby == false else { return }
-    context.tell("no standby confirms commits, so a new token can be lost together with the server's disk")
-  }
-
-  /// The sentence for a server whose changes wait for ever.
-  static func standbyMissing(_ vault: String) -> String {
-    "the server of the vault \(quoted(vault)) waits for a standby, and none is connected"
   }
 
   static func rotate(_ invocation: Invocation, _ context: Context) throws(CommandError) {
@@ -358,21 +395,5 @@ enum SharedVaultOperations {
     _ step: @autoclosure () throws(StoreError) -> Result
   ) throws(CommandError) -> Result {
     do { return try step() } catch { throw CommandError(.vault(error)) }
-  }
-}
-
-extension Command.Option {
-  static let vault = Command.Option("--vault", value: "VAULT", "shared vault (default: your own vault)")
-}
-
-extension Context {
-  /// Returns the context with the shared vault of `--vault`, or the only joined one, instead of the user's own vault.
-  func inVault(_ invocation: Invocation) throws(CommandError) -> Context {
-    replacing(source: try manager(source.joined(invocation.value("--vault"))))
-  }
-
-  /// Returns the context with the shared vault of `--vault`; this context without that option.
-  func inVaultIfNamed(_ invocation: Invocation) throws(CommandError) -> Context {
-    invocation.has("--vault") ? try inVault(invocation) : self
   }
 }

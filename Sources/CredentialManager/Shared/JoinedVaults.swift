@@ -104,7 +104,7 @@ extension CredentialSource {
     }
     // A machine also leaves a vault whose server is away.
     let store = try? joined(name).sharedStore()
-    let losesAnswer = store?.hasAnswers == true
+    let losesAnswer = store?.hasAnswers(besides: []) == true
     let isRemoved = (try? store?.leave()) ?? false
     joinedSources[name] = nil
     let place = SharedPlace(local: accounts.store, folder: home.vault + "/shared", random: random, clock: clock)

@@ -104,6 +104,20 @@ extension CredentialSource {
   }
 }
 
+extension CredentialSource {
+  /// The joined vaults for which an answer waits here although this machine has no copy of its account, as after a
+  /// logout. Needs no connection.
+  package func vaultsWithAnswersOfOthers() throws(CredentialError) -> [String] {
+    let names = try joinedVaults()
+    if names.isEmpty { return [] }
+    let copies = try accounts().accounts(of: nil)
+    return names.filter { name in
+      let known = copies.filter { $0.credential.vault == name }.map(\.id)
+      return (try? joined(name).sharedStore())?.hasAnswers(besides: known) == true
+    }
+  }
+}
+
 extension Accounts {
   /// The changes that end the note of a refresh of a copy; none without such a note.
   func removals(ofRefresh id: AccountID) throws(CredentialError) -> [Change] {

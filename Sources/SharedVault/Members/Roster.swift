@@ -107,51 +107,28 @@ struct Roster: Sendable, Equatable {
 
   /// The key of the epoch before, if the entry changed it.
   static func keyBefore(_ entry: [UInt8]) -> Secret? {
-    guard case .rekey(_, let before, _, _) = parse(entry)?.change else { return nil }
+    guard case .rekey(_, let before, _, _) = Entry(entry)?.change else { return nil }
     return before
   }
 
-  private static func parse(_ entry: [UInt8]) -> (
-    sequence: Int64, before: [UInt8], time: Int64, change: Change, signer: [UInt8]
-  )? {
-    guard entry.count > SigningKey.signatureByteCount else { return nil }
-    var fields = FieldReader(Array(entry.dropLast(SigningKey.signatureByteCount)))
-    guard let sequence = fields.number(), let before = fields.list(), let time = fields.number(),
-      let kind = fields.number()
-    else { return nil }
+  struct Entry {
+    let sequence: Int64
+    let before: [UInt8]
+    let time: Int64
     let change: Change
-    switch kind {
-    case 1:
-      guard let member = Member(&fields), let commitment = fields.list() else { return nil }
-      change = .create(member, commitment: commitment)
-    case 2:
-      guard let invitation = Invitation(&fields) else { return nil }
-      change = .invite(invitation)
-    case 3:
-      guard let member = Member(&fields) else { return nil }
-      change = .join(member)
-    case 4:
-      guard let name = fields.text(), let before = fields.list(), let commitment = fields.list(),
-        let copies = fields.list()
-      else { return nil }
-      change = .rekey(removing: name, before: Secret(bytes: before), commitment: commitment, copies: copies)
-    default: return nil
-    }
-    guard let signer = fields.list(), fields.isAtEnd else { return nil }
-    return (sequence, before, time, change, signer)
+    let signer: [UInt8]
   }
 
   /// Follows the chain by one entry, or returns `false` if it lacks the signature of a member who may write it.
   mutating func follow(_ entry: [UInt8]) -> Bool {
-    guard let (sequence, before, time, change, signer) = Self.parse(entry), sequence == head.sequence + 1,
-      before == head.hash,
+    guard let parsed = Entry(entry), parsed.sequence == head.sequence + 1, parsed.before == head.hash,
       SigningKey.isValid(
         Array(entry.suffix(SigningKey.signatureByteCount)),
-        for: signed(Array(entry.dropLast(SigningKey.signatureByteCount))), by: signer)
+        for: signed(Array(entry.dropLast(SigningKey.signatureByteCount))), by: parsed.signer)
     else { return false }
-    let hash = blake2b(entry)
+    let (sequence, signer, hash) = (parsed.sequence, parsed.signer, blake2b(entry))
     let isByAdministrator = member(signing: signer)?.isAdministrator ?? false
-    switch change {
+    switch parsed.change {
     case .create(let member, let commitment):
       guard sequence == 1, member.signing == signer, member.isAdministrator else { return false }
       vault = hash
@@ -168,7 +145,7 @@ struct Roster: Sendable, Equatable {
       let invitation = invitations.remove(at: index)
       guard !isTaken(member.name), self.member(signing: member.signing) == nil else { return false }
       member.isAdministrator = invitation.isAdministrator
-      member.joined = time
+      member.joined = parsed.time
       members.append(member)
     case .rekey(let name, _, let commitment, let copies):
       guard isByAdministrator, name.isEmpty || isTaken(name) else { return false }
@@ -216,6 +193,36 @@ struct Roster: Sendable, Equatable {
     self.members = members
     self.invitations = invitations
     self.history = history
+  }
+}
+
+extension Roster.Entry {
+  init?(_ entry: [UInt8]) {
+    guard entry.count > SigningKey.signatureByteCount else { return nil }
+    var fields = FieldReader(Array(entry.dropLast(SigningKey.signatureByteCount)))
+    guard let sequence = fields.number(), let before = fields.list(), let time = fields.number(),
+      let kind = fields.number()
+    else { return nil }
+    let change: Roster.Change
+    switch kind {
+    case 1:
+      guard let member = Roster.Member(&fields), let commitment = fields.list() else { return nil }
+      change = .create(member, commitment: commitment)
+    case 2:
+      guard let invitation = Roster.Invitation(&fields) else { return nil }
+      change = .invite(invitation)
+    case 3:
+      guard let member = Roster.Member(&fields) else { return nil }
+      change = .join(member)
+    case 4:
+      guard let name = fields.text(), let before = fields.list(), let commitment = fields.list(),
+        let copies = fields.list()
+      else { return nil }
+      change = .rekey(removing: name, before: Secret(bytes: before), commitment: commitment, copies: copies)
+    default: return nil
+    }
+    guard let signer = fields.list(), fields.isAtEnd else { return nil }
+    self.init(sequence: sequence, before: before, time: time, change: change, signer: signer)
   }
 }
 

@@ -76,6 +76,16 @@ extension TeamVault: SharedStore {
     return try records(.credential, provider: nil).map(\.identifier.accountID)
   }
 
+  package func removal(of member: String) throws(StoreError) -> SharedRemoval? {
+    var removal: SharedRemoval?
+    try verifyRoster { entry, before in
+      guard case .rekey(member, _, _, _) = entry.change else { return }
+      removal = SharedRemoval(
+        at: Moment(secondsSince1970: entry.time), wasMember: before.members.contains { $0.name == member })
+    }
+    return removal
+  }
+
   package func leave() throws(StoreError) -> Bool {
     try refreshState()
     guard let own = membership.member, own.isAdministrator,

@@ -36,9 +36,10 @@ extension TeamVault {
   }
 
   /// Opens entries from the last to the first, because each change of the key names the key before, and then follows
-  /// the chain.
+  /// the chain. Calls `sees` with each entry and the list before it.
   static func follow(
-    _ rows: [SQLRow], vault: [UInt8], by known: inout Membership, on server: Server
+    _ rows: [SQLRow], vault: [UInt8], by known: inout Membership, on server: Server,
+    sees: (Roster.Entry, Roster) -> Void = { _, _ in }
   ) throws(StoreError) {
     var entries: [[UInt8]] = []
     for row in rows.reversed() {
@@ -52,11 +53,25 @@ extension TeamVault {
       known.secrets[epoch - 1] = secret
     }
     for entry in entries.reversed() {
+      let before = known.roster
       guard known.roster.follow(entry) else { throw server.fault(.forked(nil)) }
       guard known.roster.vault == vault else { throw server.fault(.forked(nil)) }
       // An administrator has signed a hash of the key, so no other member can choose it.
       guard (try? known.keys().commitment) == known.roster.commitment else { throw server.fault(.altered) }
+      if let entry = Roster.Entry(entry) { sees(entry, before) }
     }
+  }
+
+  /// Follows the whole list of members again, which must end where this machine has arrived.
+  func verifyRoster(sees: (Roster.Entry, Roster) -> Void = { _, _ in }) throws(StoreError) {
+    try refreshState()
+    var again = membership
+    again.roster = Roster()
+    let rows = try server.query(
+      "SELECT sequence,epoch,sealed FROM credmgr.roster WHERE vault=$1 AND sequence<=$2 ORDER BY sequence",
+      [.bytes(vault), .integer(membership.roster.head.sequence)])
+    try Self.follow(rows, vault: vault, by: &again, on: server, sees: sees)
+    guard again.roster == membership.roster else { throw server.fault(.forked(nil)) }
   }
 
   private static func context(_ vault: [UInt8], sequence: Int64, epoch: Int64) -> FieldWriter {

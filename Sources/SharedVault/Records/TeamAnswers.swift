@@ -55,9 +55,11 @@ extension TeamVault {
 
   package func removeAnswer(for account: AccountID) { _ = try? File.remove(answerFile(hiddenName(of: account))) }
 
-  package var hasAnswers: Bool {
-    ((try? File.names(in: folder)) ?? []).contains { file in
-      file.hasSuffix(Self.ending) && answer(named: String(file.dropLast(Self.ending.count))) != nil
+  package func hasAnswers(besides accounts: [AccountID]) -> Bool {
+    let known = Set(accounts.map(hiddenName))
+    return ((try? File.names(in: folder)) ?? []).contains { file in
+      let name = String(file.dropLast(Self.ending.count))
+      return file.hasSuffix(Self.ending) && !known.contains(name) && answer(named: name) != nil
     }
   }
 
