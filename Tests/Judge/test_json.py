@@ -7,6 +7,7 @@ import re
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
+from discovery_server import DiscoveryServer
 from program import DONE, LOGIN_NEEDED, ROOT, ProgramTest, text_of
 
 SCHEMA = json.loads(text_of("docs/output.schema.json"))
@@ -47,7 +48,8 @@ class Output(ProgramTest):
         self.valid("header", provider)
         self.assertIn("method", self.valid("request", provider, f"{self.service.base}/resource")["body"])
         self.valid("request", provider, f"{self.service.base}/none", status=(4,))
-        for source in ("github", "openai", "aws", "github-app", "google-workload", "https://mcp.example.org/mcp", provider):
+        issuer = self.serve(DiscoveryServer()).issuer
+        for source in ("github", "openai", "aws", "github-app", "google-workload", issuer, provider):
             self.assertGreater(len(self.valid("setup", source)["ways"]), 0)
         for command in (("exec", provider, "--json", "--", "true"), ("completion", "--json"), ("git-credential", "--json", "get"),
                         ("kubectl-credential", provider, "--json")):

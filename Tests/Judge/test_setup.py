@@ -6,8 +6,8 @@ import re
 
 import test_keys
 from discovery_server import DiscoveryServer
-from oauth2_server import CLIENT_SECRET, POST_CLIENT, OAuth2Server
-from program import DONE, LOGIN_NEEDED, REFUSED, USAGE, ProgramTest
+from oauth2_server import CLIENT_SECRET, CONFIDENTIAL_CLIENT, POST_CLIENT, OAuth2Server
+from program import DONE, LOGIN_NEEDED, REFUSED, UNREACHABLE, USAGE, ProgramTest
 
 INTERRUPTED = 130
 
@@ -115,6 +115,17 @@ class Keys(SetupTest):
             [("Set up what", ""), ("ai +anthropic, openai", "opnai"), (r'no provider matches "opnai" \(did you mean "openai"', "OpenAI"),
              ("API key of OpenAI:", test_keys.OPENAI)], "setup")
         self.assertIn("logged in to OpenAI", shown)
+
+    def test_words_for_keys_and_servers(self):
+        shown = self.completed(
+            [(r"1  an API key of another service.*\n.*2  the URL of an issuer.*\n.*3  the file of a descriptor(?s:.*)search 2 providers", "kube"),
+             ("type the URL of the issuer that your cluster trusts", "mcp"), ("type the URL of the MCP server", "sso"),
+             ("type the URL of the issuer, such as", "ghp_notAKeyOfAnyone"),
+             ("no provider matches this(?s:.*)if it is a key or a token", "http://127.0.0.1:1/"),
+             ("error: cannot reach(?s:.*)Set up what", "API key"), (r"1  OpenAI \(openai\)(?s:.*)another service", "1"),
+             ("API key of OpenAI:", test_keys.OPENAI)], "setup")
+        self.assertNotIn("matches \"ghp_", shown)
+        self.assertIn('"credmgr exec openai -- COMMAND" sets "OPENAI_API_KEY" for programs that read it', shown)
 
     def test_a_second_account(self):
         self.completed([("API key of OpenAI:", test_keys.OPENAI)], "setup", "openai")
@@ -410,11 +421,7 @@ class WithoutATerminal(SetupTest):
                  "page has this setting; scopes: read offline, if the page asks) and run "
                  '"credmgr add-provider forge --client-id ID --client-secret-file FILE && credmgr login forge"'),
                 ((path,), f'run "credmgr add-provider {path} --client-id ID --client-secret-file FILE && credmgr login own"'),
-                (("https://id.example.org",), 'run "credmgr add-provider https://id.example.org --as id.example.org --yes && '
-                 'credmgr login id.example.org" if you trust this server'),
-                (("https://id.example.org/descriptors/acme.yaml",),
-                 'run "credmgr add-provider https://id.example.org/descriptors/acme.yaml --as acme --yes && credmgr login acme" '
-                 "if you trust this server"),
+                (("kube",), 'run "credmgr setup https://id.example.org" with the URL of the issuer that your cluster trusts'),
                 (("forge", "--for", "nope"), 'hint: use "--scope" with the provider\'s names'),
                 (("opnai",), 'run "credmgr setup openai"')):
             with self.subTest(arguments=arguments):
@@ -422,3 +429,33 @@ class WithoutATerminal(SetupTest):
                 self.assertTrue(outcome.err.endswith(f"{hint}\n"), outcome.err)
         self.assertIn("Forge has not been added", self.credmgr("login", "forge", status=USAGE).err)
         self.assertEqual(self.stored(), [])
+
+    def test_an_issuer_that_registers_clients(self):
+        service = self.serve(DiscoveryServer())
+        outcome = self.credmgr("setup", service.issuer, status=USAGE)
+        name = re.search(r"--as (\S+)", outcome.err)[1]
+        line = f"credmgr add-provider {service.issuer} --as {name} --yes && credmgr login {name}"
+        self.assertTrue(outcome.err.endswith(f'hint: run "{line}", if you trust this server\n'), outcome.err)
+        self.assertEqual(json.loads(self.credmgr("setup", service.issuer, "--json").out)["ways"], [{
+            "way": "address", "first": None, "commands": [part.split() for part in line.split(" && ")], "input": None}])
+        self.assertEqual((service.counts["registered"], self.stored()), (0, []))
+        for part in line.split(" && "):
+            self.credmgr(*part.split()[1:])
+        self.assertTrue(service.accepts(self.credmgr("token", name).line))
+
+    def test_an_issuer_without_registration(self):
+        """The command contains the client, and the hint the callback URL to register."""
+        service = self.serve(DiscoveryServer(change=lambda metadata: metadata.__delitem__("registration_endpoint")))
+        way, = json.loads(self.credmgr("setup", service.issuer, "--json").out)["ways"]
+        name = way["commands"][1][-1]
+        self.assertEqual(way["way"], "client")
+        self.assertIn(f"callback URL: http://127.0.0.1/callback/{name}", way["first"])
+        line = " && ".join(" ".join(words) for words in way["commands"])
+        self.assertIn(f'{way["first"]} and run "{line}"', self.credmgr("setup", service.issuer, status=USAGE).err)
+        values = {"ID": CONFIDENTIAL_CLIENT, "FILE": self.file("secret", CLIENT_SECRET)}
+        for words in way["commands"]:
+            self.credmgr(*(values.get(word, word) for word in words[1:]))
+        self.assertTrue(service.accepts(self.credmgr("token", name).line))
+
+    def test_an_address_that_cannot_be_reached(self):
+        self.assertIn("cannot reach", self.credmgr("setup", "http://127.0.0.1:1", status=UNREACHABLE).err)

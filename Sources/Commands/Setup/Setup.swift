@@ -40,9 +40,18 @@ struct Setup {
     if context.isJSON || !Question.canAsk { return try explain(given) }
     var source = given
     do throws(CommandError) {
-      let chosen = if let given, !isSearch(given) { given } else { try SetupChoice(context).source(given: given) }
-      source = chosen
-      try setUp(chosen)
+      var given = given
+      while true {
+        let isTyped = given.map(isSearch) ?? true
+        let chosen = if let given, !isTyped { given } else { try SetupChoice(context).source(given: given) }
+        source = chosen
+        do throws(CommandError) { return try setUp(chosen) } catch {
+          guard isTyped, Command.isURL(chosen), let message = Self.wrongAddress(error) else { throw error }
+          // The user may have mistyped the address.
+          context.tell("error: \(message.text)")
+          (given, source) = (nil, nil)
+        }
+      }
     } catch {
       guard let message = context.message(error), message.status == .interrupted else { throw error }
       throw .failed(message.with(hints: ["\(credmgr: ["setup"] + (source.map { [$0] } ?? []) + options) to continue"]))
@@ -54,7 +63,15 @@ struct Setup {
     if Command.isURL(word) { return SetupChoice(context).site(word) != nil }
     if Context.isDescriptorFile(word) { return false }
     if context.home.library.path(of: word) != nil { return SetupChoice(context).isAlias(word) }
-    return SetupChoice.isProtocol(word) || SetupChoice(context).finds(word)
+    return SetupChoice.Server(word) != nil || SetupChoice.isKey(word) || SetupChoice(context).finds(word)
+  }
+
+  /// The message of an error that an address causes; `nil` for any other error.
+  private static func wrongAddress(_ error: CommandError) -> Message? {
+    switch error {
+    case .credential(.discovery), .credential(.http): error.message
+    default: nil
+    }
   }
 
   private func setUp(_ source: String) throws(CommandError) {
@@ -285,6 +302,15 @@ struct Setup {
     }
     if !unset.docker.isEmpty, try Question.confirm("Let docker use credmgr for \(some(unset.docker))?") {
       try run(.dockerCredential, ["credmgr", "docker-credential", "setup"] + unset.docker)
+    }
+    let descriptor = (try? context.home.library.load(provider))?.descriptor
+    if let variables = descriptor?.environment.values.flatMap(\.self).sorted(), !variables.isEmpty {
+      let exec: Remedy = "\(command: "credmgr", "exec", provider, "--", "COMMAND")"
+      context.tell(note: "\(exec) sets \(some(variables)) for programs that read \(variables.count > 1 ? "them" : "it")")
+    }
+    if descriptor?.kubectl != nil, (try? Launcher.find("kubectl")) != nil {
+      context.tell(
+        note: "\(command: "credmgr", "kubectl-credential", "--help") shows the entry for your kubeconfig")
     }
     context.tell(
       note: "\(command: "credmgr", "token", provider) prints the token, and \(command: "credmgr", "list") shows your "

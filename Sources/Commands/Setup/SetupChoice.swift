@@ -25,14 +25,19 @@ struct SetupChoice {
     entries.contains { $0.descriptor?.aliases.contains(identifier) == true }
   }
 
+  /// A line of the list from which the user chooses.
+  private enum Row {
+    case provider(ProviderEntry)
+    case key, address, file
+  }
+
   /// Asks until the user names a provider, an issuer or a file. `given` is the first answer, if there is one.
   func source(given: String? = nil) throws(CommandError) -> String {
+    var listed: [Row] = []
     if given == nil {
-      context.tell(
-        "type a provider or a word such as \"mail\", the URL of an issuer or an MCP server, or the path of a "
-          + "descriptor")
+      listed = show(named(Self.common).map(Row.provider) + [.key, .address, .file])
+      context.tell("type a number, or a word such as \"mail\" to search \(entries.count) providers")
     }
-    var listed: [ProviderEntry] = []
     var first = given
     while true {
       let question = "Set up what? (Enter lists all providers)"
@@ -43,10 +48,24 @@ struct SetupChoice {
         showAll()
         continue
       }
-      if let number = Int(word), listed.indices.contains(number - 1) { return listed[number - 1].identifier }
+      if let number = Int(word), listed.indices.contains(number - 1) {
+        switch listed[number - 1] {
+        case .provider(let entry): return entry.identifier
+        case .key: listed = showKeys()
+        case .address: context.tell("type the URL of the issuer, of the MCP server or of the API")
+        case .file: context.tell("type the path of the descriptor, with \"/\" or \".yaml\"")
+        }
+        continue
+      }
       if Command.isURL(word) { return word }
-      if Self.isProtocol(word) {
-        context.tell(Self.serverWanted)
+      if let server = Server(word) {
+        if server == .issuer { listed = show(entries.filter { $0.group == Self.identity }.map(Row.provider)) }
+        let url = "the URL of \(server.name), such as \(server.example)"
+        context.tell("type " + (server == .issuer && !listed.isEmpty ? "a number, or " : "") + url)
+        continue
+      }
+      if Self.isKey(word) {
+        listed = showKeys()
         continue
       }
       if let address = Self.address(word) { return address }
@@ -57,22 +76,52 @@ struct SetupChoice {
         // A host is an issuer without its scheme. A key with dots must not be looked up.
         if Self.isHost(word) { return "https://" + word }
         let near = nearMiss(word, among: entries.map(\.identifier))
-        // A long word may be a key.
-        let shown = word.utf8.count > 24 && !word.contains(" ") ? "this" : quoted(word)
+        // The word may be a key.
+        let isName = word.utf8.count <= 24 && SecretOption.shown(word, among: []) == word
+        let shown = isName ? quoted(word) : "this"
         context.tell("no provider matches \(shown)\(didYouMean(near))")
+        if !isName { context.tell("if it is a key or a token, first name its provider; credmgr prompts for it later") }
         continue
       }
-      listed = found
-      let width = "\(found.count)".count
-      for (index, entry) in found.enumerated() {
-        let kinds = entry.descriptor.map { " – " + $0.kinds.joined(separator: " or ") } ?? ""
-        let number = "\(index + 1)"
-        let indent = String(repeating: " ", count: 2 + width - number.count)
-        Terminal.writeError(
-          indent + number + "  " + Message.visible("\(entry.title) (\(entry.identifier))\(kinds)") + "\n")
-      }
+      listed = show(found.map(Row.provider))
       context.tell("type a number, or another word")
     }
+  }
+
+  private static let common = ["github", "gitlab", "google"]
+  private static let commonKeys = [
+    "openai", "anthropic", "gemini", "openrouter", "mistral", "hugging-face", "stripe-api", "cloudflare",
+    "digitalocean", "sendgrid", "npm", "pypi",
+  ]
+  private static let identity = ProviderGroup.identity.rawValue
+
+  private func named(_ identifiers: [String]) -> [ProviderEntry] {
+    identifiers.compactMap { identifier in entries.first { $0.identifier == identifier } }
+  }
+
+  private func showKeys() -> [Row] {
+    let rows = show(named(Self.commonKeys).map(Row.provider))
+    context.tell("type a number, or the name of another service")
+    return rows
+  }
+
+  private func show(_ rows: [Row]) -> [Row] {
+    let width = "\(rows.count)".count
+    for (index, row) in rows.enumerated() {
+      let text: String
+      switch row {
+      case .provider(let entry):
+        let kinds = entry.descriptor.map { " – " + $0.kinds.joined(separator: " or ") } ?? ""
+        text = "\(entry.title) (\(entry.identifier))\(kinds)"
+      case .key: text = "an API key of another service"
+      case .address: text = "the URL of an issuer, an MCP server or an API"
+      case .file: text = "the file of a descriptor"
+      }
+      let number = "\(index + 1)"
+      let indent = String(repeating: " ", count: 2 + width - number.count)
+      Terminal.writeError(indent + number + "  " + Message.visible(text) + "\n")
+    }
+    return rows
   }
 
   /// Returns the host of a URL without a path if it is the site of a provider; `nil` for any other word.
@@ -82,13 +131,37 @@ struct SetupChoice {
     return Self.isHost(name) && !name.contains("/") && finds(name) ? name : nil
   }
 
-  private static let protocolName = "mcp"
+  /// A server that many people have, each at another address. Words for it name no provider.
+  enum Server {
+    case mcp, issuer, cluster
 
-  /// Each MCP server is a provider of its own.
-  private static let serverWanted = "type the URL of the MCP server, such as https://mcp.example.org/mcp"
+    /// Returns the server that a word means without naming one; `nil` for any other word.
+    init?(_ word: String) {
+      switch word.lowercased() {
+      case "mcp": self = .mcp
+      case "sso", "oidc", "openid": self = .issuer
+      case "k8s", "kube", "kubernetes", "kubectl": self = .cluster
+      default: return nil
+      }
+    }
 
-  /// Whether a word means an MCP server without naming one.
-  static func isProtocol(_ word: String) -> Bool { word.lowercased() == protocolName }
+    var name: String {
+      switch self {
+      case .mcp: "the MCP server"
+      case .issuer: "the issuer"
+      case .cluster: "the issuer that your cluster trusts"
+      }
+    }
+
+    var example: String { self == .mcp ? "https://mcp.example.org/mcp" : "https://id.example.org" }
+  }
+
+  /// Whether all of several words only say what a provider issues, or the word is the usual one for it.
+  static func isKey(_ word: String) -> Bool {
+    let words = word.lowercased().split(separator: " ").map(String.init)
+    return ["key", "apikey", "api-key", "token"].contains(word.lowercased())
+      || words.count > 1 && words.allSatisfy(generic.contains)
+  }
 
   /// Returns the URL that a host with a path means without its scheme; `nil` for any other word, and for a file.
   static func address(_ word: String) -> String? {

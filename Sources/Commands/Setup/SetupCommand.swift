@@ -11,12 +11,13 @@ extension Command {
     ],
     notes: [
       "SOURCE is a provider from \"credmgr providers\", the path of a descriptor (with \"/\" or \".yaml\"), or the "
-        + "https URL of an MCP server, an API or an issuer. Without SOURCE, credmgr prompts for a word and searches "
-        + "the providers for it.",
+        + "https URL of an MCP server, an API or an issuer. Without SOURCE, credmgr lists a few, and searches the "
+        + "providers for a word.",
       "credmgr prefers a login that needs no registration: a client that the provider registers, a document with the "
         + "client's metadata that you publish, or a key or token that you make at the provider. For your own client, "
         + "it shows the values for the provider's page, and prompts for the client ID and the secret. It warns if a "
-        + "value does not have the provider's form. Then it logs in, and offers to set up git and docker.",
+        + "value does not have the provider's form. Then it logs in, offers to set up git and docker, and "
+        + "names the command for programs that read a variable.",
       "If the descriptor has variables, such as the host of your own server, credmgr shows their defaults, and prompts "
         + "for those without one.",
       "If you press Control-C before credmgr adds the provider, credmgr stores nothing. After that, the next \"credmgr "

@@ -36,25 +36,19 @@ extension Setup {
     guard let source else {
       throw .usage(fault("a provider"), hint: "\(credmgr: "providers") to see the providers")
     }
-    if SetupChoice.isProtocol(source) {
+    if let kind = SetupChoice.Server(source) {
       throw .usage(
-        fault("the URL of the MCP server"), hint: "\(credmgr: "setup", "https://HOST/mcp") with the URL of the server")
+        fault("the URL of \(kind.name)"), hint: "\(credmgr: "setup", kind.example) with the URL of \(kind.name)")
     }
-    if Command.isURL(source) {
-      let name = try manager(context.source.name(ofAddress: source))
-      let commands = [["credmgr", "add-provider", source, "--as", name, "--yes"], ["credmgr", "login", name]]
-      let route = SetupRoute(way: "address", commands: commands)
-      if context.isJSON { return try show([route], of: name) }
-      throw .usage(fault("your consent"), hint: "\(all: commands) if you trust this server")
-    }
-    let addition = try addition(source)
+    let isAddress = Command.isURL(source)
+    let addition = try isAddress ? self.addition(at: source) : self.addition(source)
     let provider = addition.identifier
     if try isAdded(addition) {
       let route = SetupRoute(way: "added", commands: [["credmgr", "login", provider]])
       if context.isJSON { return try show([route], of: provider) }
       throw .usage("\(context.titled(provider)) has already been added", hint: "\(credmgr: "login", provider)")
     }
-    let isForeign = Context.isDescriptorFile(source) || !context.source.isShipped(addition.loaded)
+    let isForeign = isAddress || Context.isDescriptorFile(source) || !context.source.isShipped(addition.loaded)
     let ways = ways(of: addition, isForeign: isForeign)
     let routes = try ways.map { way throws(CommandError) in try route(way, to: addition, source, isForeign: isForeign) }
     if context.isJSON { return try show(routes, of: provider) }
@@ -64,10 +58,19 @@ extension Setup {
     case .token: text = fault("a token of \(title)")
     case .typed(let grant): text = fault("\(grant.traits.isKey ? "a key" : grant.traits.asked ?? "a key") of \(title)")
     case .client, .document: text = "\(title) requires a client ID"
-    case .registered: text = fault("the settings of \(title)")
+    case .registered: text = fault(isAddress ? "your consent" : "the settings of \(title)")
     }
     let remedies = routes.map(\.remedy)
-    throw .usage(text, hint: remedies.dropFirst().reduce(remedies[0]) { $0 + "; or " + $1 })
+    let all = remedies.dropFirst().reduce(remedies[0]) { $0 + "; or " + $1 }
+    throw .usage(text, hint: isAddress ? all + ", if you trust this server" : all)
+  }
+
+  /// Finds out whether the server at an address registers clients. Adds nothing.
+  private func addition(at address: String) throws(CommandError) -> ProviderAddition {
+    if Command.isPublished(address, updates: false) {
+      return try manager(context.source.fetch(address, as: nil)).addition
+    }
+    return try manager(context.source.discover(address, as: nil, from: nil)).addition
   }
 
   private func show(_ routes: [SetupRoute], of provider: String) throws(CommandError) {
@@ -86,7 +89,8 @@ extension Setup {
     needs.variables = []
     let adds = isForeign || way.hasOwnClient || settings.contains { $0.hasSuffix("=@FILE") }
     let client = way.hasOwnClient ? needs.options : []
-    let added = adds ? [["credmgr", "add-provider", source] + client + settings] : []
+    let consent = Command.isURL(source) ? ["--as", provider, "--yes"] : []
+    let added = adds ? [["credmgr", "add-provider", source] + consent + client + settings] : []
     var login = ["credmgr", "login", provider] + (adds ? [] : settings)
     switch way {
     case .token:
@@ -104,7 +108,9 @@ extension Setup {
     case .document:
       return SetupRoute(
         way: "document", first: "publish a client metadata document", commands: added + [login + options])
-    case .registered: return SetupRoute(way: "registered", commands: added + [login + options])
+    case .registered:
+      let name = Command.isURL(source) ? "address" : "registered"
+      return SetupRoute(way: name, commands: added + [login + options])
     }
   }
 
