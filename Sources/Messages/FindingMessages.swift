@@ -288,7 +288,9 @@ extension ProfileRule {
     case .proofKey: "requires \"pkce: S256\""
     case .issuer: "requires \"issuer\""
     case .issuerResponse: "requires \"iss: required\""
-    case .binding: "requires \"token_binding: dpop\" or \"token_binding: mutual_tls\""
+    case .binding:
+      "requires "
+        + TokenBindingRule.allCases.dropFirst().map { "\"token_binding: \($0.rawValue)\"" }.joined(separator: " or ")
     case .authentication:
       "requires \"private_key_jwt\", \"tls_client_auth\" or \"self_signed_tls_client_auth\" as client authentication"
     case .audience: "requires the issuer as the audience of assertions, which is the default"

@@ -71,7 +71,7 @@ extension OAuthError {
       answer(
         "the token in the answer of \(at(kind)) is not bound to the key of the account: its type is \(shortened(type))"
       )
-      .with(hints: ["if the provider does not support DPoP, remove \"token_binding\" from the descriptor"])
+      .with(hints: ["if the provider cannot bind tokens to keys, remove \"token_binding\" from the descriptor"])
     case .idToken(let kind, .missing(claim: "nonce")):
       answer("the ID token in the answer of \(at(kind)) lacks the \"nonce\" of the login")
         .with(hints: ["if the provider never returns it, add \"nonce: false\" to the descriptor"])

@@ -73,12 +73,6 @@ extension Refusal {
   static let notPushed = Refusal("the page accepts only requests that were pushed before (RFC 9126)")
   static let pushedRequestUnknown = Refusal("the pushed request is unknown or was already used", "invalid_request_uri")
   static let pushedRequestExpired = Refusal("the pushed request has expired", "invalid_request_uri")
-  static func proof(_ reason: String) -> Refusal {
-    Refusal("the DPoP proof is invalid: \(reason)", "invalid_dpop_proof")
-  }
-  static let proofMissing = Refusal("the DPoP proof is missing", "invalid_dpop_proof")
-  static let proofNonceNeeded = Refusal("the DPoP proof must contain the nonce of this answer", "use_dpop_nonce")
-  static let foreignKey = grant("the DPoP proof is made with another key")
   static let malformedChallenge = Refusal("the code challenge does not fit its method")
   static func unwantedChallenge(_ name: String) -> Refusal {
     Refusal("\(quoted(name)) is not allowed: the descriptor disables PKCE")

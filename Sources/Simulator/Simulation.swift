@@ -218,7 +218,7 @@ struct Simulation {
 
   /// The token type for the header's scheme. GitHub's scheme `token` also has the type `bearer`.
   private var tokenType: String {
-    if descriptor.bindsToKeys, state.provenKey != nil { return "DPoP" }
+    if state.provenKey != nil, let proofScheme { return proofScheme }
     guard case .header(_, let scheme) = descriptor.headerStyle.location, scheme.lowercased() == "bearer" else {
       return "bearer"
     }

@@ -16,24 +16,24 @@ package struct CertificateAuthority {
   package init(name: String, random: some RandomSource) throws(CryptographyError) {
     self.name = name
     signer = try Signer(ECPrivateKey.pem(random: random))
-    certificate = try Self.certificate(of: name, signer, .authority, issuer: name, signer)
+    certificate = try Self.certificate(of: name, signer, .authority, issuer: name, signedBy: signer)
   }
 
   /// Returns a certificate for the private key, which is PEM.
   package func certificate(
     of subject: String, key: Secret, _ purpose: Purpose
   ) throws(CryptographyError) -> Certificate {
-    try Self.certificate(of: subject, Signer(key), purpose, issuer: name, signer)
+    try Self.certificate(of: subject, Signer(key), purpose, issuer: name, signedBy: signer)
   }
 
   /// Returns a certificate that the private key itself signs.
   package static func selfSigned(_ subject: String, key: Secret) throws(CryptographyError) -> Certificate {
     let signer = try Signer(key)
-    return try certificate(of: subject, signer, .client, issuer: subject, signer)
+    return try certificate(of: subject, signer, .client, issuer: subject, signedBy: signer)
   }
 
   private static func certificate(
-    of subject: String, _ key: Signer, _ purpose: Purpose, issuer: String, _ signer: Signer
+    of subject: String, _ key: Signer, _ purpose: Purpose, issuer: String, signedBy signer: Signer
   ) throws(CryptographyError) -> Certificate {
     let isAuthority = purpose == .authority
     var extensions = [

@@ -18,7 +18,7 @@ import CredmgrHTTP
     let encoded = Base64.decode(lines.filter { !$0.hasPrefix("-") }.joined()) ?? []
     defer { library.ERR_clear_error() }
     unsafe library.SSL_CTX_set_verify(context, SSL_VERIFY_PEER) { _, _ in 1 }
-    // Each connection shows the certificate anew: no sessions are resumed.
+    // Each connection presents the certificate, because no session is resumed.
     _ = unsafe library.SSL_CTX_set_options(context, SSL_NO_TICKETS)
     guard unsafe library.SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil) == 1,
       unsafe library.SSL_CTX_set_num_tickets(context, 0) == 1,

@@ -202,8 +202,8 @@ import CredmgrYAML
     }
     #expect(hints("invalid_dpop_proof").contains { $0?.contains("clock") == true })
     #expect(!hints("use_dpop_nonce").contains { $0?.contains("clock") == true })
-    #expect(Command.proofHint("invalid_dpop_proof").sentence()?.contains("clock") == true)
-    #expect(Command.proofHint("use_dpop_nonce").sentence()?.contains("clock") != true)
+    #expect(Command.proofHint(wantsNonce: false).sentence()?.contains("clock") == true)
+    #expect(Command.proofHint(wantsNonce: true).sentence()?.contains("clock") != true)
   }
 
   /// An issuer being added is not yet a provider.

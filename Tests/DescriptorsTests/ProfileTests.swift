@@ -32,7 +32,7 @@ struct ProfileTests {
     #expect(rules.isEmpty)
     #expect(descriptor.pkce == .s256 && descriptor.issuerResponse == .required && descriptor.tokenBinding == .dpop)
     #expect(descriptor.client.authentication == .privateKeyJWT && descriptor.assertion?.algorithm == .es256)
-    #expect(descriptor.binding(of: .authorizationCode) == .dpop)
+    #expect(descriptor.binding(of: .authorizationCode) == .bound(.dpop))
     // The simulator writes the whole descriptor, which means the same.
     #expect(Self.check(descriptor.yaml).descriptor == descriptor)
   }

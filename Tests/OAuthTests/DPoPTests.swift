@@ -137,7 +137,7 @@ struct DPoPTests {
         token: https://p.example/t
         device_authorization: https://p.example/d
       """)
-    #expect(descriptor.grants.map { descriptor.binding(of: $0) == .dpop } == [true, false, true, true, false])
+    #expect(descriptor.grants.map { descriptor.binding(of: $0) == .bound(.dpop) } == [true, false, true, true, false])
     let client = Client(unregistered: descriptor)
     #expect(client.newBindingKey(of: .implicit, random: KnownRandom()) == nil)
     let keys = [KnownRandom(), KnownRandom()].map { client.newBindingKey(of: .deviceCode, random: $0) }

@@ -115,7 +115,7 @@ extension Command {
       throw .usage("\"--expires\" requires a key or \"--with-token\": the provider says when its tokens expire")
     }
     let isAsked = isTyped || ["--no-browser", "--paste", "--with-token", "--grant"].contains(where: invocation.has)
-    if !wish.demands.isEmpty, grant?.traits.responseType == nil, grant != .deviceCode, grant != .ciba {
+    if !wish.demands.isEmpty, grant?.traits.asksForConsent != true {
       throw .usage(
         "\(context.titled(provider)) does not ask you to consent, so it cannot meet \"--acr\" and \"--max-age\"")
     }

@@ -165,15 +165,15 @@ extension Command {
     let provider = account.provider
     guard account.credential.proofKey == nil else {
       return .refused(text + ": it refuses the proof of the account's key" + (head.proofFault.map { " (\($0))" } ?? ""))
-        .hint(proofHint(head.proofFault))
+        .hint(proofHint(wantsNonce: head.demandsNonce))
     }
-    let isDescribed = (try? context.home.library.load(provider))?.descriptor.bindsToKeys == true
+    let isDescribed = (try? context.home.library.load(provider))?.descriptor.tokenBinding.needsKey == true
     return CredentialError.proofNeeded(provider: provider, account: account.name, isDescribed: isDescribed).message
   }
 
   /// Returns what to do about a refused proof. Its time is right if the server only wants another nonce.
-  static func proofHint(_ fault: String?) -> Remedy {
-    fault == "use_dpop_nonce"  // RFC 9449, 9
+  static func proofHint(wantsNonce: Bool) -> Remedy {
+    wantsNonce
       ? "\(add: "--trace") to see the requests and answers" : "\(credmgr: "doctor") to check the clock of this machine"
   }
 

@@ -244,7 +244,7 @@ extension CredentialSource {
     case .failed(let error):
       _ = try? pending.finish(.ended(noting: nil))
       if old.proofKey == nil, error.demandsProof {
-        let isDescribed = client.descriptor.bindsToKeys
+        let isDescribed = client.descriptor.tokenBinding.needsKey
         throw .proofNeeded(provider: account.provider, account: account.name, isDescribed: isDescribed)
       }
       throw .oauth(error.masked(by: secrets), provider: account.provider)

@@ -165,6 +165,9 @@ package enum TokenBindingRule: String, Sendable, CaseIterable {
   case none
   case dpop  // A key of the account (RFC 9449).
   case mutualTLS = "mutual_tls"  // The client's certificate (RFC 8705, 3).
+
+  /// Whether each account has a key to which the provider binds its tokens.
+  package var needsKey: Bool { self == .dpop }
 }
 
 /// Whether the provider returns `state` (RFC 6749, 10.12) or identifies itself in `iss` (RFC 9207, 2).

@@ -49,6 +49,8 @@ package struct Leg: Sendable {
   package var parameter: String?  // Distinguishes it from other legs with the same URL.
   package var signedParameter: String?
 
+  package var isPolled = false  // Whether the client repeats the request until the user has decided.
+
   package var issuesToken: Bool { issues == .token }
   package var issuesCredentials: Bool { issues != .nothing }
 }
@@ -85,7 +87,7 @@ extension EndpointKind {
     case .deviceToken:
       Leg(
         issues: .token, base: .token, takesPartInConsent: true,
-        grantType: "urn:ietf:params:oauth:grant-type:device_code", parameter: "device_code")
+        grantType: "urn:ietf:params:oauth:grant-type:device_code", parameter: "device_code", isPolled: true)
     case .backchannelAuthentication:
       Leg(
         metadataName: "backchannel_authentication_endpoint", fields: [.interval, .authReqID], takesPartInConsent: true,
@@ -93,7 +95,7 @@ extension EndpointKind {
     case .backchannelToken:
       Leg(
         issues: .token, base: .token, takesPartInConsent: true, grantType: "urn:openid:params:grant-type:ciba",
-        parameter: "auth_req_id")
+        parameter: "auth_req_id", isPolled: true)
     case .temporaryCredentials:
       Leg(
         issues: .temporaryCredentials, fields: [.oauthCallbackConfirmed, .oauthToken, .oauthTokenSecret],

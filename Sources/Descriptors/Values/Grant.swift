@@ -40,6 +40,8 @@ package enum Grant: String, Sendable, CaseIterable {
     package var variables: [Variable] = []  // The variables of each login in addition to the descriptor's.
 
     package var endpoints: [EndpointKind] { requiredEndpoints + optionalEndpoints }
+    /// Whether the provider asks the user to consent, in one of the ways of OAuth 2.0.
+    package var asksForConsent: Bool { hasOAuth2Defaults && requiredEndpoints.contains { !$0.leg.receivers.isEmpty } }
     /// The words for what each login prompts for; `nil` if the provider asks the user.
     package var asked: String? { typed ?? brought }
   }
@@ -49,23 +51,19 @@ package enum Grant: String, Sendable, CaseIterable {
     case signature  // RFC 5849, 3.4
     case pair  // RFC 7617, unless the descriptor has a `header_style`.
     case aws4(AWS4Rules)  // The key `aws4`, with any grant.
-    case dpop  // RFC 9449: the key `token_binding`, with any grant that gets its token from an endpoint.
-    case mutualTLS  // RFC 8705, 3: as `dpop`.
+    case bound(TokenBindingRule)  // The key `token_binding`, with any grant that gets its token from an endpoint.
     case digest  // RFC 7616: the scheme `Digest`, with any grant.
 
     /// Whether a request needs only the token. Other programs cannot use a token that needs a key as well.
     package var isUsableAlone: Bool {
       switch self {
       case .bearer, .pair: true
-      case .signature, .aws4, .dpop, .mutualTLS, .digest: false
+      case .signature, .aws4, .bound, .digest: false
       }
     }
 
-    /// Whether the provider binds tokens to a key or a certificate.
-    package var bindsTokens: Bool { self == .dpop || self == .mutualTLS }
-
-    /// Whether each account has a key to which the provider binds its tokens.
-    package var needsKey: Bool { self == .dpop }
+    /// The key or certificate that the provider binds tokens to.
+    package var rule: TokenBindingRule { if case .bound(let rule) = self { rule } else { .none } }
   }
 
   package enum Renewal: Sendable {
@@ -133,18 +131,13 @@ package enum Grant: String, Sendable, CaseIterable {
 }
 
 extension Descriptor {
-  /// Whether the provider binds tokens to keys of the accounts.
-  package var bindsToKeys: Bool { tokenBinding == .dpop }
-
   /// How a request presents a token of this grant.
   package func binding(of grant: Grant) -> Grant.Binding {
     if let aws4 { return .aws4(aws4) }
     if headerStyle.isDigest { return .digest }
     let binding = grant.traits.binding
     let hasEndpoint = grant.traits.endpoints.contains { $0.leg.issuesToken && endpoints[$0] != nil }
-    if tokenBinding != .none, grant.traits.hasOAuth2Defaults, hasEndpoint {
-      return bindsToKeys ? .dpop : .mutualTLS
-    }
+    if tokenBinding != .none, grant.traits.hasOAuth2Defaults, hasEndpoint { return .bound(tokenBinding) }
     return binding == .signature && headerStyle.location != .none ? .bearer : binding
   }
 

@@ -11,6 +11,9 @@ struct DPoPBinding: TokenBinding {
 
   var authenticatesClient: Bool { false }
   var fieldNames: Set<String> { ["authorization", "dpop"] }
+  var tokenType: String? { Self.scheme }
+
+  private static let scheme = "DPoP"
 
   func signsBody(of request: HTTPRequest) -> Bool { false }
 
@@ -20,7 +23,7 @@ struct DPoPBinding: TokenBinding {
   ) throws(OAuthError) -> HTTPRequest {
     let token = credential.accessToken.reveal()
     var request = try proven(request, token: token, nonce: nonce)
-    let value = "DPoP " + token
+    let value = Self.scheme + " " + token
     guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: "Authorization") }
     request.fields.set("Authorization", value)
     return request
@@ -61,7 +64,7 @@ struct DPoPBinding: TokenBinding {
     }
     // The token endpoint answers in JSON (RFC 9449, 8), and an API with a challenge (9).
     let code = (try? JSONValue.parse(response.body))?["error"]?.text
-    guard code == DPoPProof.nonceDemanded || response.proofFault == DPoPProof.nonceDemanded else { return nil }
+    guard code == DPoPProof.nonceDemanded || response.demandsNonce else { return nil }
     // A proof is valid once, so the next one needs another identifier (RFC 9449, 4.2).
     var repeated = RequestNonce(timestamp: nonce.timestamp, text: nonce.text(for: next))
     repeated.demanded = next
@@ -76,6 +79,9 @@ extension HTTPResponse {
     let codes = challenges.filter { $0.scheme == "dpop" }.compactMap { $0["error"] }
     return codes.first { [DPoPProof.nonceDemanded, DPoPProof.invalid].contains($0) }
   }
+
+  /// Whether the API refused a proof only because it wants another nonce in it (RFC 9449, 9).
+  package var demandsNonce: Bool { proofFault == DPoPProof.nonceDemanded }
 
   /// Whether the API accepts only tokens that are bound to a key (RFC 9449, 7.1).
   package var demandsProof: Bool {

@@ -7,6 +7,8 @@ package protocol TokenBinding: Sendable {
   /// Whether the token also authenticates the client, so that the request needs no other proof.
   var authenticatesClient: Bool { get }
   var fieldNames: Set<String> { get }  // In lowercase.
+  /// The `token_type` that the provider must give the token; `nil` if the descriptor decides.
+  var tokenType: String? { get }
   /// Whether the fields added to a request depend on its body.
   func signsBody(of request: HTTPRequest) -> Bool
   /// Adds the token to the request. Keeps the fields and parameters that the request already has.
@@ -26,6 +28,8 @@ package protocol TokenBinding: Sendable {
 }
 
 extension TokenBinding {
+  package var tokenType: String? { nil }
+
   package func isPresented(in request: HTTPRequest) -> Bool { true }
 
   package func fields(presenting credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPFields? { nil }
@@ -44,9 +48,9 @@ extension Client {
   /// it was issued.
   package func binding(of credential: Credential) -> any TokenBinding {
     let binding = descriptor.binding(of: credential.grant)
-    let isUnbound = !credential.isBound && binding.bindsTokens
+    let isUnbound = !credential.isBound && binding.rule != .none
     return self.binding(
-      isUnbound ? .bearer : credential.isCertificateBound ? .mutualTLS : binding, of: credential.grant,
+      isUnbound ? .bearer : credential.isCertificateBound ? .bound(.mutualTLS) : binding, of: credential.grant,
       key: credential.proofKey, nonces: credential.serverNonces)
   }
 
@@ -54,7 +58,7 @@ extension Client {
   /// login before the descriptor required one.
   package func isUsableAlone(_ credential: Credential) -> Bool {
     let binding = descriptor.binding(of: credential.grant)
-    return !credential.isBound && (binding.isUsableAlone || binding.bindsTokens)
+    return !credential.isBound && (binding.isUsableAlone || binding.rule != .none)
   }
 
   /// Returns the binding of the token that a login with this grant gets.
@@ -81,13 +85,13 @@ extension Client {
     case .aws4(let rules): AWS4Binding(client: self, rules: rules)
     case .digest: DigestBinding(client: self, style: descriptor.headerStyle(of: grant))
     case .signature: OAuth1Binding(client: self)
-    case .mutualTLS: MutualTLSBinding(client: self, bearer: bearer)
-    case .bearer, .pair, .dpop: bearer
+    case .bound(.mutualTLS): MutualTLSBinding(client: self, bearer: bearer)
+    case .bearer, .pair, .bound: bearer
     }
   }
 
   /// Returns a new key for the account of a login; `nil` if its token is not bound to a key.
   package func newBindingKey(of grant: Grant, random: some RandomSource) -> Secret? {
-    descriptor.binding(of: grant).needsKey ? ECPrivateKey.pem(random: random) : nil
+    descriptor.binding(of: grant).rule.needsKey ? ECPrivateKey.pem(random: random) : nil
   }
 }

@@ -169,7 +169,7 @@ extension LoginRequests {
     choosing person: PersonChoice? = nil, hasToken: Bool
   ) throws(OAuthError) {
     var client = client
-    let isBound = !hasToken && client.descriptor.binding(of: grant).needsKey
+    let isBound = !hasToken && client.descriptor.binding(of: grant).rule.needsKey
     client.bindingKey = isBound ? Secret(Placeholder.text("proof_key")) : nil
     (self.client, self.grant, self.scope, self.person) = (client, grant, scope, person)
     self.demands = demands

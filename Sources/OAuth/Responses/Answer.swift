@@ -62,7 +62,7 @@ struct Answer: Sendable {
   /// Whether an error code counts although the status says that the server is unavailable: a code for a polling device
   /// (RFC 8628, 3.5), or one that the descriptor translates.
   private func isStated(_ error: ErrorResponse) -> Bool {
-    if kind == .deviceToken || kind == .backchannelToken {
+    if kind.leg.isPolled {
       return ["authorization_pending", "slow_down", "expired_token", "access_denied"].contains(error.code)
     }
     return firstText(of: rules.errors.code).map(rules.errors.isTranslated) ?? false

@@ -30,13 +30,11 @@ package final class KnownSecrets {
     name.hasSuffix("_supported") || metadataNames.contains(name)
   }
 
-  private static let metadataNames: Set<String> = [
-    "issuer", "authorization_endpoint", "token_endpoint", "jwks_uri", "registration_endpoint", "revocation_endpoint",
-    "introspection_endpoint", "device_authorization_endpoint", "userinfo_endpoint", "end_session_endpoint",
-    "pushed_authorization_request_endpoint", "backchannel_authentication_endpoint", "check_session_iframe",
-    "service_documentation", "op_policy_uri", "op_tos_uri", "client_name", "application_type", "redirect_uris",
-    "grant_types", "response_types", "token_endpoint_auth_method", "client_id_issued_at", "client_secret_expires_at",
-  ]
+  private static let metadataNames = Set(EndpointKind.allCases.compactMap(\.leg.metadataName)).union([
+    "issuer", "check_session_iframe", "service_documentation", "op_policy_uri", "op_tos_uri", "client_name",
+    "application_type", "redirect_uris", "grant_types", "response_types", "token_endpoint_auth_method",
+    "client_id_issued_at", "client_secret_expires_at",
+  ])
 
   package static let harmlessFields: Set<String> = [
     "accept", "content-type", "content-length", "date", "server", "user-agent", "cache-control", "retry-after",

@@ -80,11 +80,11 @@ extension Client {
     credential.proofKey = previous?.proofKey ?? bindingKey
     // An account from before the descriptor bound tokens stays a bearer account, unless each token is a new login.
     let stays = grant.traits.renewal == .login ? nil : previous?.isCertificateBound
-    credential.isCertificateBound = stays ?? (descriptor.binding(of: grant) == .mutualTLS)
-    if credential.proofKey != nil {
+    credential.isCertificateBound = stays ?? (descriptor.binding(of: grant).rule == .mutualTLS)
+    if let expected = binding(of: credential).tokenType {
       // RFC 9449, 5 lets a server issue a bearer token instead, which the user did not ask for.
       if type == nil, !computing.isOnlyShown { throw .missingField(answer.kind, .tokenType) }
-      if let type, type.lowercased() != "dpop" { throw .tokenNotBound(answer.kind, type) }
+      if let type, type.lowercased() != expected.lowercased() { throw .tokenNotBound(answer.kind, type) }
     } else if let type, grant.traits.binding == .bearer, !descriptor.headerStyle.presents(tokenType: type) {
       throw .tokenType(answer.kind, type)
     }
@@ -132,7 +132,7 @@ extension Client {
     credential.refreshToken = answer.secretIfReadable(.refreshToken)
     credential.tokenSecret = grant.traits.tokenSecretField.flatMap(answer.secretIfReadable)
     (credential.issuer, credential.proofKey) = (issuer, bindingKey)
-    credential.isCertificateBound = descriptor.binding(of: grant) == .mutualTLS
+    credential.isCertificateBound = descriptor.binding(of: grant).rule == .mutualTLS
     return credential
   }
 

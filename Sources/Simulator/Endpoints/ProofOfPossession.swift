@@ -6,11 +6,14 @@ import CredmgrText
 
 /// Proofs of possession (RFC 9449), checked with code of its own, so that it does not share a fault with the client.
 extension Simulation {
+  /// The scheme of a request with a token, and the type of the token; `nil` if it needs no proof.
+  var proofScheme: String? { descriptor.tokenBinding.needsKey ? "DPoP" : nil }
+
   /// How far the times of two machines may differ (RFC 9449, 11.1).
   private static let proofLifetime = Duration.minutes(1)
 
   /// Whether an endpoint issues bound tokens, so that its requests need a proof (RFC 9449, 5).
-  func needsProof(at kind: EndpointKind) -> Bool { descriptor.bindsToKeys && kind.leg.issuesToken }
+  func needsProof(at kind: EndpointKind) -> Bool { proofScheme != nil && kind.leg.issuesToken }
 
   /// Checks the proof of a request (RFC 9449, 4.3), and returns the thumbprint of its key (RFC 7638). `token` is the
   /// token of a request to the API.
@@ -69,4 +72,13 @@ extension Simulation {
     guard try provenKey(request, token: token) == issued.key else { throw .foreignKey.with(code: "invalid_token") }
     return token
   }
+}
+
+extension Refusal {
+  static func proof(_ reason: String) -> Refusal {
+    Refusal("the DPoP proof is invalid: \(reason)", code: "invalid_dpop_proof")
+  }
+  static let proofMissing = Refusal("the DPoP proof is missing", code: "invalid_dpop_proof")
+  static let proofNonceNeeded = Refusal("the DPoP proof must contain the nonce of this answer", code: "use_dpop_nonce")
+  static let foreignKey = Refusal("the DPoP proof is made with another key", code: "invalid_grant")
 }

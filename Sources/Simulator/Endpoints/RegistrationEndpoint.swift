@@ -140,7 +140,7 @@ extension Simulation {
       members.append(.init(name, .array(texts.map(JSONValue.string))))
     }
     members.append(.init("authorization_response_iss_parameter_supported", .boolean(issuer != nil)))
-    if descriptor.bindsToKeys { members.append(.init("dpop_signing_alg_values_supported", ["ES256"])) }
+    if descriptor.tokenBinding.needsKey { members.append(.init("dpop_signing_alg_values_supported", ["ES256"])) }
     members += certificateMetadata(endpoints)
     if isStandard { members.append(.init("client_id_metadata_document_supported", .boolean(true))) }
     return .json(200, .object(members))

@@ -70,12 +70,11 @@ extension Simulation {
     }
     let scheme: String
     switch descriptor.headerStyle.location {
-    case _ where descriptor.bindsToKeys: scheme = "DPoP"
     case .header(_, let declared) where HTTPFields.isValid(name: declared): scheme = declared
     case .none where isOAuth1: scheme = "OAuth"
     default: scheme = "Bearer"
     }
-    var challenge = "\(scheme) realm=\"simulator\", error=\"\(refusal.code)\""
+    var challenge = "\(proofScheme ?? scheme) realm=\"simulator\", error=\"\(refusal.code)\""
     for (name, value) in refusal.demands.sorted(by: { $0.key < $1.key }) { challenge += ", \(name)=\"\(value)\"" }
     if let metadata { challenge += ", resource_metadata=\"\(metadata)\"" }
     response.fields.set("WWW-Authenticate", challenge)
@@ -94,7 +93,7 @@ extension Simulation {
     let isSigned = isOAuth1 && descriptor.headerStyle.location == .none
     let isSignedByKey = descriptor.aws4 != nil
     let token: String
-    if descriptor.bindsToKeys {
+    if descriptor.tokenBinding.needsKey {
       token = try boundToken(request)
     } else if isDigest {
       token = try digestToken(request)
@@ -109,7 +108,7 @@ extension Simulation {
     if consent.isRevoked { throw .revoked.with(code: "invalid_token") }
     if let expiresAt = issued.expiresAt, now >= expiresAt { throw .tokenExpired }
     let knowledge = knowledge(consent.kept.merging(["access_token": token]) { _, new in new })
-    if !isSignedByKey, !descriptor.bindsToKeys, !isDigest { try checkTokenParameters(request, knowledge) }
+    if !isSignedByKey, !descriptor.tokenBinding.needsKey, !isDigest { try checkTokenParameters(request, knowledge) }
     try request.check(headers, knowledge)
     return token
   }

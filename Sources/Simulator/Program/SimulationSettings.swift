@@ -39,7 +39,7 @@ enum Fault: String, CaseIterable, Sendable {
     case .noRotation: "no new refresh token, and the old one stays valid"
     case .noExpiry: "no token lifetime in the answer"
     case .serverError: "an answer with status 500"
-    case .proofNonce: "a nonce is demanded in each DPoP proof"
+    case .proofNonce: "a nonce is demanded in each proof of a key"
     case .wrongIssuer: "another issuer in the redirect"
     }
   }
