@@ -21,6 +21,7 @@ import unittest
 
 import yaml
 from program import BINARY, DONE, LOCKED, ROOT, TIMEOUT, ProgramTest, text_of
+from team import BOT, PROVIDER, TEAM, TeamTest
 
 PAGE = text_of("docs/ci.md")
 ACTION = os.path.join(ROOT, "Packaging/action/install")
@@ -83,6 +84,49 @@ class Jobs(ProgramTest):
                 self.run_job("bash", "-e", "-c", step["run"], **variables)
         self.assert_published()
 
+    def identity(self, provider):
+        """Adds a simulated provider, and returns the token of the machine that it accepts."""
+        said = self.simulate(provider)
+        self.credmgr("add-provider", said["descriptor"], "--yes")
+        return text_of(said["key-file"]).strip()
+
+    def test_github_actions_with_the_identity_of_the_job(self):
+        token = self.identity("pypi-trusted")
+        # The runner answers curl's request.
+        self.script(os.path.join(self.job, "curl"), 'if [ "$1" = -fsSG ]; then '
+                    f'[ "$3 $6" = "Authorization: Bearer request {self.folder}" ] && echo \'{{"value": "{token}"}}\'; fi')
+        self.script(os.path.join(self.job, "jq"), "sed 's/.*: \"//; s/\".*//'")
+        self.script(os.path.join(self.job, "twine"), '[ -n "$TWINE_PASSWORD" ] && echo published >>"$PUBLISHED"')
+        job = yaml.safe_load(self.example(".github/workflows/upload.yml"))
+        self.assertEqual(job["permissions"]["id-token"], "write")
+        for step in job["jobs"]["upload"]["steps"]:
+            if "run" in step:
+                self.run_job("bash", "-e", "-c", step["run"], RUNNER_TEMP=self.folder, ACTIONS_ID_TOKEN_REQUEST_TOKEN="request",
+                             ACTIONS_ID_TOKEN_REQUEST_URL=self.folder)
+        self.assert_published()
+
+    def test_gitlab_ci_with_an_id_token(self):
+        token = self.identity("pypi-trusted")
+        job = yaml.safe_load(self.example("gitlab/upload.yml"))["upload"]
+        name, = job["id_tokens"]
+        self.script(os.path.join(self.job, "pip"), "true")
+        self.script(os.path.join(self.job, "twine"), '[ -n "$TWINE_PASSWORD" ] && echo published >>"$PUBLISHED"')
+        self.run_job("bash", "-eo", "pipefail", "-c", "\n".join(job["before_script"] + job["script"]), **{name: token})
+        self.assert_published()
+
+    def test_kubernetes_with_a_projected_token(self):
+        token = self.identity("google-workload")
+        pod = yaml.safe_load(self.example("kubernetes-identity.yaml"))["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        mount, = pod["containers"][0]["volumeMounts"]
+        source, = pod["volumes"][0]["projected"]["sources"]
+        # The kubelet writes the file with this mode if `fsGroup` is set.
+        self.file("token", token, 0o640)
+        self.assertEqual(source["serviceAccountToken"]["path"], "token")
+        script, = pod["containers"][0]["args"]
+        script = script.replace(mount["mountPath"], self.folder).replace("/app/", self.job + "/")
+        self.run_job(*pod["containers"][0]["command"], script)
+        self.assert_published()
+
     def test_gitlab_ci(self):
         job = yaml.safe_load(self.example(".gitlab-ci.yml"))["publish"]
         home = os.path.join(self.folder, "gitlab")
@@ -93,7 +137,6 @@ class Jobs(ProgramTest):
 
     def test_jenkins(self):
         pipeline = self.example("Jenkinsfile")
-        self.assertEqual(pipeline.count("{") - pipeline.count("${"), pipeline.count("}") - pipeline.count("${"))
         (job,), (after,) = re.findall(r"(?s)sh '''(.*?)'''", pipeline), re.findall(r"sh '([^'].*?)'", pipeline)
         home = os.path.join(self.folder, "jenkins")
         variables = {"CREDMGR_HOME": home, "REPORTS_CLIENT_ID": self.client, "REPORTS_CLIENT_SECRET": self.secret}
@@ -174,6 +217,26 @@ class Jobs(ProgramTest):
             outcome = self.run_program("add-provider", self.job + "/reports.yaml", "--client-id", self.client,
                                        "--client-secret-file", self.secret, "--yes")
             self.assertEqual(outcome.status, status, outcome.err)
+
+
+class Team(TeamTest):
+    """A runner that joined a team's vault on a real PostgreSQL server."""
+
+    def test_a_runner_joins_once(self):
+        _, first = self.founded()
+        lines = re.findall(r"(?m)^\$ credmgr (vault (?:invite|join) .*?)(?: [<>]invitation)?$", PAGE)
+        self.assertEqual(len(lines), 2)
+        invite, join = ([TEAM if word == "team" else word for word in line.split()] for line in lines)
+        runner = self.machine()
+        runner.run(*join, stdin=first.run(*invite).line + "\n")
+        self.assertIn("runner-17", first.vault("members").out)
+        examples = os.path.join(self.folder, "examples")
+        subprocess.run([os.path.join(ROOT, ".ci/examples"), examples], check=True, timeout=TIMEOUT)
+        job = yaml.safe_load(text_of(os.path.join(examples, ".github/workflows/team.yml")))["jobs"]["publish"]
+        command = job["steps"][-1]["run"]
+        self.assertIn(f"\n{command}\n", PAGE.partition("## A team's vault")[2].partition("\n## ")[0])
+        words = command.replace("reports:ci", f"{PROVIDER}:{BOT}").replace("./publish", 'sh -c "[ -n \\"$REPORTS_TOKEN\\" ]"').split(" ", 1)[1]
+        runner.run(*shlex.split(words))
 
 
 class Installation(unittest.TestCase):

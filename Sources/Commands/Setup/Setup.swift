@@ -306,7 +306,8 @@ struct Setup {
     let descriptor = (try? context.home.library.load(provider))?.descriptor
     if let variables = descriptor?.environment.values.flatMap(\.self).sorted(), !variables.isEmpty {
       let exec: Remedy = "\(command: "credmgr", "exec", provider, "--", "COMMAND")"
-      context.tell(note: "\(exec) sets \(some(variables)) for programs that read \(variables.count > 1 ? "them" : "it")")
+      let pronoun = variables.count > 1 ? "them" : "it"
+      context.tell(note: "\(exec) sets \(some(variables)) for programs that read \(pronoun)")
     }
     if descriptor?.kubectl != nil, (try? Launcher.find("kubectl")) != nil {
       context.tell(
