@@ -18,10 +18,10 @@ import threading
 import time
 
 import postgres
-from oauth2_server import PUBLIC_CLIENT
+from oauth2_server import PUBLIC_CLIENT, OAuth2Server
 from postgres import PASSWORD, Pooler, PostgreSQL, Proxy
 from program import (
-    ADA, DONE, LOCKED, LOGIN_NEEDED, REFUSED, ROOT, TIMEOUT, UNEXPECTED, UNREACHABLE, USAGE, disguises, is_test_build,
+    ADA, DONE, GRACE, LOCKED, LOGIN_NEEDED, REFUSED, ROOT, TIMEOUT, UNEXPECTED, UNREACHABLE, USAGE, disguises, is_test_build,
     text_of,
 )
 from team import ADMIN, BOT, MACHINE, PROVIDER, TEAM, TOKEN, Machine, TeamTest, end
@@ -358,6 +358,51 @@ class SharedVault(TeamTest):
         self.assertTrue(service.accepts(second.token("--refresh", "--timeout", "20s").line))
         self.assertTrue(service.accepts(first.token("--refresh").line))
         self.assertEqual(service.counts["reuse"], 0)
+
+    def stopped(self, machine, point, *arguments):
+        """Returns a process that stopped at a point."""
+        process = machine.start(*arguments, CREDMGR_FAULT=f"{point}=stop")
+        self.wait_until(lambda: state(process.pid) == "T")
+        return process
+
+    def test_an_interrupted_login_does_not_replace_a_newer_token(self):
+        self.require_fault_points()
+        service, first = self.founded(lifetime=3600)
+        second = self.invited(first)
+        for point in ("share.compared", "share.stored"):
+            login = self.stopped(first, point, "login", PROVIDER, "--account", BOT)
+            login.kill()
+            end(login)
+            for machine in (second, first, second):
+                self.assertTrue(service.accepts(machine.token("--refresh").line))
+        self.assertEqual(service.counts["reuse"], 0)
+        first.vault("verify")
+
+    def test_a_provider_that_changes_during_a_share(self):
+        self.require_fault_points()
+        service, first = self.founded(lifetime=3600)
+        other = self.serve(OAuth2Server(lifetime=3600))
+        second = self.invited(first)
+        second.run("login", PROVIDER, "--account", ADA)
+        sharing = self.stopped(second, "share.compared", "share", PROVIDER, ADA, "--vault", TEAM)
+        first.run("add-provider", PROVIDER, "--set", f"port={other.port}", "--replace", "--vault", TEAM, "--yes")
+        os.kill(sharing.pid, signal.SIGCONT)
+        status, _, said = end(sharing)
+        self.assertEqual(status, USAGE)
+        self.assertIn("another provider", said)
+        first.vault("sync")
+        self.assertNotIn(ADA, first.run("status", "--json").out)
+        self.assertTrue(service.accepts(second.run("token", PROVIDER, "--account", ADA, "--refresh").line))
+        self.assertEqual(other.counts["token:refresh_token"], 0)
+        # Two shares at the same moment only wait for each other.
+        first.run("add-provider", PROVIDER, "--set", f"port={service.port}", "--replace", "--vault", TEAM, "--yes")
+        second.run("login", PROVIDER, "--account", GRACE)
+        sharing = self.stopped(second, "share.compared", "share", PROVIDER, ADA, "--vault", TEAM)
+        second.run("share", PROVIDER, GRACE, "--vault", TEAM)
+        os.kill(sharing.pid, signal.SIGCONT)
+        self.assertEqual(end(sharing)[0], DONE)
+        self.assertEqual(len(json.loads(first.vault("sync", "--json").out)["accounts"]), 3)
+        first.vault("verify")
 
     def test_a_silent_server_delays_a_valid_token_once(self):
         self.require_fault_points()
