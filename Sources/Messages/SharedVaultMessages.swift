@@ -137,7 +137,9 @@ extension SharedAccountError {
         status: error.message.status)
     case .unfinishedShare(let provider, let account, let vault):
       .usage("\(quoted(account)) at \(titled(provider)) is still on its way to the vault \(quoted(vault))")
-        .hint("\(credmgr: "share", provider, account, "--vault", vault) to finish it")
+        .hint(
+          "\(credmgr: "share", provider, account, "--vault", vault) to finish it; if the vault is lost, "
+            + "\(credmgr: "logout", provider, "--account", account, "--keep-remote")")
     }
   }
 

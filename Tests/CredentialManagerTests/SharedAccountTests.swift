@@ -73,6 +73,21 @@ struct SharedAccountTests {
     #expect(try fixture.sharedCredential()?.refreshToken == Secret(isRepeated ? "refresh-1" : "refresh-2"))
   }
 
+  /// The server of the vault is lost for ever. The user can give up an account on its way, and leave.
+  @Test func anAccountOnItsWayToALostVault() throws {
+    let (fixture, vaults) = try Self.shared()
+    var moving = try #require(try fixture.sharedCredential())
+    (moving.vault, moving.isMoving) = ("team", true)
+    try fixture.store(moving)
+    vaults.isReachable(false)
+    let unfinished = CredentialError.shared(.unfinishedShare(provider: "example", account: "ana", vault: "team"))
+    #expect(throws: unfinished) { try fixture.source.leaveVault("team") }
+    #expect(throws: unfinished) { try fixture.source.logout("ana", of: "example", keepsRemote: false) }
+    _ = try fixture.source.logout("ana", of: "example", keepsRemote: true)
+    _ = try fixture.source.leaveVault("team")
+    #expect(try fixture.stored() == nil && fixture.source.joinedVaults().isEmpty)
+  }
+
   /// The vault has another account of this name, so the account stays on this machine.
   @Test func aNameThatIsTaken() throws {
     let (fixture, vaults) = try Self.shared()

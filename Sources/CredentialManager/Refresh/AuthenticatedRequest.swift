@@ -179,8 +179,9 @@ extension CredentialSource {
     let account = try existing.resolve(name, provider: provider)
     let accounts = try accounts(.readWrite)
     if account.credential.vault != nil {
-      // The tokens belong to all members.
-      guard !account.credential.isMoving else {
+      // The tokens belong to all members. With `keepsRemote`, the user gives up an account on its way, for example to a
+      // vault whose server is lost.
+      guard !account.credential.isMoving || keepsRemote else {
         throw .shared(
           .unfinishedShare(provider: provider, account: account.name, vault: account.credential.vault ?? ""))
       }
