@@ -243,7 +243,9 @@ let package = Package(
       linkerSettings: fullyStatic),
     .executableTarget(
       name: "credmgr-online",
-      dependencies: ["Commands", "Curl", "HTTP", "Platform", "QRCode", "SharedVault", "Simulator"],
+      dependencies: [
+        "Commands", "CredentialManager", "Curl", "HTTP", "Platform", "QRCode", "SharedVault", "Simulator",
+      ],
       swiftSettings: strict + entryPoint,
       linkerSettings: staticLibrary),
     // Not installed: prints the table of commands, from which script/manual generates the manual.

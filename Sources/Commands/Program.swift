@@ -22,17 +22,22 @@ package enum Program {
     /// Returns the rows of a text's QR code, with true for dark modules; `nil` if the text is too long.
     let qrCode: (String) -> [[Bool]]?
     let simulate: (Invocation, Context) throws(CommandError) -> Void
+    /// Returns the same user, as the logins need it.
+    let user: (TerminalUser) -> any User
     /// The vaults in databases that several machines share.
     let vaults: (any SharedVaults)?
 
     package init(
       network: @escaping Network, preload: @escaping () -> Void, qrCode: @escaping (String) -> [[Bool]]?,
-      simulate: @escaping (Invocation, Context) throws(CommandError) -> Void, vaults: (any SharedVaults)? = nil
+      simulate: @escaping (Invocation, Context) throws(CommandError) -> Void,
+      user: @escaping (TerminalUser) -> any User,
+      vaults: (any SharedVaults)? = nil
     ) {
       self.network = network
       self.preload = preload
       self.qrCode = qrCode
       self.simulate = simulate
+      self.user = user
       self.vaults = vaults
     }
   }

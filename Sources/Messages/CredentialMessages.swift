@@ -13,6 +13,8 @@ extension Message {
 }
 
 extension CredentialError {
+  /// The optimizer would copy all messages for this one parameter, 30 KB in each program.
+  @_optimize(none)
   package var message: Message { message(titled: quoted) }
 
   /// - Parameter titled: returns the title that the user knows for a provider's identifier.

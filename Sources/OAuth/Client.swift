@@ -5,7 +5,7 @@ import CredmgrText
 
 /// A client registered at a provider (RFC 6749, 2): the descriptor, its variables, and the client's credentials.
 package struct Client: Sendable {
-  package let descriptor: Descriptor
+  @usableFromInline let shared: SharedDescriptor
   package let identifier: String  // For OAuth 1.0a, the consumer key.
   package let secret: Secret?  // For RSA signatures, the private key as PEM.
   package let variables: [String: String]
@@ -15,11 +15,14 @@ package struct Client: Sendable {
   /// The kept fields of the account that a login renews, which say which element of a list to choose again.
   package var earlierFields: [String: String] = [:]
 
+  @inlinable
+  package var descriptor: Descriptor { _read { yield shared.value } }
+
   init(
     descriptor: Descriptor, identifier: String, secret: Secret?, values: [String: String],
     computing: any RequestComputing = RequestComputation()
   ) {
-    self.descriptor = descriptor
+    shared = SharedDescriptor(descriptor)
     self.identifier = identifier
     self.secret = secret
     self.computing = computing

@@ -1,4 +1,5 @@
 import CredmgrCommands
+import CredmgrCredentialManager
 import CredmgrCurl
 import Glibc
 import CredmgrHTTP
@@ -17,8 +18,10 @@ package func main(count: Int32, arguments: UnsafeMutablePointer<UnsafeMutablePoi
     network: { userAgent, isCancelled throws(HTTPError) in
       let trust = CurlTrust(file: Environment.value("SSL_CERT_FILE"), folder: Environment.value("SSL_CERT_DIR"))
       return CurlClient(userAgent: userAgent, trust: trust, isCancelled: isCancelled)
-    }, preload: CurlClient.preload, qrCode: { QRCode($0)?.modules }, simulate: SimulateCommand.run, vaults: TeamVaults()
-  )
+    }, preload: CurlClient.preload, qrCode: { QRCode($0)?.modules }, simulate: SimulateCommand.run, user: { $0 },
+    vaults: TeamVaults())
   // Skips `exit`: nothing is buffered, and the exit handlers of forty libraries take time.
   _exit(Program.run(online))
 }
+
+extension TerminalUser: User {}

@@ -134,10 +134,11 @@ extension Command {
       let user = TerminalUser(
         provider: provider, offered: offered, fitting: fitting, context, readsInput: true)
       if fields.count > 1 {
-        account = try manager(context.source.login(provider, wish, given: user.lines(for: fields), user: user))
+        account = try manager(
+          context.source.login(provider, wish, given: user.lines(for: fields), user: context.user(user)))
       } else {
         let token = try token(provider, context)
-        account = try manager(context.source.login(provider, wish, token: token, user: user))
+        account = try manager(context.source.login(provider, wish, token: token, user: context.user(user)))
       }
     } else {
       let user = TerminalUser(
@@ -145,7 +146,9 @@ extension Command {
         readsInput: invocation.has("--with-token"),
         keyFile: try invocation.value("--key-file").map { path throws(CommandError) in try context.keyFile(path) })
       defer { user.end() }
-      do throws(CredentialError) { account = try context.source.login(provider, wish, user: user) } catch {
+      do throws(CredentialError) {
+        account = try context.source.login(provider, wish, user: context.user(user))
+      } catch {
         if try Setup.askToSetUp(provider, after: error, context) {
           return try Setup(context, login: context.line.words).run(provider)
         }

@@ -6,7 +6,9 @@ import CredmgrOAuth
 import CredmgrPlatform
 import CredmgrText
 
-final class TerminalUser: User {
+/// The user of a login at a terminal. `credmgr-online` makes it a `User`, because a linker keeps the code of each
+/// conformance, and `credmgr` never logs in.
+package final class TerminalUser {
   private let provider: String
   private let offersDevice: Bool
   /// Why this grant was chosen; `nil` once shown.
@@ -51,7 +53,7 @@ final class TerminalUser: User {
     self.needsReader = needsReader && !Terminal.isTerminal(0) && !Terminal.isTerminal(2)
   }
 
-  func tell(_ step: LoginStep) {
+  package func tell(_ step: LoginStep) {
     if let reason { say(reason) }
     reason = nil
     switch step {
@@ -160,7 +162,7 @@ final class TerminalUser: User {
     Terminal.writeError(drawing.lines.joined(separator: "\n") + "\n")
   }
 
-  func open(_ url: String) -> Bool {
+  package func open(_ url: String) -> Bool {
     let opening = (try? Browser.open(url, patience: .milliseconds(300))) ?? .failed
     if case .running(let command, let program) = opening {
       // A browser that exits later was closed by the user.
@@ -171,7 +173,7 @@ final class TerminalUser: User {
   }
 
   /// Reports a browser that failed, because its window will never appear.
-  func poll() {
+  package func poll() {
     guard let (command, program, end) = browser else { return }
     let status = context.clock.monotonic() > end ? 0 : (try? program.status(within: .zero))
     guard let status else { return }
@@ -186,7 +188,7 @@ final class TerminalUser: User {
     offersDevice ? "; \"credmgr login \(provider) --grant device_code\" works without one" : ""
   }
 
-  func pastedLine(within time: Duration) -> String? {
+  package func pastedLine(within time: Duration) -> String? {
     let end = context.clock.monotonic() + time
     while let line = try? Terminal.readLine(terminal?.number ?? 0, until: (end, context.clock)) {
       if !line.isEmpty { return line }
@@ -194,7 +196,7 @@ final class TerminalUser: User {
     return nil
   }
 
-  func texts(for prompt: Step.Prompt) throws(CredentialError) -> [String]? {
+  package func texts(for prompt: Step.Prompt) throws(CredentialError) -> [String]? {
     if readsInput { return try lines(for: prompt.fields) }
     if !values.isEmpty { return prompt.fields.map { values[$0.name]?.reveal() ?? "" } }
     let asked = prompt.fields.filter { $0.content != .keyFile || keyFile == nil }
@@ -262,7 +264,7 @@ final class TerminalUser: User {
     return lines
   }
 
-  func choice(among labels: [String], of provider: String) throws(CredentialError) -> Int? {
+  package func choice(among labels: [String], of provider: String) throws(CredentialError) -> Int? {
     guard terminal != nil || Terminal.isTerminal(0), Terminal.isTerminal(2) else { return nil }
     say("\(context.titled(provider)) offers \(labels.count) entries:")
     for (place, label) in labels.enumerated().prefix(99) {
@@ -279,15 +281,15 @@ final class TerminalUser: User {
     }
   }
 
-  func confirmStoring(unverified error: CredentialError) -> Bool? {
+  package func confirmStoring(unverified error: CredentialError) -> Bool? {
     guard Terminal.isTerminal(0), Terminal.isTerminal(2) else { return nil }
     say("cannot verify the credential: " + error.message(titled: context.titled).text)
     return (try? Question.confirm("Store it without verification?")) ?? false
   }
 
-  var canAnswer: Bool { Terminal.isTerminal(2) && (terminal != nil || Terminal.isTerminal(0)) }
+  package var canAnswer: Bool { Terminal.isTerminal(2) && (terminal != nil || Terminal.isTerminal(0)) }
 
-  func givesAway(_ account: String, of expected: String, to found: String?) -> Bool {
+  package func givesAway(_ account: String, of expected: String, to found: String?) -> Bool {
     say("you signed in as \(found.map(quoted) ?? "another user") instead of \(quoted(expected))")
     let question = "Use the account \(quoted(account)) for this user from now on?"
     return (try? Question.confirm(question, on: terminal?.number ?? 0, reading: answer)) ?? false
@@ -305,7 +307,7 @@ final class TerminalUser: User {
     return nil
   }
 
-  var pasteDescriptor: Int32? { terminal?.number ?? (Terminal.isTerminal(0) ? 0 : nil) }
+  package var pasteDescriptor: Int32? { terminal?.number ?? (Terminal.isTerminal(0) ? 0 : nil) }
 
-  var isCancelled: Bool { Signals.isInterrupted || isUnread || waiting?.haveEnded == true }
+  package var isCancelled: Bool { Signals.isInterrupted || isUnread || waiting?.haveEnded == true }
 }

@@ -80,7 +80,7 @@ extension GitHelper: RefusingHelper {
       waiting: programs)
     defer { user.end() }
     let account: Account
-    do throws(CredentialError) { account = try context.source.login(provider, wish, user: user) } catch {
+    do throws(CredentialError) { account = try context.source.login(provider, wish, user: context.user(user)) } catch {
       // git would prompt for a password next, which this host does not accept.
       try context.output("quit=1\n")
       throw CommandError(error)

@@ -56,8 +56,9 @@ struct ImportClient {
     (wish.refreshToken, wish.scope) = (client.refreshToken, client.scope)
     let grants = (try? context.home.library.load(provider))?.descriptor.grants ?? []
     wish.grant = grants.first { $0.traits.renewal == .refreshToken && $0.traits.needsClient }
-    let user = TerminalUser(provider: provider, offered: grants, fitting: nil, context)
-    defer { user.end() }
+    let terminal = TerminalUser(provider: provider, offered: grants, fitting: nil, context)
+    defer { terminal.end() }
+    let user = try context.user(terminal)
     do throws(CredentialError) { return try context.source.login(provider, wish, user: user) } catch {
       // If the provider does not name its users, the account keeps the name from the tool.
       guard case .nameNeeded = error, let name = item.entry.user, Accounts.isName(name) else { throw error }

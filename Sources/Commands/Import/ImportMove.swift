@@ -226,7 +226,7 @@ struct ImportMove {
     let user = TerminalUser(
       provider: provider, offered: descriptor.grants, fitting: nil, context,
       keyFile: isKeyFile ? secret.reveal() : nil, values: isKeyFile ? [:] : values)
-    return try context.source.login(provider, wish, user: user)
+    return try context.source.login(provider, wish, user: context.user(user))
   }
 
   /// The error for an entry whose account or login has another secret from the same import.

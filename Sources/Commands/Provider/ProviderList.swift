@@ -43,13 +43,14 @@ struct ProviderEntry {
   let identifier: String
   let title: String
   let isAdded: Bool
-  let descriptor: Descriptor?
+  private let loaded: DescriptorLibrary.Loaded?  // `nil` if the descriptor has errors.
+  var descriptor: Descriptor? { loaded?.descriptor }
   let unverifiedCount: Int
 
   init(_ identifier: String, _ loaded: DescriptorLibrary.Loaded?, isAdded: Bool) {
     self.identifier = identifier
     self.isAdded = isAdded
-    descriptor = loaded?.descriptor
+    self.loaded = loaded
     let faulty: Remedy = "(has errors: \(credmgr: "providers", identifier))"
     title = loaded?.descriptor.title ?? faulty.sentence() ?? ""
     unverifiedCount = loaded?.unverifiedCount ?? 0

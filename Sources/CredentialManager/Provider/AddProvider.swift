@@ -7,12 +7,17 @@ import CredmgrStore
 import CredmgrYAML
 
 package struct ProviderAddition: Sendable {
-  package let descriptor: Descriptor
+  private let shared: SharedDescriptor
+  package var descriptor: Descriptor { shared.value }
   package var warnings: [Finding] { loaded.warnings }
   let file: [UInt8]?  // The file to install; `nil` if the descriptor is already in a provider directory.
   package let loaded: DescriptorLibrary.Loaded  // The parsed descriptor. Its places refer to the user's original file.
 
   package var identifier: String { descriptor.identifier }
+
+  fileprivate init(descriptor: Descriptor, file: [UInt8]?, loaded: DescriptorLibrary.Loaded) {
+    (shared, self.file, self.loaded) = (SharedDescriptor(descriptor), file, loaded)
+  }
 }
 
 package struct ClientNeeds: Sendable, Equatable {

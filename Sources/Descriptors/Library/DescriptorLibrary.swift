@@ -14,13 +14,19 @@ package struct DescriptorLibrary: Sendable {
   }
 
   package struct Loaded: Sendable {
-    package var descriptor: Descriptor
+    @usableFromInline var shared: SharedDescriptor
     package let warnings: [Finding]
     package let path: String
     package let bases: [String]  // The nearest first.
     /// The contents of the file and its bases as they were read, in the same order.
     package let contents: [[UInt8]]
     let root: Node
+
+    @inlinable
+    package var descriptor: Descriptor {
+      _read { yield shared.value }
+      set { shared = SharedDescriptor(newValue) }
+    }
 
     /// The number of comments in the file that say that a setting was not tried at the provider.
     package var unverifiedCount: Int { root.place.source.text.pieces(separatedBy: "# unverified").count - 1 }
@@ -67,7 +73,7 @@ package struct DescriptorLibrary: Sendable {
       !checked.findings.contains(where: { $0.severity == .error })
     else { throw .invalid(checked.findings) }
     return Loaded(
-      descriptor: descriptor, warnings: checked.findings, path: name, bases: checked.bases.map(\.path),
+      shared: SharedDescriptor(descriptor), warnings: checked.findings, path: name, bases: checked.bases.map(\.path),
       contents: [bytes] + checked.bases.map(\.bytes), root: root)
   }
 
