@@ -5,10 +5,11 @@ import Testing
 struct LoopbackServerTests {
   /// Serves until the client has its answer.
   private static func exchange(
-    _ text: String, _ answer: @escaping (HTTPRequest) -> LoopbackServer.Answer
+    _ text: String, encryption: (() -> (any LoopbackEncryption)?)? = nil,
+    _ answer: @escaping (HTTPRequest, [UInt8]?) -> LoopbackServer.Answer
   ) throws -> String {
-    var server = try LoopbackServer(port: nil)
-    let client = try LoopbackClient(port: server.port)
+    var server = try LoopbackServer(port: nil, encryption: encryption)
+    let client = try LoopbackClient(port: server.encryptedPort ?? server.port)
     client.send(text)
     var rounds = 0
     try server.serve(
@@ -16,11 +17,11 @@ struct LoopbackServerTests {
         client.look()
         rounds += 1
         return client.hasEnded || rounds > 100
-      }, answer: { request, _ in answer(request) })
+      }, answer: answer)
     return client.received
   }
 
-  private static func echo(_ request: HTTPRequest) -> LoopbackServer.Answer {
+  private static func echo(_ request: HTTPRequest, _ certificate: [UInt8]?) -> LoopbackServer.Answer {
     let fields: HTTPFields = ["X-Target": request.uri.text, "X-Field": request.fields["X-Given"] ?? ""]
     return .init(HTTPResponse(status: 418, fields: fields, body: Array(request.method.utf8) + request.body))
   }
@@ -37,6 +38,37 @@ struct LoopbackServerTests {
     #expect(answer.hasSuffix("\r\n\r\nPOST" + body))
   }
 
+  /// Changes the lowest bit of each byte, and greets the client first.
+  private final class Flipping: LoopbackEncryption {
+    private var isGreeted = false
+    var clientCertificate: [UInt8]? { [1, 2, 3] }
+
+    func receive(_ bytes: [UInt8]) -> (content: [UInt8]?, reply: [UInt8]) {
+      defer { isGreeted = true }
+      return (bytes.contains(0) ? nil : seal(bytes), isGreeted ? [] : Array("hello ".utf8))
+    }
+
+    func seal(_ bytes: [UInt8]) -> [UInt8] { bytes.map { $0 ^ 1 } }
+  }
+
+  private static func flipped(_ text: String) -> String { String(decoding: text.utf8.map { $0 ^ 1 }, as: UTF8.self) }
+
+  @Test func theOtherPortIsEncrypted() throws {
+    let request = "GET /a HTTP/1.1\r\nHost: b\r\n\r\n"
+    var seen: [(text: String, certificate: [UInt8]?)] = []
+    func answer(_ request: HTTPRequest, _ certificate: [UInt8]?) -> LoopbackServer.Answer {
+      seen.append((request.uri.text, certificate))
+      return .init(HTTPResponse(status: 200))
+    }
+    let received = try Self.exchange(Self.flipped(request), encryption: { Flipping() }, answer)
+    #expect(received.hasPrefix("hello " + Self.flipped("HTTP/1.1 200 OK\r\n")))
+    #expect(seen.map(\.text) == ["https://b/a"] && seen.first?.certificate == [1, 2, 3])
+    // A broken connection ends, and none becomes a plain one.
+    #expect(try Self.exchange("\0", encryption: { Flipping() }, answer) == "hello ")
+    #expect(try Self.exchange(request, encryption: { nil }, answer) == "")
+    #expect(seen.count == 1)
+  }
+
   @Test func headHasNoBody() throws {
     let answer = try Self.exchange("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", Self.echo)
     #expect(answer.contains("Content-Length: 4\r\n"))
@@ -48,11 +80,11 @@ struct LoopbackServerTests {
     var answer = LoopbackServer.Answer(HTTPResponse(status: 200))
     answer.delay = .milliseconds(10)
     let late = answer
-    let received = try Self.exchange(request) { _ in late }
+    let received = try Self.exchange(request) { _, _ in late }
     #expect(received.hasPrefix("HTTP/1.1 200 OK\r\n"))
     answer.isDropped = true
     let dropped = answer
-    let nothing = try Self.exchange(request) { _ in dropped }
+    let nothing = try Self.exchange(request) { _, _ in dropped }
     #expect(nothing == "")
   }
 

@@ -5,11 +5,12 @@ import hashlib
 import http.client
 import json
 import os
+import re
 import ssl
 import subprocess
 import urllib.parse
 
-from program import ADA, ProgramTest
+from program import ADA, DONE, ProgramTest
 from tls import Authority
 
 DESCRIPTOR = """\
@@ -156,6 +157,21 @@ class SimulatedCertificates(ProgramTest):
                     outcome = self.run_program("-c", command, binary="/bin/sh")
                     self.assertEqual(outcome.status, 0, f"{command}\n{outcome.err}")
                 self.assertRegex(outcome.out, "^Authorization: Bearer ")
+
+    def test_a_user_at_a_terminal(self):
+        path = self.file("bank.yaml", DESCRIPTOR.format(method="self_signed_tls_client_auth", grant="client_credentials"))
+        person = self.terminal("simulate", path, columns=0)
+        person.wait_for("press Ctrl-C to stop")
+        commands = re.findall(r"\n  ((?:SSL_CERT_FILE=\S+ )?credmgr [^\r\n]+)", person.seen)
+        self.assertEqual(len(commands), 3, person.seen)
+        for command in commands:
+            outcome = self.run_program("-c", command, binary="/bin/sh")
+            self.assertEqual(outcome.status, DONE, f"{command}\n{outcome.err}")
+        person.interrupt()
+        self.assertEqual(person.end(), DONE, person.seen)
+        # The provider is recognized by its address with TLS alone.
+        self.assertIn('removed "bank-sim" and its accounts', person.seen)
+        self.assertFalse(os.path.exists(re.search(r"authority (\S+)", person.seen).group(1)))
 
     def test_the_issuer_names_the_addresses_for_certificates(self):
         self.simulate("tls_client_auth", grant="client_credentials")
