@@ -71,6 +71,9 @@ class Files(unittest.TestCase):
         sizes = {path: os.lstat(path).st_size for path in glob.glob(self.folder + "/**", recursive=True)
                  if not os.path.isdir(path)}
         self.assertGreater(len(sizes), 100)
+        readme = text_of(self.folder + "/usr/share/doc/credmgr/README.md")
+        self.assertNotIn("script/", readme)
+        self.assertIn("\n## Install\n", readme)
         self.assertLessEqual(sum(sizes.values()), 20_000_000, sorted((size, path) for path, size in sizes.items())[-5:])
 
     def test_another_directory_makes_the_same_packages(self):
