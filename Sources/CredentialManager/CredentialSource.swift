@@ -225,6 +225,10 @@ package enum Notice: Sendable, Equatable {
   case unchecked(account: String, CredentialError?)
   /// The first of several entries was used, because credmgr could not prompt. `variable` chooses another one.
   case chosen(provider: String, String, of: Int, variable: String?)
+  /// An element of a list was used again, although the provider does not say whose login it was.
+  case usedAgain(provider: String, String, account: String)
+  /// The account now uses another element, because the answer no longer lists the earlier one.
+  case usedInstead(provider: String, String, account: String)
   /// Logins to this provider now use these values of variables, which the first login gave.
   case valuesStay(provider: String, [String])
   /// A credential that the user brought was stored, although the provider did not confirm that it is valid.

@@ -88,7 +88,9 @@ extension Finding {
     case .profile(let profile, let rule): "the profile \(quoted(profile.rawValue)) \(rule.sentence)"
     case .unusedAssertion:
       "\"assertion\" has no effect: no endpoint uses \"private_key_jwt\", \"client_secret_jwt\" or \"{assertion}\""
-    case .assertionInHeader:
+    case .tokenOfElement:
+      "a token of \"element\" requires a unique value of \"element\" in \"keep\", so that a refresh finds the element again"
+    case .assertionInRequest:
       "\"{assertion}\" has no value here; with the grant \"jwt_bearer\" and no endpoint \"token\", "
         + "use \"{access_token}\""
     case .unpromptedVariable(let name):

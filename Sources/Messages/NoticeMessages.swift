@@ -38,6 +38,12 @@ extension Notice {
     case .unchecked(let account, _): "cannot check the user of the account \(quoted(account))"
     case .chosen(let provider, let label, let count, _):
       "warning: used \(shortened(label)), the first of \(count) entries in the answer of \(titled(provider))"
+    case .usedAgain(let provider, let label, let account):
+      "warning: used \(shortened(label)) of the account \(quoted(account)), because \(titled(provider)) did not say who "
+        + "logged in"
+    case .usedInstead(let provider, let label, let account):
+      "warning: the account \(quoted(account)) now uses \(shortened(label)), because the answer of "
+        + "\(titled(provider)) does not list the earlier entry"
     case .valuesStay(let provider, let values):
       "later logins to \(titled(provider)) also use " + values.map { "\"--set \($0)\"" }.joined(separator: ", ")
     case .unconfirmed(let account, let provider, let credential):

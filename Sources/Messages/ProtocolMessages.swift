@@ -103,6 +103,8 @@ extension OAuthError {
       answer("the descriptor does not allow this value of \(quoted(value)) in the answer of \(at(kind))")
     case .elementMissing(let kind):
       answer("no entry in the answer of \(at(kind)) fits the descriptor and the variables of the login")
+    case .elementUnknown(let kind):
+      answer("not exactly one entry in the answer of \(at(kind)) has the values that the account keeps")
     case .computedValueTooLong(let kind, let value):
       .usage(
         "the value of \(quoted(value)) for \(at(kind)) exceeds \(Template.longest / 1024) KiB, or all values "

@@ -12,8 +12,6 @@ package struct Client: Sendable {
   let computing: any RequestComputing
   /// The key of the account that logs in, to which the provider will bind the token; `nil` for other tokens.
   package var bindingKey: Secret?
-  /// The kept fields of the account that a login renews, which say which element of a list to choose again.
-  package var earlierFields: [String: String] = [:]
 
   @inlinable
   package var descriptor: Descriptor { _read { yield shared.value } }

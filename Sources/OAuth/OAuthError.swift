@@ -34,6 +34,8 @@ package enum OAuthError: Error, Sendable, Equatable {
   case valueOutOfBounds(EndpointKind, name: String)
   /// No element of the list in the answer fulfils the descriptor's conditions.
   case elementMissing(EndpointKind)
+  /// The token is of an element, and not exactly one has the fields that the account keeps.
+  case elementUnknown(EndpointKind)
   /// The parameter or header exceeds the maximum length of a filled template.
   case computedValueTooLong(EndpointKind, name: String)
   case insecurePage(ResponseField)  // The page for the device code is not `https`.

@@ -1049,6 +1049,90 @@ struct LoginTests {
     #expect(fixture.user.choices.count == (name == nil ? 2 : 1))
   }
 
+  /// An answer of the exchange with these sites.
+  private static func list(_ numbers: Int...) -> HTTPResponse {
+    .json("[" + numbers.map { #"{"id": "\#($0)", "name": "Site \#($0)"}"# }.joined(separator: ", ") + "]")
+  }
+
+  /// Logs Ana in with the second site.
+  private static func withSites(_ descriptor: String = sites) throws -> Fixture {
+    let fixture = try Fixture.added(descriptor)
+    fixture.user.chosen = 1
+    fixture.consent(.token("token-1"), list(1, 2, 3), .identity("ana"))
+    #expect(try fixture.login().credential.kept == ["tenant": "2"])
+    fixture.user.chosen = nil
+    return fixture
+  }
+
+  @Test func anotherUserGetsNoEntryOfTheFirst() throws {
+    let fixture = try Self.withSites()
+    fixture.consent(.token("token-2"), Self.list(3, 2, 1), .identity("bob"))
+    let account = try fixture.login()
+    #expect(account.name == "bob" && account.credential.kept == ["tenant": "3"])
+    #expect(fixture.notices == [.chosen(provider: "example", "Site 3", of: 3, variable: nil)])
+    // The account's own entry counts, although it is not that of the default account.
+    fixture.consent(.token("token-3"), Self.list(2, 1, 3), .identity("bob"))
+    #expect(try fixture.login().credential.kept == ["tenant": "3"] && fixture.notices.count == 1)
+  }
+
+  @Test(arguments: [nil, 0]) func anAccountThatIsReplacedGetsAnotherEntry(_ chosen: Int?) throws {
+    let fixture = try Self.withSites()
+    func login() throws -> [String: String] {
+      try fixture.login { ($0.account, $0.replaces, $0.givesAway) = ("ana", true, true) }.credential.kept
+    }
+    fixture.consent(.token("token-2"), Self.list(3, 2, 1), .identity("ana"))
+    #expect(try login() == ["tenant": "2"] && fixture.notices.isEmpty)
+    fixture.user.chosen = chosen
+    fixture.consent(.token("token-3"), Self.list(3, 2, 1), .identity("bob"))
+    #expect(try login() == ["tenant": "3"])
+    #expect(
+      fixture.notices == (chosen == nil ? [.chosen(provider: "example", "Site 3", of: 3, variable: nil)] : []))
+    #expect(fixture.user.choices.count == 2)
+  }
+
+  @Test(arguments: ["ana", nil], [true, nil]) func theOnlyEntryThatIsLeftIsNamed(
+    _ name: String?, _ terminal: Bool?
+  ) throws {
+    let fixture = try Self.withSites()
+    fixture.user.isReplacing = terminal
+    fixture.consent(.token("token-2"), Self.list(1), .identity("ana"))
+    #expect(try fixture.login { $0.account = name }.credential.kept == ["tenant": "1"])
+    #expect(fixture.notices == [.usedInstead(provider: "example", "Site 1", account: "ana")])
+    fixture.consent(.token("token-3"), Self.list(1), .identity("ana"))
+    _ = try fixture.login { $0.account = name }
+    #expect(fixture.notices.count == 1)
+  }
+
+  @Test func anUnknownUserKeepsTheEntryWithANotice() throws {
+    let fixture = try Self.withSites()
+    fixture.consent(.token("token-2"), Self.list(3, 2, 1), .json("{}", status: 503))
+    #expect(try fixture.login { $0.account = "ana" }.credential.kept == ["tenant": "2"])
+    #expect(fixture.notices.first == .usedAgain(provider: "example", "Site 2", account: "ana"))
+  }
+
+  /// The name of an entry says nothing about the user, but the durable identifier does.
+  @Test(arguments: [nil, 8, 7]) func theAccountIsNamedLikeTheEntry(_ user: Int?) throws {
+    let fixture = try Fixture.added(
+      Self.tenants.replacing("element: {", with: "element: { of: items,") + (user == nil ? "" : "\nsubject: uid\n"))
+    func answer(_ uid: Int, _ numbers: Int...) -> HTTPResponse {
+      let items = numbers.map { #"{"id": "\#($0)", "name": "Site \#($0)"}"# }.joined(separator: ", ")
+      return .json(#"{"uid": "\#(uid)", "items": [\#(items)]}"#)
+    }
+    fixture.user.chosen = 1
+    fixture.consent(.token("token-1"), answer(7, 1, 2, 3))
+    #expect(try fixture.login().name == "Site 2")
+    fixture.user.chosen = nil
+    fixture.consent(.token("token-2"), answer(user ?? 8, 3, 2, 1))
+    #expect(try fixture.login().name == (user == 8 ? "Site 3" : "Site 2"))
+    let expected: [Notice] =
+      switch user {
+      case nil: [.usedAgain(provider: "example", "Site 2", account: "Site 2")]
+      case 8: [.chosen(provider: "example", "Site 3", of: 3, variable: "site")]
+      default: []
+      }
+    #expect(fixture.notices == expected)
+  }
+
   @Test func theUserOfAnAnswerKeepsTheEntry() throws {
     let fixture = try Fixture.added(
       Self.tenants.replacing("element: {", with: "element: { of: items,")

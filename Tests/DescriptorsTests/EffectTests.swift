@@ -75,7 +75,10 @@ import Testing
       .unverifiableAnswer(needed: "jwks")),
     FaultyDescriptor("an assertion that nothing sends", tail: "‸assertion: {lifetime: 1m}\n", .unusedAssertion),
     FaultyDescriptor(
-      "an assertion in a header of the API", tail: "extra_headers: {X-JWT: ‸\"{assertion}\"}\n", .assertionInHeader),
+      "an assertion in a header of the API", tail: "extra_headers: {X-JWT: ‸\"{assertion}\"}\n", .assertionInRequest),
+    FaultyDescriptor(
+      "an assertion in the query of the API", tail: "extra_query: {jwt: ‸\"{base64(assertion)}\"}\n",
+      .assertionInRequest),
     FaultyDescriptor(
       "a variable of the login with a default", tail: "variables: {region: {‸at_login: true, default: eu}}\n",
       .unpromptedVariable("region")),

@@ -140,6 +140,9 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       "provider: sample\ngrant: secrets\nendpoints: {}\nvariables: {a: {‸at_exchange: true}}\n",
       .withoutGrant("at_exchange", [.session, .jwtBearer, .tokenExchange])),
     FaultyDescriptor(
+      "a token of an element that a refresh cannot find",
+      leg: "response: {keep: [uid], fields: {access_token: element.tok}, element: ‸{label: name}}", .tokenOfElement),
+    FaultyDescriptor(
       "a key file that names what credmgr reads",
       "provider: sample\ngrant: jwt_bearer\nendpoints: {token: https://a.example/t}\nkey: {file: ‸{subject: a, owner: b}}\n"
         + "variables: {subject: {at_exchange: true}, owner: {at_login: true}}\n",

@@ -91,16 +91,16 @@ struct PathTests {
   }
 
   private static func identity(
-    _ client: Client, _ credential: Credential = Fixture.credential(), element: Int? = nil
+    _ client: Client, _ credential: Credential = Fixture.credential(), element: Int? = 0
   ) throws -> (labels: [String], name: String?, kept: [String: String]) {
     let response = HTTPResponse.json(accounts)
     let found = try client.identity(response, of: credential, element: element)
-    return (try client.elements(in: response, .identity, for: credential), found.name, found.kept)
+    return (try client.elements(in: response, .identity, for: credential)?.labels ?? [], found.name, found.kept)
   }
 
   @Test func theElementThatFulfilsACondition() throws {
     let found = try Self.identity(Self.client("where: { default: 'true' }"))
-    #expect(found.labels.isEmpty && found.name == "Two" && found.kept == ["id": "2", "uri": "https://b.example"])
+    #expect(found.labels == ["Two"] && found.name == "Two" && found.kept == ["id": "2", "uri": "https://b.example"])
     #expect(try Self.identity(Self.client("where: { can: w, default: 'true' }")).name == "Two")
   }
 
@@ -120,15 +120,13 @@ struct PathTests {
     #expect(open.labels == ["Two", "Three"] && open.name == "Two")
     #expect(try Self.identity(client, element: 1).kept == ["id": "3"])
     #expect(try Self.identity(client, element: 7).name == "Two")
-    // A later login of the account needs no question, and neither does a refresh.
-    var later = client
-    later.earlierFields = ["id": "3", "other": "x"]
-    #expect(try Self.identity(later) == ([], "Three", ["id": "3"]))
-    later.earlierFields = ["id": "4"]
-    #expect(try Self.identity(later).labels == ["Two", "Three"])
+    let list = try #require(try client.elements(in: .json(Self.accounts), .identity, for: Fixture.credential()))
+    #expect(list.place(of: ["id": "3", "other": "x"]) == 1 && list.place(of: ["id": "4"]) == nil)
+    #expect(list.isKnown(["id": "4"]) && !list.isKnown(["other": "x"]) && !list.isNamed)
     var credential = Fixture.credential()
     credential.kept = ["id": "3", "other": "x"]
-    #expect(try Self.identity(client, credential) == ([], "Three", ["id": "3"]))
+    let refreshed = try Self.identity(client, credential, element: nil)
+    #expect(refreshed.name == "Three" && refreshed.kept == ["id": "3"])
   }
 
   /// A refresh never changes to another account of the user.
@@ -136,8 +134,53 @@ struct PathTests {
     let client = try Self.client("where: { can: w }")
     var credential = Fixture.credential()
     credential.kept = ["id": "4"]
-    #expect(try Self.identity(client, credential) == ([], nil, [:]))
+    #expect(try Self.identity(client, credential, element: nil).kept == [:])
     #expect(try Self.identity(client, credential, element: 1).kept == ["id": "3"])
+  }
+
+  /// A refresh keeps the value of an element that the list no longer has, and ignores the fallback.
+  @Test(arguments: [#"[{"id": "1"}, {"id": "3"}]"#, #"[{"id": "1"}]"#, "[]"]) func aFallback(_ list: String) throws {
+    let client = try Fixture.client(
+      endpoints: """
+        token_exchange:
+          url: https://a.example/sites
+          response: { fields: { access_token: [] }, element: { of: sites }, keep: { site: [element.id, other] } }
+        """)
+    func site(_ list: String, _ credential: Credential, element: Int? = nil) throws -> Credential {
+      let answer = HTTPResponse.json(#"{"sites": \#(list), "other": "9"}"#)
+      return try client.outcome(answer, .tokenExchange, refreshing: credential, element: element, now: 0).issued()
+        .credential
+    }
+    #expect(try site("[]", Fixture.credential(), element: 0).kept == ["site": "9"])
+    var credential = Fixture.credential()
+    credential.kept = ["site": "2"]
+    #expect(try site(list, credential).kept == ["site": "2"])
+    #expect(try site(#"[{"id": "1"}, {"id": "2"}]"#, credential).kept == ["site": "2"])
+  }
+
+  /// Pages of an account have a token each. A refresh never gets that of another one.
+  @Test func aTokenOfAnElement() throws {
+    let client = try Fixture.client(
+      endpoints: """
+        token_exchange:
+          url: https://a.example/pages
+          response: { fields: { access_token: element.tok }, element: { label: id }, keep: { region: element.r } }
+        """)
+    func token(_ regions: [String], _ credential: Credential, element: Int? = nil) throws -> Secret {
+      let pages = regions.map { #"{"id": "\#($0)", "r": "\#($0.prefix(2))", "tok": "token-\#($0)"}"# }
+      let answer = HTTPResponse.json("[\(pages.joined(separator: ", "))]")
+      return try client.outcome(answer, .tokenExchange, refreshing: credential, element: element, now: 0).issued()
+        .credential.accessToken
+    }
+    #expect(try token(["us1", "eu1"], Fixture.credential(), element: 1) == Secret("token-eu1"))
+    let unknown = OAuthError.elementUnknown(.tokenExchange)
+    #expect(throws: unknown) { try token(["us1", "eu1", "eu2"], Fixture.credential(), element: 1) }
+    var credential = Fixture.credential()
+    #expect(throws: unknown) { try token(["us1"], credential) }
+    credential.kept = ["region": "eu"]
+    #expect(try token(["us1", "eu1"], credential) == Secret("token-eu1"))
+    #expect(throws: unknown) { try token(["us1"], credential) }
+    #expect(throws: unknown) { try token(["us1", "eu1", "eu2"], credential) }
   }
 
   @Test func anAnswerThatIsAList() throws {
@@ -155,9 +198,10 @@ struct PathTests {
     #expect(try found(#"[{"id": 7, "name": "Seven"}]"#).kept == ["id": "7"])
     #expect(try found("[]") == (nil, [:]) && found(#"{"name": "no list"}"#) == (nil, [:]))
     #expect(try found("[7, null]") == (nil, [:]))
-    let labels = try client.elements(
-      in: .json(#"[{"name": "One"}, {"id": 2}]"#), .identity, for: Fixture.credential())
-    #expect(labels == ["One", "2"])
+    let list = try client.elements(
+      in: .json(#"[{"name": "One"}, {"id": 2}, {"name": "x-token-123456-x"}]"#), .identity,
+      for: Fixture.credential("token-123456"))
+    #expect(list?.labels == ["One", "2", "3"])
     #expect(throws: OAuthError.repeated(.identity, name: "element.id")) { try found(#"[{"id": 1, "id": 2}]"#) }
   }
 
@@ -176,7 +220,7 @@ struct PathTests {
     let request = try client.tokenExchangeRequest(credential, nonce: Fixture.nonce)
     #expect(request.uri.text == "https://a.example/sites" && request.fields["Authorization"] == "Bearer token-1")
     let sites = HTTPResponse.json(#"[{"id": "s1", "url": "https://one.example"}, {"id": "s2"}]"#)
-    #expect(try client.elements(in: sites, .tokenExchange, for: credential) == ["https://one.example", "2"])
+    #expect(try client.elements(in: sites, .tokenExchange, for: credential)?.labels == ["https://one.example", "2"])
     let kept = try client.outcome(sites, .tokenExchange, refreshing: credential, element: 1, now: 0).issued().credential
     #expect(kept.kept == ["site": "s2"] && kept.accessToken == credential.accessToken)
   }

@@ -205,7 +205,7 @@ private struct Recorder {
         if let page = device.verificationURIComplete { add("\(grant.rawValue): page \(page)") }
         step = .send(poll)
       case .awaitConsent(_, let poll): step = .send(poll)
-      case .choose(let choice): step = try choice.read(nil)
+      case .choose(let choice): step = try choice.read(0)
       case .prompt(let prompt):
         let labels = prompt.fields.map { $0.isSecret ? $0.label : $0.label + " (shown)" }.joined(separator: ", ")
         add("\(grant.rawValue): prompt for \(labels)")

@@ -276,7 +276,8 @@ struct Login {
         throw error
       }
       FaultPoint.reach("login.stored")
-      return try commit(credential, in: pending, since: start, clockAheadBy: session.clockDifference, user)
+      return try commit(
+        credential, in: pending, since: start, clockAheadBy: session.clockDifference, with: session.element, user)
     }
   }
 
@@ -313,7 +314,7 @@ struct Login {
 
   private func commit(
     _ credential: Credential, in pending: consuming PendingExchange, since start: Moment,
-    clockAheadBy difference: Duration = .zero, _ user: any User
+    clockAheadBy difference: Duration = .zero, with element: ExchangedElement? = nil, _ user: any User
   ) throws(CredentialError) -> Account {
     let owned: (name: String, credential: Credential, changes: [Change])
     do throws(CredentialError) {
@@ -321,7 +322,7 @@ struct Login {
       do { areMet = try options.demands.areMet(by: credential, since: start, clockAheadBy: difference) } catch {
         throw .oauth(error, provider: provider)
       }
-      owned = try identified(credential, user)
+      owned = try identified(credential, element, user)
       if !areMet { source.notice(.authenticationUnconfirmed(provider: provider)) }
     } catch {
       // The next login continues after an interruption here.
@@ -368,7 +369,7 @@ struct Login {
     credential.tokenSecret = secret
     credential.expiresAt = client.descriptor.key?.lifetime.map { now + $0 }
     try endUnnamed()
-    let owned = try identified(credential, user)
+    let owned = try identified(credential, nil, user)
     do throws(StoreError) {
       let revision = try accounts.store.apply(owned.changes)
       return Account(provider: provider, name: owned.name, credential: owned.credential, revision: revision)

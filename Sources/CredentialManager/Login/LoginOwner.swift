@@ -10,7 +10,7 @@ extension Login {
 
   /// Returns the account for a credential. Asks `user` whether to store a typed key that could not be verified.
   func identified(
-    _ credential: Credential, _ user: (any User)?
+    _ credential: Credential, _ element: ExchangedElement?, _ user: (any User)?
   ) throws(CredentialError) -> (name: String, credential: Credential, changes: [Change]) {
     var credential = credential
     credential.add(options)
@@ -58,6 +58,7 @@ extension Login {
         expected: expected + (isNameReused ? existing.credential.subject.map { " (\($0))" } ?? "" : ""),
         found: found.map { $0 + (isNameReused ? owner.subject.map { " (\($0))" } ?? "" : "") }, other: other?.name)
     }
+    try settle(element, for: owner, existing, in: &credential, user)
     if isSame, let expected, let found, found != expected {
       source.notice(.renamed(provider: provider, account: name, before: expected, now: found))
     }
@@ -195,7 +196,9 @@ extension Login {
     if client.asksIdentity(after: credential.grant) || canVerify && credential.grant.traits.needsPerson {
       do throws(CredentialError) {
         let answer = try answer(about: credential, isUnknown: isUnknown, user)
-        owner = Owner(name: answer.name ?? owner.name, subject: answer.subject ?? owner.subject, kept: answer.kept)
+        owner = Owner(
+          name: answer.name ?? owner.name, subject: answer.subject ?? owner.subject, kept: answer.kept,
+          element: answer.element)
         isConfirmed = true
       } catch {
         // Some providers refuse valid keys that cannot read the profile.
@@ -237,17 +240,15 @@ extension Login {
     if credential.variables != options.variables {
       permit = try source.permitToLogIn(loaded, needsClient: false, variables: credential.variables).permit
     }
-    var client = permit.client
+    let client = permit.client
     let hasIdentity = client.descriptor.endpoints[.identity] != nil
     let response = try source.answer(about: credential, asksOwner: hasIdentity, with: permit).response
     if hasIdentity {
-      client.earlierFields = try earlierFields(user, response, of: credential, at: client)
-      let labels = try source.core(provider, client.elements(in: response, .identity, for: credential))
-      let index = labels.isEmpty ? nil : try source.choice(among: labels, of: client.descriptor, user)
+      let element = try element(of: response, as: credential, at: client, user)
       let (name, subject, kept) = try source.core(
-        provider, client.identity(response, of: credential, element: index))
+        provider, client.identity(response, of: credential, element: element?.place ?? 0))
       if isUnknown { try source.core(provider, client.requireEvidence(response, of: credential)) }
-      return Owner(name: name, subject: subject, kept: kept)
+      return Owner(name: name, subject: subject, kept: kept, element: element)
     }
     if try source.core(provider, client.validity(response, .introspection)) == .inactive {
       throw .tokenRefused(provider: provider, refused: credential.typedWords ?? "token", words: nil)
@@ -256,47 +257,25 @@ extension Login {
   }
 }
 
-extension Login {
-  /// Returns the kept fields of the account that the login renews, whose element of a list stays. If the account has no
-  /// name yet, the likely account counts only for a login that cannot ask.
-  func earlierFields(_ user: (any User)?) throws(CredentialError) -> [String: String] {
-    let likely = user?.canAnswer == true ? nil : try likelyAccount()
-    return (try accounts.readableAccount(id) ?? likely)?.credential.kept ?? [:]
-  }
-
-  /// Returns the same, of the account of the user that the answer names, unless each element names another account.
-  private func earlierFields(
-    _ user: (any User)?, _ response: HTTPResponse, of credential: Credential, at client: Client
-  ) throws(CredentialError) -> [String: String] {
-    guard client.descriptor.endpoints[.identity]?.response.element != nil else { return [:] }
-    let paths = client.descriptor.account + client.descriptor.subject
-    guard id.name == nil, paths.allSatisfy({ $0.inElement == nil }) else { return try earlierFields(user) }
-    let (name, subject, _) = try source.core(provider, client.identity(response, of: credential, element: 0))
-    let owner = Owner(name: name, subject: subject)
-    return try accounts.accounts(of: provider).first { account in
-      account.isUser(owner, of: credential) || name.map(account.isPerson) ?? false
-    }?.credential.kept ?? [:]
-  }
-}
-
 /// The user of a new credential, as the provider reports.
 struct Owner {
   var name: String?  // The name that people see.
   var subject: String?  // The durable identifier.
   var kept: [String: String] = [:]
+  var element: UsedElement?  // The element of the list in the provider's answer.
 }
 
 extension Account {
   /// Whether the durable identifiers are known and are the same. Accounts with other variables may be at another
   /// server.
-  fileprivate func isUser(_ owner: Owner, of new: Credential) -> Bool {
+  func isUser(_ owner: Owner, of new: Credential) -> Bool {
     owner.subject != nil && credential.subject == owner.subject && credential.isOfServer(of: new)
   }
 
   /// Whether the account is called like its user, or like its user was once, and so was not named by hand.
   fileprivate var hasNameOfUser: Bool { [credential.identity, credential.earlierIdentity].contains(name) }
 
-  fileprivate func isAnotherUser(than owner: Owner, of new: Credential) -> Bool {
+  func isAnotherUser(than owner: Owner, of new: Credential) -> Bool {
     guard let known = credential.subject, let subject = owner.subject else { return false }
     return known != subject && credential.isOfServer(of: new)
   }
@@ -306,25 +285,6 @@ extension Credential {
   /// Whether the same variables and the same issuer, as far as they are known, made both.
   fileprivate func isOfServer(of other: Credential) -> Bool {
     variables == other.variables && (issuer == nil || other.issuer == nil || issuer == other.issuer)
-  }
-}
-
-extension CredentialSource {
-  /// Returns the user's choice; without a prompt, the first entry counts, and a notice says so.
-  func choice(
-    among labels: [String], of descriptor: Descriptor, _ user: (any User)?
-  ) throws(CredentialError) -> Int? {
-    if let index = try user?.choice(among: labels, of: descriptor.identifier) { return index }
-    notice(.chosen(provider: descriptor.identifier, labels[0], of: labels.count, variable: descriptor.choosingVariable))
-    return nil
-  }
-}
-
-extension Descriptor {
-  /// The variable that a condition for an element compares, so that a login can choose without a question.
-  fileprivate var choosingVariable: String? {
-    endpoints.values.flatMap { $0.response.element?.conditions ?? [] }.flatMap { $0.value?.names ?? [] }
-      .first { variable($0) != nil }
   }
 }
 

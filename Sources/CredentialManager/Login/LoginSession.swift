@@ -19,7 +19,8 @@ struct LoginSession {
   let deadline: MonotonicMoment
   private var bindingKey: Secret?  // The key of the account, made for this login.
   private(set) var clockDifference = Duration.zero  // How far the provider's clock is ahead of ours.
-  private let earlierFields: [String: String]
+  private let earlier: Account?  // The account whose element of a list the login uses again.
+  private(set) var element: ExchangedElement?
   private var unused: Credential?  // The tokens of the last answer that had some.
 
   init(
@@ -27,14 +28,14 @@ struct LoginSession {
   ) throws(CredentialError) {
     (source, loaded, permit, grant) = (login.source, login.loaded, login.permit, login.grant)
     (options, ending, self.user, self.others) = (login.options, login.ending, user, others)
-    (self.person, self.deadline, earlierFields) = (person, deadline, try login.earlierFields(user))
+    (self.person, self.deadline, earlier) = (person, deadline, try login.earlierAccount(user))
     bindingKey = permit.client.newBindingKey(of: grant, random: source.random)
     source.secrets.learn(bindingKey)
   }
 
   var client: Client {
     var client = permit.client
-    (client.bindingKey, client.earlierFields) = (bindingKey, earlierFields)
+    client.bindingKey = bindingKey
     return client
   }
   var provider: String { client.descriptor.identifier }
@@ -77,8 +78,9 @@ struct LoginSession {
         step = .send(poll)
       case .prompt(let prompt): step = try typed(prompt)
       case .choose(let choice):
-        let index = try source.choice(among: choice.labels, of: client.descriptor, user)
-        step = try save(source.core(provider, choice.read(index)), pending)
+        let used = try source.element(of: choice.list, as: earlier, at: provider, user)
+        element = ExchangedElement(used: used, read: choice.read)
+        step = try save(source.core(provider, choice.read(used.place)), pending)
       case .done(let credential, let unreadable):
         if !unreadable.isEmpty { source.notice(.unreadable(provider: provider, fields: unreadable)) }
         return credential

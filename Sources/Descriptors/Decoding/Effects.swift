@@ -6,6 +6,7 @@ extension DescriptorDecoder {
   mutating func checkEffects(_ descriptor: Descriptor) {
     checkGrants(descriptor.grants)
     checkExchanges(descriptor.grants)
+    checkElements(descriptor.endpoints)
     if !descriptor.grants.isEmpty, !descriptor.grants.contains(where: { descriptor.binding(of: $0).isUsableAlone }) {
       for entry in root.entries ?? [] where ["git", "docker", "kubectl"].contains(entry.key) && !entry.value.isNull {
         warn(.boundToken(entry.key), at: entry.keyPlace)
@@ -59,9 +60,12 @@ extension DescriptorDecoder {
     {
       warn(.unusedAssertion, at: entry.keyPlace)
     }
-    for header in descriptor.extraHeaders where header.value.names.contains("assertion") {
-      guard let node = root["extra_headers"]?[header.name] else { continue }
-      warn(.assertionInHeader, at: node.place)
+    let nodes = [root["extra_headers"], root["extra_query"], root["header_style"]?["parameters"]]
+    for entry in nodes.flatMap({ $0?.entries ?? [] }) {
+      guard let text = entry.value.text, (try? Template(parsing: text))?.names.contains("assertion") == true else {
+        continue
+      }
+      warn(.assertionInRequest, at: entry.value.place)
     }
     // With a key file, a default makes the file alone enough for a login.
     for variable in variables
@@ -111,6 +115,19 @@ extension DescriptorDecoder {
       let place = entry.value.entries?.first { $0.key == "at_exchange" }?.keyPlace
       add(.withoutGrant("at_exchange", owners), at: place ?? entry.keyPlace)
     }
+  }
+
+  /// Refuses a token of an element if the account keeps nothing that tells this element from others: a refresh would
+  /// get the token of another one.
+  private mutating func checkElements(_ endpoints: [EndpointKind: Endpoint]) {
+    let kind = EndpointKind.allCases.first { kind in
+      guard kind.leg.issuesToken, let rules = endpoints[kind]?.response, rules.element != nil else { return false }
+      return rules.hasTokenOfElement && !rules.keep.contains { $0.isOfElement && !$0.isSecret }
+    }
+    guard let kind,
+      let node = root["endpoints"]?[kind.rawValue]?["response"]?["element"] ?? root["response"]?["element"]
+    else { return }
+    add(.tokenOfElement, at: node.place)
   }
 
   private mutating func check(_ name: String, in node: Node?, of owners: [Grant], _ grants: [Grant]) {

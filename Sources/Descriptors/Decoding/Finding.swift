@@ -54,7 +54,8 @@ package struct Finding: Sendable, Equatable {
     case unverifiableAnswer(needed: String)  // A login could not verify the signed answer of the page.
     case profile(SecurityProfile, ProfileRule)  // The descriptor does not meet a rule of its profile.
     case unusedAssertion  // No endpoint sends the JWT that the client signs.
-    case assertionInHeader  // A header of the API, where the JWT that the client signs has no value.
+    case assertionInRequest  // A request to the API, where the JWT that the client signs has no value.
+    case tokenOfElement  // Nothing that the account keeps tells the element whose token it has from others.
     case unpromptedVariable(String)  // A variable of the login that has a default.
     case unsentParameter(String, suggestion: String?)
     case bracketInPath(String)

@@ -101,6 +101,9 @@ package struct KeptField: Sendable, Equatable {
   package var before: String?  // The value ends before this text.
   package var isSecret = false  // A further token, which is never shown.
 
+  /// Whether the value is one of the chosen element of a list, at least if the element has it.
+  package var isOfElement: Bool { paths.contains { $0.inElement != nil } }
+
   /// Returns the piece of a text that is kept; `nil` if a text around it is missing.
   package func piece(of text: String) -> String? {
     var piece = text[...]
@@ -179,6 +182,12 @@ package struct ResponseRules: Sendable, Equatable {
   package var active = ActiveRule.field(FieldPath("active"), values: ["true"])
 
   package init() {}
+
+  /// Whether a token or a secret field is one of the chosen element, so another element would be another user's token.
+  package var hasTokenOfElement: Bool {
+    fields.values.contains { $0.paths.contains { $0.inElement != nil } }
+      || keep.contains { $0.isSecret && $0.isOfElement }
+  }
 
   package func source(of field: ResponseField) -> FieldSource {
     fields[field] ?? FieldSource(paths: [FieldPath(field.rawValue)], time: nil)

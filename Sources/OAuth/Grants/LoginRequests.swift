@@ -234,7 +234,7 @@ extension LoginRequests {
       case .prompt(let prompt):
         typed = (prompt.fields, prompt.page)
         step = try prompt.read(placeholders: client.placeholder)
-      case .choose(let choice): step = try choice.read(nil)
+      case .choose(let choice): step = try choice.read(0)
       case .done(let credential, _): return credential
       }
     }

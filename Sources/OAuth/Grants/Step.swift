@@ -22,11 +22,11 @@ package enum Step {
     package var onTimeout: (() -> Step)?  // The step after a poll without an answer; `nil` if that fails the login.
   }
 
-  /// Entries of an answer, of which the user chooses one.
+  /// Elements of an answer, of which the login uses one.
   package struct Choice {
-    package let labels: [String]
-    /// Returns the next step; without an index, the first entry counts.
-    package let read: (_ index: Int?) throws(OAuthError) -> Step
+    package let list: ElementList
+    /// Returns the next step, with the element at `place`.
+    package let read: (_ place: Int) throws(OAuthError) -> Step
   }
 
   package struct Page {
@@ -104,7 +104,7 @@ package struct LoginContext {
       Step.Exchange(kind: .refresh) { nonce throws(OAuthError) in
         try client.refreshRequest(imported, nonce: nonce)
       } read: { answer, now throws(OAuthError) in
-        try client.end(client.outcome(answer, .refresh, refreshing: imported, now: now))
+        try client.end(client.outcome(answer, .refresh, refreshing: imported, element: 0, now: now))
       })
   }
 }

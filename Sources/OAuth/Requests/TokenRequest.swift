@@ -44,13 +44,13 @@ extension Client {
       Step.Exchange(kind: .tokenExchange) { nonce throws(OAuthError) in
         try tokenExchangeRequest(credential, nonce: nonce)
       } read: { answer, now throws(OAuthError) in
-        func done(_ element: Int?) throws(OAuthError) -> Step {
+        func done(_ element: Int) throws(OAuthError) -> Step {
           let exchanged = try self.outcome(answer, .tokenExchange, refreshing: credential, element: element, now: now)
             .issued()
           return .done(exchanged.credential, unreadable: unreadable + exchanged.unreadable)
         }
-        let labels = try elements(in: answer, .tokenExchange, for: credential)
-        return labels.isEmpty ? try done(nil) : .choose(Step.Choice(labels: labels, read: done))
+        guard let list = try elements(in: answer, .tokenExchange, for: credential) else { return try done(0) }
+        return .choose(Step.Choice(list: list, read: done))
       })
   }
 }

@@ -12,9 +12,10 @@ struct Answer: Sendable {
   let status: Int?
   private let headers: HTTPFields
   let date: Moment?  // The time on the provider's clock.
-  private let root: JSONValue
+  let root: JSONValue
   private let problem: JSONValue  // The parameters of an OAuth 1.0a challenge.
-  private(set) var element: JSONValue?  // The chosen element of the list that `rules` name.
+  var element: JSONValue?  // The chosen element of the list that `rules` name.
+  var isElementGone = false  // The list no longer has the element of the account, whose fields stay.
 
   /// Pass `allowsRepeated` if the caller checks for repeated names itself.
   init(
@@ -250,54 +251,12 @@ struct Answer: Sendable {
 
   private func kept(areSecret: Bool) -> [String: String] {
     var kept: [String: String] = [:]
-    for field in rules.keep where field.isSecret == areSecret {
+    for field in rules.keep where field.isSecret == areSecret && !(isElementGone && field.isOfElement) {
       kept[field.name] =
         field.paths.lazy.compactMap { first(of: [$0], in: scoped).flatMap(Self.text) ?? text($0) }
         .compactMap(field.piece).first { !$0.isEmpty }
     }
     return kept
-  }
-
-  /// Chooses an element of the list that the descriptor names, and returns the labels of all that fit if nothing but
-  /// their order decides. Prefers the element at `index`, and then the one whose fields `own` or else `earlier` has.
-  /// If none has the fields of `own`, only an index chooses another one.
-  mutating func choose(
-    _ index: Int?, like own: [String: String], or earlier: [String: String], _ values: (String) -> String?
-  ) -> [String]? {
-    guard let rules = rules.element else { return [] }
-    let found = rules.isAnswer ? root : value(at: rules.list, in: root)
-    // A list of one element is not recognizable as a list in XML.
-    let list = found?.elements ?? (self.rules.format == .xml ? [found].compactMap(\.self) : [])
-    let conditions = rules.conditions.compactMap { rule in
-      (try? rule.value?.filled(values)).map { (path: FieldPath(rule.name), text: $0) }
-    }
-    let fitting = list.filter { element in
-      conditions.allSatisfy { path, text in
-        guard let found = value(at: path, in: element) else { return false }
-        return (found.elements ?? [found]).contains { Self.text($0) == text }
-      }
-    }
-    if fitting.isEmpty { return list.isEmpty ? [] : nil }
-    let names = self.rules.keep.filter { $0.paths.contains { $0.inElement != nil } }.map(\.name)
-    let answer = self
-    func element(of fields: [String: String]) -> JSONValue? {
-      fitting.first { candidate in
-        var answer = answer
-        answer.element = candidate
-        let kept = answer.kept
-        return names.contains { kept[$0] != nil } && names.allSatisfy { kept[$0] == fields[$0] }
-      }
-    }
-    let chosen = index.flatMap { fitting.indices.contains($0) ? fitting[$0] : nil } ?? element(of: own)
-    // The list no longer has the element of the account, so its fields stay as they are.
-    if chosen == nil, names.contains(where: { own[$0] != nil }) { return [] }
-    let repeated = chosen ?? element(of: earlier)
-    self.element = repeated ?? fitting[0]
-    guard repeated == nil, fitting.count > 1 else { return [] }
-    return fitting.enumerated().map { place, candidate in
-      rules.label.lazy.compactMap { answer.value(at: $0, in: candidate).flatMap(Self.text) }.first { !$0.isEmpty }
-        ?? "\(place + 1)"
-    }
   }
 
   private func value(_ field: ResponseField) -> JSONValue? { first(of: rules.source(of: field).paths, in: scoped) }
@@ -311,7 +270,7 @@ struct Answer: Sendable {
     paths.lazy.compactMap { self.value(at: $0, in: value) }.first { $0 != .null }
   }
 
-  private func value(at path: FieldPath, in root: JSONValue) -> JSONValue? {
+  func value(at path: FieldPath, in root: JSONValue) -> JSONValue? {
     if let name = path.header { return headers[name].map(JSONValue.string) }
     // Some providers' names contain dots, so try the whole path as one name first.
     if let whole = root[path.text] { return whole }

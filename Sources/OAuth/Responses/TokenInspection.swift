@@ -163,7 +163,7 @@ extension Client {
     _ response: HTTPResponse, of credential: Credential? = nil, element index: Int? = nil
   ) throws(OAuthError) -> (name: String?, subject: String?, kept: [String: String]) {
     var answer = try Answer(response, of: .identity, by: endpoint(.identity).response)
-    _ = try choose(index, in: &answer, for: credential)
+    try choose(index, in: &answer, for: credential)
     try answer.requireSingle(descriptor.account + descriptor.subject + [FieldPath("sub")])
     try checkSubject(answer, of: credential)
     func isShown(_ text: String) -> Bool { !text.isEmpty && credential?.holds(text) != true }
@@ -172,25 +172,6 @@ extension Client {
       descriptor.subject.lazy.compactMap { answer.text($0) }.first(where: isShown),
       try kept(answer).filter { isShown($0.value) }
     )
-  }
-
-  /// Returns the texts of the elements of an answer among which only the user can choose; empty if nothing is open.
-  package func elements(
-    in response: HTTPResponse, _ kind: EndpointKind, for credential: Credential
-  ) throws(OAuthError) -> [String] {
-    guard descriptor.endpoints[kind]?.response.element != nil else { return [] }
-    var answer = try Answer(response, of: kind, by: endpoint(kind).response, allowsRepeated: true)
-    let labels = try choose(nil, in: &answer, for: credential)
-    return labels.contains(where: credential.holds) ? [] : labels
-  }
-
-  /// Chooses the element of a list that the descriptor names; throws if none fulfils its conditions.
-  func choose(_ index: Int?, in answer: inout Answer, for credential: Credential?) throws(OAuthError) -> [String] {
-    let own = credential?.kept ?? [:]
-    guard let labels = answer.choose(index, like: own, or: earlierFields, values(for: credential)) else {
-      throw .elementMissing(answer.kind)
-    }
-    return labels
   }
 
   /// Returns the account's name that the user typed or, without an identity endpoint, from the token answer; `nil` if

@@ -91,7 +91,7 @@ extension Client {
       return TokenOutcome(error, grant, isRefresh: previous != nil, reads: descriptor.readsAtExchange)
     }
     do {
-      _ = try choose(element, in: &answer, for: previous)
+      try choose(previous == nil ? 0 : element, in: &answer, for: previous)
       var credential = try credential(
         answer, grant: grant, scope: scope, previous: previous, kept: kept, now: now)
       try complete(&credential, answer)
