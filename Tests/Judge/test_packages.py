@@ -11,6 +11,7 @@ import sys
 import threading
 import unittest
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 from program import REFUSED, ROOT, USAGE, ProgramTest
 from service import Service, json_response
@@ -148,7 +149,7 @@ class Signatures(Packages):
         self.service = self.serve(AWS())
         place = self.service.base.removeprefix("http://")
         self.ship("aws", [("https://sts.{region}.amazonaws.com", self.service.base), ('"*.amazonaws.com"', f'"{place}"'),
-                          ('region: "{region}"', 'region: "{region}"\n  service: sts')])
+                          ('region: "{region}",', 'region: "{region}", service: sts,')])
 
     def test_a_key_that_signs(self):
         typed = f"{KEY_ID}\n{SECRET}\n{SESSION}\n"
@@ -224,7 +225,7 @@ class Moto(Packages):
     def ship_aws(self):
         # moto answers only in XML, as the documentation of AWS shows.
         self.ship("aws", [("https://sts.{region}.amazonaws.com", self.base), ('"*.amazonaws.com"', f'"{self.base[7:]}"'),
-                          ('region: "{region}"', 'region: "{region}"\n  service: sts'),
+                          ('region: "{region}",', 'region: "{region}", service: sts,'),
                           ("    headers: { Accept: application/json }\n", ""),
                           ("    response:\n", "    response:\n      format: xml\n"),
                           ("Error.Code", "ErrorResponse.Errors.Error.Code"),
@@ -267,6 +268,57 @@ print(boto3.client("sts", endpoint_url=sys.argv[1]).get_caller_identity()["Arn"]
         self.assertEqual(self.credmgr("request", "wasabi", self.base + "/notes/a%20b/c.txt").out, "hello")
         listed = self.credmgr("request", "wasabi", self.base + "/notes?prefix=a%20b%2F&list-type=2").out
         self.assertIn("<Key>a b/c.txt</Key>", listed)
+
+
+@have("botocore")
+class SigningNames(Packages):
+    """botocore's own data name the service for the signature of each host of AWS."""
+
+    shipped = ("aws",)
+
+    @staticmethod
+    def names(region):
+        """Returns the names in signatures by host, also for hosts with the prefix of an operation."""
+        from botocore.endpoint_provider import EndpointProvider
+        from botocore.exceptions import BotoCoreError
+        from botocore.session import Session
+
+        loader = Session().get_component("data_loader")
+        partitions, names = loader.load_data("partitions"), {}
+        for service in loader.list_available_services("service-2"):
+            model = loader.load_service_model(service, "service-2")
+            metadata = model["metadata"]
+            if metadata["signatureVersion"] not in ("v4", "s3v4", "s3"):
+                continue
+            rules = EndpointProvider(loader.load_service_model(service, "endpoint-rule-set-1"), partitions)
+            prefixes = {operation.get("endpoint", {}).get("hostPrefix", "") for operation in model["operations"].values()}
+            for dual_stack in (False, True):
+                try:
+                    found = rules.resolve_endpoint(Region=region, UseFIPS=False, UseDualStack=dual_stack)
+                except BotoCoreError:
+                    continue
+                scheme = next((scheme for scheme in found.properties.get("authSchemes", []) if scheme["name"] == "sigv4"), {})
+                name = scheme.get("signingName", metadata.get("signingName", metadata["endpointPrefix"]))
+                for prefix in prefixes:
+                    if "{" not in prefix:
+                        names.setdefault(prefix + found.url.split("/")[2], set()).add(name)
+        return names
+
+    def test_botocore_signs_for_the_same_services(self):
+        self.credmgr("login", "aws", "--with-token", "--yes", stdin=f"{KEY_ID}\n{SECRET}\n")
+        # Hosts for IPv6 mostly differ only in the domain.
+        hosts = {host.split(".eu-west-1")[0]: (host, names) for host, names in self.names("eu-west-1").items()
+                 if host.endswith((".amazonaws.com", ".api.aws"))}
+        self.assertGreater(len(hosts), 300)
+        with ThreadPoolExecutor(4) as pool:
+            said = pool.map(lambda host: self.credmgr("header", "aws", "--url", f"https://{host}/").out,
+                            [host for host, _ in hosts.values()])
+        wrong = {}
+        for (host, names), out in zip(hosts.values(), said):
+            name = re.search(r"Credential=[^/]+/\d+/[^/]+/([^/]+)/aws4_request", out)[1]
+            if name not in names:
+                wrong[host] = (name, *names)
+        self.assertEqual(wrong, {})
 
 
 @have("httpbin")

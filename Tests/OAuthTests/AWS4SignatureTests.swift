@@ -36,7 +36,9 @@ struct AWS4SignatureTests {
   }
 
   private static func signed(
-    _ request: HTTPRequest, _ rules: String = "region: '{region}', services: { email: ses, portal.sso: awsssoportal }",
+    _ request: HTTPRequest,
+    _ rules: String = "region: '{region}', "
+      + "services: { ses: [email, mail], awsssoportal: portal.sso, market: ['*-m2', m3] }, families: ['*-chime', geo-*]",
     hosts: String = "\"*.amazonaws.com\", \"*.amazonaws.com:8443\", \"*.api.aws\"", session: String = ""
   ) throws -> HTTPRequest {
     var credential = Fixture.credential("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", grant: .secrets)
@@ -78,7 +80,11 @@ struct AWS4SignatureTests {
     ("runtime-fips.sagemaker.us-gov-west-1.amazonaws.com", "us-gov-west-1/sagemaker"),
     ("iam.us-gov.amazonaws.com", "us-gov-west-1/iam"), ("portal.sso.eu-west-1.amazonaws.com", "eu-west-1/awsssoportal"),
     ("sso.eu-west-1.amazonaws.com", "eu-west-1/sso"), ("ec2.eu-west-1.api.aws", "eu-west-1/ec2"),
-    ("route53.global.api.aws", "us-east-1/route53"),
+    ("route53.global.api.aws", "us-east-1/route53"), ("mail-fips.us-west-2.amazonaws.com", "us-west-2/ses"),
+    ("voice-chime.eu-west-1.amazonaws.com", "eu-west-1/chime"), ("geo-x-y.eu-west-1.api.aws", "eu-west-1/geo"),
+    ("a-m2.eu-west-1.amazonaws.com", "eu-west-1/market"), ("m3.eu-west-1.amazonaws.com", "eu-west-1/market"),
+    ("-m2.eu-west-1.amazonaws.com", "eu-west-1/-m2"), ("geo-x.s3.eu-west-1.amazonaws.com", "eu-west-1/s3"),
+    ("geo.eu-west-1.amazonaws.com", "eu-west-1/geo"),
   ]) func theHostNamesServiceAndRegion(_ host: String, _ scope: String) throws {
     let made = try Self.signed(HTTPRequest(method: "GET", uri: try URI(parsing: "https://\(host)/")))
     #expect(made.fields["Authorization"]?.contains("/20150830/\(scope)/aws4_request") == true)

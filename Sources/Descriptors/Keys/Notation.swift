@@ -302,11 +302,25 @@ extension Notation<[String: [String]]> {
         }
         return names
       },
-      write: { names in
-        .mapping(
-          names.sorted { $0.key < $1.key }.map { key, names in
-            (key, names.count == 1 ? .text(names[0]) : .list(names.map(Node.text)))
-          })
+      write: node)
+  }
+
+  /// A mapping of texts to a text or a list of texts.
+  static var lists: Self {
+    Notation(
+      .mapping(of: .texts, names: nil),
+      read: { decoder, node in
+        guard let entries = decoder.entries(of: node) else { return nil }
+        var lists: [String: [String]] = [:]
+        for entry in entries { lists[entry.key] = decoder.texts(entry.value)?.map(\.value) }
+        return lists
+      }, write: node)
+  }
+
+  private static func node(_ lists: [String: [String]]) -> Node {
+    .mapping(
+      lists.sorted { $0.key < $1.key }.map { key, texts in
+        (key, texts.count == 1 ? .text(texts[0]) : .list(texts.map(Node.text)))
       })
   }
 }

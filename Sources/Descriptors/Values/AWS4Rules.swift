@@ -9,7 +9,31 @@ package struct AWS4Rules: Sendable, Equatable {
   package var templates: [Template] {
     [keyIdentifier] + [sessionToken, region, service, globalService].compactMap(\.self)
   }
-  package var services: [String: String] = [:]  // By the end of a host's name, where they differ.
+  package var services: [String: [String]] = [:]  // The ends of hosts' names, where they differ from the service.
+  package var families: [String] = []  // Ends of hosts' names, as `*-NAME` or `NAME-*`, of the service `NAME`.
+
+  /// Returns the service of a host's name: that of the longest end that has one, or else the last label.
+  package func service(of labels: [String]) -> String {
+    let ends = labels.indices.map { labels[$0...].joined(separator: ".") }
+    return ends.lazy.compactMap(service).first ?? labels.last ?? ""
+  }
+
+  /// A whole name counts more than one with a `*`.
+  private func service(of end: String) -> String? {
+    if let service = services.first(where: { $0.value.contains(end) })?.key { return service }
+    if let service = services.first(where: { $0.value.contains { Self.fits(end, $0) } })?.key { return service }
+    guard let family = families.first(where: { Self.fits(end, $0) }) else { return nil }
+    if family.hasPrefix("*-") { return String(family.dropFirst(2)) }
+    return family.hasSuffix("-*") ? String(family.dropLast(2)) : end
+  }
+
+  /// Whether a name fits a pattern whose `*` means one or more characters of one label.
+  private static func fits(_ name: String, _ pattern: String) -> Bool {
+    guard let star = pattern.firstIndex(of: "*") else { return false }
+    let (before, after) = (pattern[..<star], pattern[pattern.index(after: star)...])
+    guard name.hasPrefix(before), name.hasSuffix(after), name.utf8.count >= pattern.utf8.count else { return false }
+    return !name.dropFirst(before.count).dropLast(after.count).contains(".")
+  }
 }
 
 extension AWS4Rules {
@@ -30,8 +54,13 @@ extension AWS4Rules {
       "global_service", at: \.globalService, as: .template(), default: "the name in the host",
       means: "the service of hosts that name no region; without a value, the host names it", for: "`aws`: `{service}`")
     Key(
-      "services", at: \.services, as: .texts(), type: "mapping of names",
-      means: "the service for the end of a host's name before region and domain, if the two names differ",
-      for: "`aws`: `email: ses`, `portal.sso: awsssoportal`")
+      "services", at: \.services, as: .lists, type: "mapping to names or lists",
+      means: "the ends of hosts' names, before region and domain, that differ from the service; a `*` means one or "
+        + "more characters except dots",
+      for: "`aws`: `ses: [email, mail-manager]`, `awsssoportal: portal.sso`")
+    Key(
+      "families", at: \.families, as: .texts, type: "list of `*-NAME` or `NAME-*`",
+      means: "ends of hosts' names of which `NAME` is the service",
+      for: "`aws`: `bedrock-*`, `*-chime`")
   }
 }

@@ -58,7 +58,7 @@ struct AWS4Binding: TokenBinding {
     if name.region == nil, let service = try? rules.globalService?.filled(values), !service.isEmpty {
       return (region, service)
     }
-    return (name.region ?? region, name.service(rules.services))
+    return (name.region ?? region, rules.service(of: name.labels))
   }
 }
 
@@ -66,7 +66,7 @@ struct AWS4Binding: TokenBinding {
 /// `bucket.s3.eu-west-1`, `s3-eu-west-1`, `s3.dualstack.eu-west-1`, `sts-fips.us-east-1`, `domain.eu-west-1.es`,
 /// `endpoint.sqs.eu-west-1.vpce`, `iam.us-gov` (https://docs.aws.amazon.com/general/latest/gr/rande.html).
 private struct AWS4HostName {
-  private var labels: [String]
+  private(set) var labels: [String]  // Without those of the region and of the variant.
   private(set) var region: String?
 
   init(_ labels: [String]) {
@@ -94,12 +94,6 @@ private struct AWS4HostName {
     guard labels.count > 1, labels.last == label else { return false }
     labels.removeLast()
     return true
-  }
-
-  /// Returns the service for the longest end of the name that has one, or else the last label.
-  func service(_ services: [String: String]) -> String {
-    let ends = labels.indices.map { labels[$0...].joined(separator: ".") }
-    return ends.lazy.compactMap { services[$0] }.first ?? labels.last ?? ""
   }
 
   /// Whether a label has the form of a region: `eu-central-1`, `us-gov-west-1`.
