@@ -22,7 +22,7 @@ extension CredentialSource {
     let others = describedKeys(like: keys)
     func accepts(_ other: Descriptor) -> Bool {
       // A key that only signs is never sent.
-      if own.aws4 != nil, other.aws4 != nil { return true }
+      if !own.signatureTemplates.isEmpty, !other.signatureTemplates.isEmpty { return true }
       if isOwn { return (client ?? Client(unregistered: own)).isWithin(Client(unregistered: other)) }
       return own.key == nil && other.hosts.contains(where: own.hosts.contains)
     }

@@ -80,8 +80,8 @@ package struct Agreement: Sendable, Equatable {
     let style = descriptor.headerStyle
     let pair =
       [style.username, style.password, style.path].compactMap(\.self) + descriptor.extraQuery.compactMap(\.value)
-    let signed = descriptor.aws4?.templates ?? []
-    let carriers = ((descriptor.extraHeaders + style.parameters).map(\.value) + pair + signed).flatMap(\.names)
+    let carriers = ((descriptor.extraHeaders + style.parameters).map(\.value) + pair + descriptor.signatureTemplates)
+      .flatMap(\.names)
     let named = descriptor.variables.map(\.name) + descriptor.keptSecrets.map(\.name)
     let carried = Self.protocolSecrets.union(named).intersection(carriers)
     places[.carried] = carried.isEmpty ? nil : carried.reduce(into: [:]) { $0[$1] = [$1] }

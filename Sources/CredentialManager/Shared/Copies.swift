@@ -96,8 +96,6 @@ extension Descriptor {
     for (kind, endpoint) in endpoints where !kind.leg.issuesCredentials && kind != .registration {
       templates += [endpoint.url.template] + endpoint.headers.map(\.value) + endpoint.parameters.compactMap(\.value)
     }
-    // A signature may use any value.
-    let signed = aws4 == nil ? [] : variables.map(\.name)
-    return Set(templates.flatMap(\.names) + environment.keys + signed)
+    return Set((templates + signatureTemplates).flatMap(\.names) + environment.keys)
   }
 }

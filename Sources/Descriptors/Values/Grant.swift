@@ -62,6 +62,9 @@ package enum Grant: String, Sendable, CaseIterable {
       }
     }
 
+    /// The templates of a signature by a key that is never sent, whose values each request carries.
+    package var templates: [Template] { if case .aws4(let rules) = self { rules.templates } else { [] } }
+
     /// The key or certificate that the provider binds tokens to.
     package var rule: TokenBindingRule { if case .bound(let rule) = self { rule } else { .none } }
   }
@@ -141,4 +144,6 @@ extension Descriptor {
     return binding == .signature && headerStyle.location != .none ? .bearer : binding
   }
 
+  /// The templates of signatures by a key that is never sent; empty if the provider gets the key itself.
+  package var signatureTemplates: [Template] { grants.flatMap { binding(of: $0).templates } }
 }

@@ -51,7 +51,9 @@ extension Client {
       let presented = try presenting(credential, on: request, nonce: nonce)
       // Headers cannot carry a signature that belongs in the query or body.
       guard presented.uri == request.uri, presented.body == request.body else {
-        throw descriptor.aws4 == nil ? .presentedInQuery : .ambiguousQuery
+        // A signature may only have written the same query in another way.
+        let isSame = presented.uri.queryParameters == request.uri.queryParameters && presented.body == request.body
+        throw isSame ? .ambiguousQuery : .presentedInQuery
       }
       return presented.fields
     }
