@@ -154,7 +154,8 @@ struct ForeignKeyTests {
   /// A key may have quotes, or the name of a variable before it.
   @Test(arguments: [
     "\"KEY\"", "'KEY'", "GITHUB_TOKEN=KEY", "Authorization: Bearer KEY", "KE Y", "key:KEY", "{\"key\":\"KEY\",\"n\":1}",
-    "`KEY`", "<KEY>", "(KEY)", "\u{FEFF}KEY", "\u{200B}KEY", "https://api.example/?key=KEY&a=b",
+    "`KEY`", "<KEY>", "(KEY)", "\u{FEFF}KEY", "\u{200B}KEY", "https://api.example/?key=KEY&a=b", "key-KEY", "my_KEY",
+    "xKEY", "%20KEY", "2KEY",
   ])
   func aKeyWithMore(_ form: String) throws {
     let source = try Self.source()
@@ -180,6 +181,19 @@ struct ForeignKeyTests {
     try source.requireOwnKey(texts, of: source.home.library.load("quay"), agrees: true)
     #expect(throws: CredentialError.self) {
       try source.requireOwnKey([texts[1]], of: source.home.library.load("openai"), agrees: true)
+    }
+  }
+
+  /// A provider's own keys contain none of another one, also with a few characters before them.
+  @Test func keysInsideOfKeys() throws {
+    let source = try Self.source()
+    for form in Self.keys where form.owners.count == 1 {
+      let loaded = try source.home.library.load(form.owners[0])
+      try source.requireOwnKey([Self.key(form.form)], of: loaded)
+    }
+    for own in Self.ownKeys {
+      let loaded = try source.home.library.load(own.provider)
+      try source.requireOwnKey([Self.key(own.form)], of: loaded)
     }
   }
 

@@ -26,10 +26,10 @@ extension CredentialSource {
       if isOwn { return (client ?? Client(unregistered: own)).isWithin(Client(unregistered: other)) }
       return own.key == nil && other.hosts.contains(where: own.hosts.contains)
     }
-    for key in keys {
+    func require(_ key: String) throws(CredentialError) {
       // The patterns of a user's own file prove nothing.
       let owners = own.owners(of: key, among: others, isOwn: isOwn)
-      if owners.isEmpty { continue }
+      if owners.isEmpty { return }
       let holders = others.filter { owners.contains($0.identifier) }
       let certainty = holders.map { $0.certainty(of: key) }.max() ?? 0
       let known = holders + shippedBases(of: loaded)
@@ -37,10 +37,16 @@ extension CredentialSource {
         throw .foreignKey(provider: own.identifier, owners: owners, canAgree: isOwn || isChosen)
       }
     }
+    for key in keys {
+      try require(key)
+      // A whole key of any provider contains no other key.
+      if others.contains(where: { $0.certainty(of: key) > 0 }) || !isOwn && own.certainty(of: key) > 0 { continue }
+      for inner in Set(others.flatMap { $0.keys(inside: key) }).sorted() { try require(inner) }
+    }
   }
 
   /// Whether a text is long and varied enough for a generated key.
-  private static func isGenerated(_ text: String) -> Bool {
+  fileprivate static func isGenerated(_ text: String) -> Bool {
     text.utf8.count >= 20 && text.utf8.contains { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
   }
 
@@ -82,7 +88,11 @@ extension CredentialSource {
       else { return nil }
       if let keys, let root = try? Node.parse(bytes: bytes, name: path), root["extends"] == nil {
         let ways = root.values(of: "pattern").flatMap { $0.split(separator: "|").map(String.init) }
-        guard ways.contains(where: { way in keys.contains { Variable.value($0, matches: way) } }) else { return nil }
+        guard
+          ways.contains(where: { way in
+            keys.contains { Variable.value($0, matches: way) || Descriptor.key(inside: $0, like: way[...]) != nil }
+          })
+        else { return nil }
       }
       return try? library.load(identifier).descriptor
     }
@@ -135,12 +145,34 @@ extension Descriptor {
   /// Returns how sure the patterns make it that a text is a key of this provider: the number of fixed characters in a
   /// row, such as `ghp_` or `-us`, and one more if the pattern also fixes the length. Returns 0 for less than 4.
   func certainty(of text: String) -> Int {
-    let typed = grants.first?.traits.typed == nil ? [] : variables.filter(\.isAtLogin).compactMap(\.pattern)
-    let ways = (typed + [key?.pattern].compactMap(\.self)).flatMap { $0.split(separator: "|") }
-      .filter { text.utf8.starts(with: Self.beginning(of: $0).utf8) }
+    let ways = ways.filter { text.utf8.starts(with: Self.beginning(of: $0).utf8) }
       .map { (pattern: $0, certainty: Self.certainty(of: $0)) }
       .filter { $0.certainty > Self.commonBeginning }.sorted { $0.certainty > $1.certainty }
     return ways.first { Variable.value(text, matches: String($0.pattern)) }?.certainty ?? 0
+  }
+
+  /// The patterns of keys, or of what a login prompts for.
+  private var ways: [Substring] {
+    let typed = grants.first?.traits.typed == nil ? [] : variables.filter(\.isAtLogin).compactMap(\.pattern)
+    return (typed + [key?.pattern].compactMap(\.self)).flatMap { $0.split(separator: "|") }
+  }
+
+  /// Returns the ends of a text that are keys of this provider: a text with a key may have a few characters before it.
+  fileprivate func keys(inside text: String) -> [String] { ways.compactMap { Self.key(inside: text, like: $0) } }
+
+  /// A shorter beginning may occur in random characters, so it must be near the start, and only letters and digits may
+  /// follow.
+  fileprivate static func key(inside text: String, like way: Substring) -> String? {
+    guard CredentialSource.isGenerated(text) else { return nil }
+    let beginning = beginning(of: way)
+    guard beginning.utf8.count > commonBeginning, let place = text.dropFirst().firstPlace(of: beginning) else {
+      return nil
+    }
+    let (before, key) = (text[..<place.lowerBound], String(text[place.lowerBound...]))
+    let isLong = beginning.utf8.count > commonBeginning + 1
+    let isPlain = text[place.upperBound...].allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
+    guard isLong ? before.utf8.count <= 32 : before.utf8.count <= 8 && isPlain else { return nil }
+    return CredentialSource.isGenerated(key) && Variable.value(key, matches: String(way)) ? key : nil
   }
 
   /// Returns the fixed characters with which each text that matches begins; comparing them is faster than a pattern.
