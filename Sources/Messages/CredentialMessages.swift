@@ -52,13 +52,16 @@ extension CredentialError {
         reason.remedy([provider] + accountOption(account)))
     case .unknownAccount(let name, let provider, let known):
       Self.unknown(
-        name, at: provider, known: known, "\(titled(provider)) has no account \(quoted(name))")
+        name, at: provider, known: known,
+        "\(titled(provider)) has no account " + (mayBeKey(name) ? "with this name" : quoted(name)))
     case .ambiguousAccount(let provider, let known):
       .usage("\(titled(provider)) has several accounts and no default: \(some(known))")
         .hint("\(add: "--account", known.first ?? "ACCOUNT")")
         .hint("\(credmgr: "use", provider, known.first ?? "ACCOUNT") to set the default account")
     case .malformedAccount(let name):
-      .usage("invalid account name \(quoted(name)): use 1 to 255 bytes without control characters")
+      .usage(
+        "invalid account name\(mayBeKey(name) ? "" : " " + quoted(name)): use 1 to 255 bytes without control characters"
+      )
     case .tokenMissing(let provider, let name, let known):
       .usage(
         "the login to \(titled(provider)) has no token \(quoted(name))"
@@ -293,7 +296,8 @@ extension CredentialError {
     return Message(
       sentence + didYouMean(near)
         + (near == nil ? "; \(known.count == 1 ? "the only account is" : "its accounts are") \(some(known))" : ""),
-      hints: .correcting(name, to: near) + hints + ["\(credmgr: "login", provider, "--account", name) to add it"],
+      hints: .correcting(name, to: near) + hints
+        + (mayBeKey(name) ? [] : ["\(credmgr: "login", provider, "--account", name) to add it"]),
       status: .loginNeeded)
   }
 

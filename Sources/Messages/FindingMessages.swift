@@ -200,8 +200,10 @@ extension UnreadableDescriptor {
 }
 
 extension ProviderError {
-  /// Returns a name in quotes after a space; nothing for a text that is long enough for a key.
-  private static func shown(_ name: String) -> String { name.utf8.count > 32 ? "" : " " + quoted(name) }
+  /// Returns a name in quotes after a space; nothing for a text that may be a key.
+  private static func shown(_ name: String) -> String {
+    name.utf8.count > 32 || mayBeKey(name) ? "" : " " + quoted(name)
+  }
 
   /// The message. Findings of an invalid descriptor are reported one by one.
   package var message: Message {

@@ -23,3 +23,21 @@ extension Remedy {
     "\(run: "openssl", "pkey", "-in", "FILE", "-out", "NEW") to write the key without one"
   static let changingForm: Remedy = "\(run: "ssh-keygen", "-p", "-m", "PKCS8", "-f", "FILE") to change its form"
 }
+
+/// Whether a text may be a key that the user pasted instead of a name: 16 letters and digits in a row, or 12 with letters
+/// of both cases. No message repeats such a text.
+func mayBeKey(_ text: String) -> Bool {
+  let pieces = text.utf8.split { byte in
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+      false
+    default: true
+    }
+  }
+  return pieces.contains { piece in
+    func has(_ range: ClosedRange<UInt8>) -> Bool { piece.contains(where: range.contains) }
+    let isMixed = has(UInt8(ascii: "a")...UInt8(ascii: "z")) && has(UInt8(ascii: "A")...UInt8(ascii: "Z"))
+    return piece.count >= 16 && has(UInt8(ascii: "0")...UInt8(ascii: "9")) || piece.count >= 12 && isMixed
+  }
+}

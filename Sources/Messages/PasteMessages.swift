@@ -79,8 +79,13 @@ extension SubjectTokenFault {
     let name =
       switch place {
       case .file(let path): "the \(label) in \(quoted(path))"
+      case .environment(let name) where name.contains(where: \.isLowercase) && mayBeKey(name):
+        "the \(label) in the environment variable"
       case .environment(let name): "the \(label) in the environment variable \(name)"
       }
+    if case .unreadable(.notFound(let path)) = self, mayBeKey(path.split(separator: "/").last.map(String.init) ?? "") {
+      return .loginNeeded(failed + "the file with the \(label) does not exist").hint(again)
+    }
     switch self {
     case .unset: return .loginNeeded(failed + name + " is not set").hint("set the variable in this job")
     case .unreadable(let error):

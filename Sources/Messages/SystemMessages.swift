@@ -5,6 +5,8 @@ import CredmgrText
 extension POSIXError {
   package var message: Message {
     switch self {
+    case .notFound(let path) where !path.contains { "/.".contains($0) } && mayBeKey(path):
+      .usage("the file does not exist")
     case .notFound(let path): .usage("file \(quoted(path)) not found")
     case .folderNotFound(let path): .usage("directory \(quoted(path)) not found").hint("\(run: "mkdir", "-p", path)")
     case .notRegularFile(let path): .usage("\(Self.name(path)) is not a regular file").hint(.mending(self, at: path))

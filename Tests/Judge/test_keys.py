@@ -51,7 +51,7 @@ class KeyService(Service):
 
 
 class KeyTest(ProgramTest):
-    shipped = ("openai", "anthropic", "mongodb-atlas-key")
+    shipped = ("openai", "anthropic", "mongodb-atlas-key", "ibm-cloud")
 
     def setUp(self):
         super().setUp()
@@ -220,7 +220,8 @@ account: login
         self.file("group.yaml", f"""provider: group
 grant: api_key
 endpoints: {{}}
-extra_query: {{ GroupId: g1 }}
+variables: {{ group: {{ optional: true }} }}
+extra_query: {{ GroupId: g1, Part: "{{group}}" }}
 hosts: ["{place}"]
 """)
         self.credmgr("add-provider", "./group.yaml")
@@ -386,8 +387,34 @@ hosts: ["{place}"]
         self.assertTrue(self.accounts_of("openai")[0]["ends_soon"])
         self.assertIn("make a new key", self.credmgr("status").out)
         self.assertRegex(self.run_program("doctor").out, r'(?m)^note +accounts +the key of "default" at OpenAI expires')
+        self.assertRegex(self.accounts_of("openai")[0]["key_expires_at"], r"^20\d\d-")
         for date in ("tomorrow", "2020-01-01", "2027-02-30"):
             self.credmgr("login", "openai", "--with-token", "--expires", date, stdin=OPENAI, status=USAGE)
+
+    def test_a_key_that_gets_tokens_expires(self):
+        """The token of a session has an expiry of its own, and a refresh keeps that of the key."""
+        address, key = self.practising("ibm-cloud")
+        self.credmgr("login", "practice", "--with-token", "--expires", "13d", stdin=key)
+        self.credmgr("request", "practice", address + "/simulator/expire", "-X", "POST")
+        self.credmgr("refresh", "practice")
+        account = self.accounts_of("practice")[0]
+        self.assertTrue(account["ends_soon"])
+        self.assertNotEqual(account["expires_at"], account["key_expires_at"])
+        self.assertRegex(self.credmgr("status").out, r"(?m)^ +secrets +expires in 1[23] d")
+        self.assertRegex(self.run_program("doctor").out, r'(?m)^note +accounts +the key of .* expires in 1[23] d')
+        self.credmgr("login", "practice", "--account", account["account"], "--with-token", stdin=key)
+        self.assertFalse(self.accounts_of("practice")[0]["ends_soon"])
+
+    def test_a_key_in_the_place_of_a_name(self):
+        key = "0a1b2c3d4e5f60718293a4b5c6d7e8f9"
+        self.credmgr("login", "openai", "--with-token", stdin=OPENAI)
+        for arguments in (("login", key), ("check", key), ("use", "openai", key), ("token", "openai", "--account", key),
+                          ("login", "ada:sk-proj-AbcDEF"), ("providers", key), ("exec", key, "--", "true"),
+                          ("setup", key), ("simulate", key)):
+            with self.subTest(arguments=arguments):
+                outcome = self.run_program(*arguments)
+                self.assertNotEqual(outcome.status, 0)
+                self.assertNotIn(arguments[-1] if arguments[-1] != "true" else key, outcome.out + outcome.err)
 
     def practising(self, provider):
         """Starts a simulator and adds its provider as `practice`; returns its address and its keys."""

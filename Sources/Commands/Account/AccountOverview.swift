@@ -89,6 +89,7 @@ extension AccountOverview.Row {
       "subject": .optional(credential.subject), "vault": .optional(credential.vault),
       "grant": .string(credential.isGiven ? "given" : credential.grant.rawValue),
       "kind": .string(credential.kindName), "ends_soon": .boolean(credential.endsSoon(at: now)),
+      "key_expires_at": .optional(credential.endOfKey?.text),
       "verified": .boolean(!credential.isUnverified),
       "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
       "withheld_scope": .array(credential.withheldScope.map(JSONValue.string)),

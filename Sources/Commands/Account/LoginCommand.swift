@@ -109,10 +109,10 @@ extension Command {
     let grant = wish.grant ?? offered.first
     wish.expiresAt = try expiry(invocation, context)
     let isTyped = grant?.traits.asked != nil
-    // A token that an exchange returns has an expiry of its own.
-    let isKept = grant?.traits.typed != nil || invocation.has("--with-token") && grant?.traits.brought == nil
-    if wish.expiresAt != nil, !isKept {
-      throw .usage("\"--expires\" requires a key or \"--with-token\": the provider says when its tokens expire")
+    // A token that an exchange returns has an expiry of its own, but the user brings what is exchanged.
+    let isBrought = isTyped ? grant?.traits.needsPerson == true : invocation.has("--with-token")
+    if wish.expiresAt != nil, !isBrought {
+      throw .usage("\"--expires\" is for what you bring to a login: the provider says when its own tokens expire")
     }
     let isAsked = isTyped || ["--no-browser", "--paste", "--with-token", "--grant"].contains(where: invocation.has)
     if !wish.demands.isEmpty, grant?.traits.asksForConsent != true {

@@ -84,6 +84,7 @@ extension Command {
     if !withheld.isEmpty { rows.append(("not granted", withheld.joined(separator: " "))) }
     if let details = credential.details { rows.append(("details", details.text)) }
     rows.append((credential.typedWords ?? "token", expiry(credential.expiresAt, now)))
+    if let end = credential.keyExpiresAt { rows.append((credential.grant.traits.brought ?? "key", expiry(end, now))) }
     if credential.endsSoon(at: now) { rows.append(("warning", "make a new key, then log in again with it")) }
     if credential.refreshToken != nil {
       let expiry = expiry(credential.refreshTokenExpiresAt, now)
@@ -109,9 +110,9 @@ extension Credential {
   }
 
   fileprivate var kind: (left: String, right: String) {
-    guard grant.traits.asked != nil else { return ("grant", isGiven ? "none (existing token)" : grant.rawValue) }
     // Any token of the provider may have been given.
-    return ("kind", isGiven ? "token" : grant.traits.kind)
+    if isGiven { return ("kind", "token") }
+    return grant.traits.asked == nil ? ("grant", grant.rawValue) : ("kind", grant.traits.kind)
   }
 
   /// The kind of credential in words for a list.
@@ -122,9 +123,12 @@ extension Credential {
 
   /// Whether a key of the user expires within 14 days. Only the user can replace it.
   func endsSoon(at now: Moment) -> Bool {
-    guard isTyped, let expiresAt else { return false }
-    return expiresAt > now && expiresAt - now <= .days(14)
+    guard let end = endOfKey else { return false }
+    return end > now && end - now <= .days(14)
   }
+
+  /// When the key, or whatever else the user brought, expires; `nil` if the user did not say.
+  var endOfKey: Moment? { isTyped ? expiresAt : keyExpiresAt }
 }
 
 extension AccountState {

@@ -33,7 +33,7 @@ struct StoredLogin {
     [
       "provider": .string(origin), "account": .string(user), "default": .boolean(false), "identity": .null,
       "earlier_identity": .null, "subject": .null, "vault": .null, "grant": "given",
-      "kind": .string(isDocker ? "docker_login" : "git_login"), "ends_soon": .boolean(false),
+      "kind": .string(isDocker ? "docker_login" : "git_login"), "ends_soon": .boolean(false), "key_expires_at": .null,
       "verified": .boolean(false), "scope": .array([]), "withheld_scope": .array([]), "authorization_details": .null,
       "obtained_at": .null, "expires_at": .optional(expiresAt?.text), "refresh_token": .boolean(false),
       "refresh_token_expires_at": .null, "state": .string(isExpired ? "expired" : "usable"),

@@ -44,7 +44,7 @@ extension Doctor {
       note(.accounts, text, items: refused.names, hints: refused.logins)
     }
     for account in accounts where account.credential.endsSoon(at: now) {
-      let left = account.credential.expiresAt.map { duration($0 - now) } ?? ""
+      let left = account.credential.endOfKey.map { duration($0 - now) } ?? ""
       note(
         .accounts, "the key of \(quoted(account.name)) at \(context.titled(account.provider)) expires in \(left)",
         hint: "make a new key, then \(credmgr: "login", account.provider, "--account", account.name)")

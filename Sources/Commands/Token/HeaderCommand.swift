@@ -54,9 +54,7 @@ extension Command {
       context.tell(hint: "\(credmgr: "request", provider, "URL")")
     }
     let query = request?.uri.queryParameters
-    let missing =
-      (try? context.home.library.load(provider))?.descriptor.extraQuery
-      .filter { $0.value != nil && query?.contains($0.name) != true }.map(\.name) ?? []
+    let missing = extraQuery(of: account, context).filter { query?.contains($0) != true }
     if !missing.isEmpty {
       context.tell(
         "warning: \(context.titled(provider)) also requires \(listed(missing)) in the query of each request, which no "
@@ -67,5 +65,18 @@ extension Command {
     try context.output(
       shown.map { "\($0.name): \($0.value)\n" }.joined(),
       orJSON: ["headers": .object(shown.map { .init($0.name, .string($0.value)) })])
+  }
+
+  /// Returns the names of the parameters that each request has in its query. One whose variable has no value is left out.
+  private static func extraQuery(of account: Account, _ context: Context) -> [String] {
+    guard let descriptor = try? context.home.library.load(account.provider).descriptor else { return [] }
+    let registered = try? context.source.accountsIfAny()?.registration(of: account.provider)?.variables
+    let values = (registered ?? [:]).merging(account.credential.variables) { $1 }
+    return descriptor.extraQuery.filter { rule in
+      rule.value?.names.allSatisfy { name in
+        guard let variable = descriptor.variable(name), variable.defaultValue == nil else { return true }
+        return values[name]?.isEmpty == false
+      } ?? false
+    }.map(\.name)
   }
 }

@@ -292,6 +292,7 @@ extension Credential {
   /// Adds what the user gave with the login.
   mutating func add(_ options: LoginOptions) {
     variables = options.variables.merging(variables) { _, typed in typed }
-    if isTyped, let expiresAt = options.expiresAt { self.expiresAt = expiresAt }
+    guard let end = options.expiresAt else { return }
+    if isTyped { expiresAt = end } else { keyExpiresAt = end }
   }
 }

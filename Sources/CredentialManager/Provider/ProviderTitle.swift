@@ -12,6 +12,6 @@ extension Home {
     let isOwn = loaded.path.hasPrefix(userProviders + "/")
     let isUnique = title.lowercased() == provider && shippedLibrary.path(of: provider) == nil
     if !isOwn || isUnique { return title }
-    return title.count <= 32 && !title.utf8.contains(UInt8(ascii: "\"")) ? "\(title) (\(provider))" : quoted(provider)
+    return title.count <= 48 && !title.utf8.contains(UInt8(ascii: "\"")) ? "\(title) (\(provider))" : quoted(provider)
   }
 }

@@ -8,6 +8,7 @@ package struct Credential: Sendable, Equatable {
   package var accessToken: Secret  // For OAuth 1.0a, its token.
   package var tokenType: String?
   package var expiresAt: Moment?
+  package var keyExpiresAt: Moment?  // When what the user brought to get tokens expires; `nil` if the user did not say.
   package var refreshToken: Secret?
   package var refreshTokenExpiresAt: Moment?
   package var tokenSecret: Secret?  // RFC 5849, 2.3
@@ -85,6 +86,7 @@ package struct Credential: Sendable, Equatable {
     var shifted = self
     shifted.obtainedAt = obtainedAt + time
     shifted.expiresAt = expiresAt.map { $0 + time }
+    shifted.keyExpiresAt = keyExpiresAt.map { $0 + time }
     shifted.refreshTokenExpiresAt = refreshTokenExpiresAt.map { $0 + time }
     return shifted
   }
@@ -133,6 +135,7 @@ extension Credential {
     }
     add("token_type", tokenType.map(JSONValue.string))
     add("expires_at", expiresAt.map(JSONValue.moment))
+    add("key_expires_at", keyExpiresAt.map(JSONValue.moment))
     add("refresh_token", refreshToken.map { .string($0.reveal()) })
     add("refresh_token_expires_at", refreshTokenExpiresAt.map(JSONValue.moment))
     add("token_secret", tokenSecret.map { .string($0.reveal()) })
@@ -178,6 +181,7 @@ extension Credential {
     loggedInAt = value["logged_in_at"]?.moment ?? obtainedAt
     tokenType = value["token_type"]?.text
     expiresAt = value["expires_at"]?.moment
+    keyExpiresAt = value["key_expires_at"]?.moment
     refreshToken = value["refresh_token"]?.text.map { Secret($0) }
     refreshTokenExpiresAt = value["refresh_token_expires_at"]?.moment
     tokenSecret = value["token_secret"]?.text.map { Secret($0) }
