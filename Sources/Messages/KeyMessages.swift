@@ -24,8 +24,8 @@ extension Remedy {
   static let changingForm: Remedy = "\(run: "ssh-keygen", "-p", "-m", "PKCS8", "-f", "FILE") to change its form"
 }
 
-/// Whether a text may be a key that the user pasted instead of a name: 16 letters and digits in a row, or 12 with letters
-/// of both cases. No message repeats such a text.
+/// Whether a text may be a key that the user pasted instead of a name: 16 letters and digits in a row, or 12 with
+/// letters of both cases. No message repeats such a text.
 func mayBeKey(_ text: String) -> Bool {
   let pieces = text.utf8.split { byte in
     switch byte {

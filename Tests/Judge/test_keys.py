@@ -409,7 +409,7 @@ hosts: ["{place}"]
         key = "0a1b2c3d4e5f60718293a4b5c6d7e8f9"
         self.credmgr("login", "openai", "--with-token", stdin=OPENAI)
         for arguments in (("login", key), ("check", key), ("use", "openai", key), ("token", "openai", "--account", key),
-                          ("login", "ada:sk-proj-AbcDEF"), ("providers", key), ("exec", key, "--", "true"),
+                          ("login", "ada:sk-proj-AbcDEF"), ("login", "openai", "--account", OPENAI), ("providers", key), ("exec", key, "--", "true"),
                           ("setup", key), ("simulate", key)):
             with self.subTest(arguments=arguments):
                 outcome = self.run_program(*arguments)

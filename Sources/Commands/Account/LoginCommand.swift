@@ -76,6 +76,11 @@ extension Command {
     try Setup.checkProvider(invocation.operands[0])
     let provider = try context.provider(invocation.operands[0])
     let descriptor = (try? context.home.library.load(provider))?.descriptor
+    if let name = wish.account, let descriptor, descriptor.certainty(of: name) > 0 {
+      throw .usage(
+        "invalid account name: it looks like a key of \(context.titled(provider))",
+        hint: "make a new key, because your shell may store this one, and enter it at the prompt")
+    }
     wish.scope = try context.scope(invocation, of: descriptor)
     let offered = descriptor?.grants ?? []
     let fitting = try grant(of: offered, invocation, context)

@@ -67,7 +67,7 @@ extension Command {
       orJSON: ["headers": .object(shown.map { .init($0.name, .string($0.value)) })])
   }
 
-  /// Returns the names of the parameters that each request has in its query. One whose variable has no value is left out.
+  /// Returns the names of the parameters that each request has in its query, without those whose variable is unset.
   private static func extraQuery(of account: Account, _ context: Context) -> [String] {
     guard let descriptor = try? context.home.library.load(account.provider).descriptor else { return [] }
     let registered = try? context.source.accountsIfAny()?.registration(of: account.provider)?.variables

@@ -322,7 +322,7 @@ struct Login {
       do { areMet = try options.demands.areMet(by: credential, since: start, clockAheadBy: difference) } catch {
         throw .oauth(error, provider: provider)
       }
-      owned = try identified(credential, element, user)
+      owned = try identified(credential, with: element, user)
       if !areMet { source.notice(.authenticationUnconfirmed(provider: provider)) }
     } catch {
       // The next login continues after an interruption here.
@@ -369,7 +369,7 @@ struct Login {
     credential.tokenSecret = secret
     credential.expiresAt = client.descriptor.key?.lifetime.map { now + $0 }
     try endUnnamed()
-    let owned = try identified(credential, nil, user)
+    let owned = try identified(credential, with: nil, user)
     do throws(StoreError) {
       let revision = try accounts.store.apply(owned.changes)
       return Account(provider: provider, name: owned.name, credential: owned.credential, revision: revision)

@@ -10,7 +10,7 @@ extension Login {
 
   /// Returns the account for a credential. Asks `user` whether to store a typed key that could not be verified.
   func identified(
-    _ credential: Credential, _ element: ExchangedElement?, _ user: (any User)?
+    _ credential: Credential, with element: ExchangedElement?, _ user: (any User)?
   ) throws(CredentialError) -> (name: String, credential: Credential, changes: [Change]) {
     var credential = credential
     credential.add(options)
@@ -58,7 +58,7 @@ extension Login {
         expected: expected + (isNameReused ? existing.credential.subject.map { " (\($0))" } ?? "" : ""),
         found: found.map { $0 + (isNameReused ? owner.subject.map { " (\($0))" } ?? "" : "") }, other: other?.name)
     }
-    try settle(element, for: owner, existing, in: &credential, user)
+    try settle(element, for: owner, of: existing, in: &credential, user)
     if isSame, let expected, let found, found != expected {
       source.notice(.renamed(provider: provider, account: name, before: expected, now: found))
     }

@@ -144,7 +144,7 @@ extension Descriptor {
 
   /// Returns how sure the patterns make it that a text is a key of this provider: the number of fixed characters in a
   /// row, such as `ghp_` or `-us`, and one more if the pattern also fixes the length. Returns 0 for less than 4.
-  func certainty(of text: String) -> Int {
+  package func certainty(of text: String) -> Int {
     let ways = ways.filter { text.utf8.starts(with: Self.beginning(of: $0).utf8) }
       .map { (pattern: $0, certainty: Self.certainty(of: $0)) }
       .filter { $0.certainty > Self.commonBeginning }.sorted { $0.certainty > $1.certainty }

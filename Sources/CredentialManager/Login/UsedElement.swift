@@ -72,7 +72,7 @@ extension Login {
 
   /// Decides about the element of a list once the user is known: that of another user's account does not count.
   func settle(
-    _ exchanged: ExchangedElement?, for owner: Owner, _ existing: Account?, in credential: inout Credential,
+    _ exchanged: ExchangedElement?, for owner: Owner, of existing: Account?, in credential: inout Credential,
     _ user: (any User)?
   ) throws(CredentialError) {
     let person = person(owner, in: credential)
