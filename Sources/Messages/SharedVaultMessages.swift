@@ -70,7 +70,7 @@ extension ServerFault {
         .hint("ask an administrator to \(credmgr: "vault", "verify", "--vault", "VAULT")")
     case .joinUnfinished:
       .vault("this machine has not finished joining the vault \(name), or the server shows an older list of members")
-        .hint("\(credmgr: "vault", "join", "-") with the same invitation")
+        .hint("\(credmgr: "vault", "join", "-", "--as", vault) with the same invitation")
     case .invitation(let fault): fault.message
     case .setBack(let record):
       .vault("the server of the vault \(name) shows an older state of \(changed(record)) than before")

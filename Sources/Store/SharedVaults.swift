@@ -118,8 +118,12 @@ package struct SharedRemoval: Sendable, Equatable {
   package let at: Moment
   /// Whether a member was removed; an invitation that was not used has shown nothing.
   package let wasMember: Bool
+  /// Whether this machine removed it.
+  package let isOwn: Bool
 
-  package init(at: Moment, wasMember: Bool) { (self.at, self.wasMember) = (at, wasMember) }
+  package init(at: Moment, wasMember: Bool, isOwn: Bool) {
+    (self.at, self.wasMember, self.isOwn) = (at, wasMember, isOwn)
+  }
 }
 
 package struct SharedVaultStatus: Sendable, Equatable {

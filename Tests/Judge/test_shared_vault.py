@@ -816,7 +816,7 @@ class LostAnswers(TeamTest):
                 self.assertEqual(status, UNREACHABLE)
                 self.assertIn("again with the same invitation", said)
                 if mode == "silent":
-                    self.assertIn("credmgr vault join -", other.run(*TOKEN, status=LOCKED).err)
+                    self.assertIn(f"credmgr vault join - --as {TEAM}", other.run(*TOKEN, status=LOCKED).err)
                 self.assertIn("joined", other.run("vault", "join", "-", "--yes", stdin=invitation + "\n").err)
                 other.token()
                 first.vault("verify")

@@ -99,6 +99,16 @@ private let credential = RecordIdentifier(.credential, of: AccountID("example", 
     #expect(throws: ServerFault.setBack(nil).ofTeam) { try team.machines[0].open().members() }
   }
 
+  @Test func removalsStayInTheList() throws {
+    let team = try Team(3)
+    let vaults = try team.machines.map { machine in try machine.open() }
+    #expect(try vaults[0].remove("m2").isEmpty)
+    _ = try vaults[1].invite("guest", asAdministrator: false, for: .hours(1))
+    _ = try vaults[1].remove("guest")
+    let removals = try ["m2", "guest", "m1"].map { name in try vaults[0].removal(of: name) }
+    #expect(removals.map { $0?.wasMember } == [true, false, nil] && removals.map { $0?.isOwn } == [true, false, nil])
+  }
+
   @Test func rotation() throws {
     let team = try Team(3)
     let accounts = (0..<3).map { RecordIdentifier(.credential, of: AccountID("example", "a\($0)")) }

@@ -303,7 +303,7 @@ enum SharedVaultOperations {
         .filter { $0.credential.loggedInAt <= removal.at + .hours(1) }.map(\.id)
     }
     let isLogged = try manager(source.log()).events.contains { $0.action == .removeMember && $0.detail == member }
-    if !isLogged { source.noteShared(.removeMember, member) }
+    if removal.isOwn, !isLogged { source.noteShared(.removeMember, member) }
     try output(seen, readBy: member, in: name, context)
     let ago = duration(max(context.clock.now() - removal.at, .zero))
     context.tell("\(removal.wasMember ? "" : "the invitation of ")\(quoted(member)) was removed \(ago) ago")

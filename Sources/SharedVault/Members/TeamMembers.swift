@@ -81,7 +81,8 @@ extension TeamVault: SharedStore {
     try verifyRoster { entry, before in
       guard case .rekey(member, _, _, _) = entry.change else { return }
       removal = SharedRemoval(
-        at: Moment(secondsSince1970: entry.time), wasMember: before.members.contains { $0.name == member })
+        at: Moment(secondsSince1970: entry.time), wasMember: before.members.contains { $0.name == member },
+        isOwn: entry.signer == membership.signing.publicKey)
     }
     return removal
   }
