@@ -33,6 +33,7 @@ package final class CredentialSource {
   var shared: JoinedVault?
   var joinedSources: [String: CredentialSource] = [:]  // By the names of the vaults.
   var exchangeCount = 0  // How many refreshes this source has begun for copies of its accounts.
+  var ownToken: Secret?  // The last token that this source got from a provider and stored.
 
   /// Creates a source without a network. A step that requires one throws `.networkNeeded` before it changes anything.
   package init(
@@ -239,6 +240,8 @@ package enum Notice: Sendable, Equatable {
   case hidden(provider: String, account: String, vault: String)
   case vanished(provider: String, account: String, vault: String)  // The shared vault no longer has the account.
   case registrationTaken(provider: String, vault: String)  // This machine now uses the vault's registration.
+  /// The vault's text replaces a descriptor that this machine had given to it; its own text is in the copy.
+  case setAside(copy: String, vault: String)
   /// The vault's accounts of this provider are not used here.
   case withheld(provider: String, vault: String, CredentialError)
 }

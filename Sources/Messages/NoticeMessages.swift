@@ -58,6 +58,8 @@ extension Notice {
       "the vault \(quoted(vault)) no longer has the account \(quoted(account)) at \(titled(provider))"
     case .registrationTaken(let provider, let vault):
       "\(titled(provider)) was added from the vault \(quoted(vault))"
+    case .setAside(let copy, let vault):
+      "another member changed your descriptor in the vault \(quoted(vault)); your text is now in \(quoted(copy))"
     case .withheld(let provider, let vault, _):
       "warning: the accounts of \(titled(provider)) in the vault \(quoted(vault)) are not used here"
     case .interrupted(let interruption): interruption.words(now: now, titled: titled)

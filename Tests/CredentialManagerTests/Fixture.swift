@@ -73,6 +73,8 @@ final class ScriptedExchange: HTTPExchange {
 
   var isDone: Bool { answers.isEmpty }
 
+  func forgetAnswers() { answers = [] }
+
   func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse {
     requests.append(request)
     guard !answers.isEmpty else {

@@ -78,13 +78,85 @@ struct SharedProviderTests {
     let path = other.source.home.userProviders + "/example.yaml"
     let edited = Array("provider: example\n\(Fixture.endpoints)\ntitle: Mine\n".utf8)
     if isEdited { try File.replace(path, edited) }
-    try fixture.addOwn(Fixture.endpoints + "\ntitle: Better", replaces: true) { _ in true }
-    try fixture.source.publish(
-      "example", in: "team", replacing: fixture.source.sharedProvider("example", in: "team"))
+    try Self.publish(Fixture.endpoints + "\ntitle: Better", fixture.source)
     try other.source.synchronize(with: "team") { _, _ in true }
     let text = try File.read(path, limit: 1 << 20)
     #expect(
       try isEdited ? text == edited : text == File.read(fixture.home.userProviders + "/example.yaml", limit: 1 << 20))
+    // The members move the provider to another server.
+    try Self.publish(Fixture.endpoints.replacing("provider.example", with: "other.example"), fixture.source)
+    try other.source.synchronize(with: "team") { _, _ in true }
+    #expect(try isEdited == (File.read(path, limit: 1 << 20) == edited))
+    #expect(try Self.hasFile(path, other) == isEdited)
+    if isEdited {
+      // The file has another name now, so the vault's is taken.
+      try File.remove(path)
+      try other.source.synchronize(with: "team") { _, _ in true }
+    }
+    let moved = try other.source.freshAccount("ana", of: "example").credential.accessToken
+    #expect(try moved == fixture.sharedCredential()?.accessToken)
+  }
+
+  /// Changes the descriptor of the vault.
+  private static func publish(_ text: String, _ source: CredentialSource) throws {
+    let bytes = Array("provider: example\n\(text)\n".utf8)
+    let earlier = try source.sharedProvider("example", in: "team")
+    try source.add(
+      source.addition(bytes, named: "example.yaml", as: nil), clientIdentifier: "client-1",
+      clientSecret: nil, variables: [:], replaces: true, shared: earlier, confirms: { _, _, _ in true },
+      agrees: { _ in true })
+    try source.publish("example", in: "team", replacing: earlier)
+  }
+
+  /// Whether a machine said that a file of its user keeps it from using the vault's accounts, and removed the copies.
+  private static func hasFile(_ path: String, _ machine: OtherMachine) throws -> Bool {
+    guard case .withheld(_, _, .shared(.otherProvider(_, _, _, .hasFile(path))))? = machine.notices.last else {
+      return false
+    }
+    return try machine.source.accounts().accounts(of: "example").isEmpty
+  }
+
+  /// A file that the user had before stays, also after the members have changed the provider.
+  @Test(arguments: ["provider.example", "other.example"]) func anOwnFileStays(_ host: String) throws {
+    let fixture = try Fixture()
+    try fixture.addOwn(Fixture.endpoints)
+    try fixture.store(Fixture.credential())
+    let vaults = try fixture.team()
+    try fixture.source.share("ana", of: "example", in: "team")
+    let other = try OtherMachine(beside: fixture, vaults)
+    let path = other.source.home.userProviders + "/example.yaml"
+    let own = Array("provider: example\n\(Fixture.endpoints)\n# Mine.\n".utf8)
+    try File.createDirectory(other.source.home.userProviders)
+    try File.replace(path, own)
+    try other.source.synchronize(with: "team")
+    #expect(try other.source.freshAccount("ana", of: "example").credential.accessToken == Secret("token-1"))
+    for title in ["Better", "Best"] {
+      let text = Fixture.endpoints.replacing("provider.example", with: host)
+      try Self.publish(text + "\ntitle: \(title)", fixture.source)
+      try other.source.synchronize(with: "team") { _, _ in true }
+      #expect(try File.read(path, limit: 1 << 20) == own)
+      #expect(try Self.hasFile(path, other) == (host == "other.example"))
+    }
+  }
+
+  /// The file of the machine that gave its descriptor to the vault is replaced, and its text is in a copy.
+  @Test func aDescriptorThatAnotherMemberChanges() throws {
+    let fixture = try Fixture()
+    try fixture.addOwn(Fixture.endpoints + "\n# Mine.")
+    try fixture.store(Fixture.credential())
+    let vaults = try fixture.team()
+    try fixture.source.share("ana", of: "example", in: "team")
+    let path = fixture.home.userProviders + "/example.yaml"
+    let own = try File.read(path, limit: 1 << 20)
+    let other = try OtherMachine(beside: fixture, vaults)
+    try other.source.synchronize(with: "team") { _, _ in true }
+    for title in ["Better", "Best"] {
+      try Self.publish(Fixture.endpoints + "\ntitle: \(title)", other.source)
+      try fixture.source.synchronize(with: "team")
+      #expect(try String(decoding: File.read(path, limit: 1 << 20), as: UTF8.self).contains("title: \(title)"))
+    }
+    #expect(try File.read(path + ".old", limit: 1 << 20) == own && !File.exists(path + ".old2"))
+    #expect(fixture.notices.contains(.setAside(copy: path + ".old", vault: "team")))
   }
 
   /// A helper asks about a host whose provider another member has shared since.
@@ -226,6 +298,79 @@ struct SharedProviderTests {
     } while calls >= moment
     #expect(moment > 3)
     #expect(outcomes == ["shared as before", "here other.example", "shared other.example"])
+  }
+
+  /// A login to the vault, and another machine changes the provider's server, at each moment of the login.
+  @Test func aLoginDuringAChangeOfTheProvider() throws {
+    var outcomes: Set<String> = []
+    var (moment, calls) = (0, 0)
+    repeat {
+      let (fixture, other) = try Self.twoMachines()
+      var asked: [String] = []
+      let store = try #require(try fixture.source.joined("team").sharedStore() as? DirectoryStore)
+      calls = 0
+      store.onCall = {
+        calls += 1
+        if calls == moment + 1 { asked += (try? Self.move(other.source)) ?? [] }
+      }
+      fixture.consent(.token("token-c", refresh: "refresh-c"), .identity("cleo"))
+      _ = try? fixture.login { ($0.account, $0.vault) = ("cleo", "team") }
+      store.onCall = nil
+      let isShared = try fixture.sharedCredential("cleo") != nil
+      let isMoved = try fixture.source.joined("team").accounts().registration(of: "example")?.variables["host"] != nil
+      if isShared, isMoved { #expect(asked.contains("cleo"), "moment \(moment)") }
+      outcomes.insert(isShared ? "shared" : "here")
+      fixture.http.forgetAnswers()
+      moment += 1
+    } while calls >= moment
+    #expect(moment > 3)
+    #expect(outcomes == ["shared", "here"])
+  }
+
+  /// A machine refreshes an account, and another one moves the provider and logs in there, at each moment of the
+  /// refresh. Neither token of the new server is stored here or sent to the old one, to which this machine agreed.
+  @Test(arguments: [3600, 1]) func aRefreshDuringAChangeOfTheProvider(_ life: Int64) throws {
+    var outcomes: Set<String> = []
+    var (moment, calls) = (0, 0)
+    repeat {
+      let (fixture, other) = try Self.twoMachines()
+      fixture.clock.advance(.seconds(3600))
+      let store = try #require(try other.source.joined("team").sharedStore() as? DirectoryStore)
+      calls = 0
+      store.onCall = {
+        calls += 1
+        guard calls == moment + 1, (try? Self.move(fixture.source)) != nil else { return }
+        var credential = Fixture.credential("token-new", refresh: "refresh-new", identity: "ben")
+        (credential.obtainedAt, credential.loggedInAt) = (fixture.clock.now(), fixture.clock.now())
+        credential.expiresAt = fixture.clock.now() + .seconds(life)
+        try? fixture.store(credential, "ben")
+        _ = try? fixture.source.share("ben", of: "example", in: "team", replaces: true)
+      }
+      fixture.http.then(.token("token-old", refresh: "refresh-old"))
+      let token = try? other.source.freshAccount("ben", of: "example").credential.accessToken.reveal()
+      store.onCall = nil
+      #expect(token == nil || token == "token-old", "moment \(moment)")
+      let stored = try other.source.accounts().account(AccountID("example", "ben"))?.credential.accessToken
+      #expect(stored != Secret("token-new"), "moment \(moment)")
+      #expect(
+        fixture.http.requests.allSatisfy { request in
+          request.uri.host == "provider.example"
+            && !String(decoding: request.body, as: UTF8.self).contains("refresh-new")
+        }, "moment \(moment)")
+      outcomes.insert(token ?? "refused")
+      if calls > moment {
+        // The copy goes with the registration.
+        try other.source.synchronize(with: "team")
+        #expect(try other.source.accounts().accounts(of: "example").isEmpty)
+        try other.source.synchronize(with: "team") { _, _ in true }
+        let copy = try other.source.accounts().existing(AccountID("example", "ben")).credential
+        #expect(try copy.accessToken == fixture.sharedCredential("ben")?.accessToken)
+      }
+      fixture.http.forgetAnswers()
+      moment += 1
+    } while calls >= moment
+    #expect(moment > 3)
+    #expect(outcomes == ["token-old", "refused"])
   }
 
   /// The account of an interrupted share stays here if the members have changed the provider, and is free again.

@@ -97,7 +97,14 @@ final class DirectoryStore: SharedStore {
 
   func snapshot<Value, Failure: Error>(
     _ body: () throws(Failure) -> Value
-  ) throws(StoreError) -> Result<Value, Failure> { try vault.snapshot(body) }
+  ) throws(StoreError) -> Result<Value, Failure> {
+    // Another machine can change the vault before a snapshot, but not within it.
+    onCall?()
+    let call = onCall
+    onCall = nil
+    defer { onCall = call }
+    return try vault.snapshot(body)
+  }
 
   func apply(_ changes: [Change]) throws(StoreError) -> Int64 {
     try enter()

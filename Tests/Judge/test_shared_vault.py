@@ -6,6 +6,7 @@ processes each.
 """
 
 import contextlib
+import glob
 import json
 import os
 import re
@@ -259,6 +260,30 @@ class SharedVault(TeamTest):
         # The provider had not answered the first request, so one of the two is refused.
         self.assertIn(second.token(status=None).status, (DONE, LOGIN_NEEDED))
         self.assertEqual(service.counts["token:refresh_token"], 2)
+
+    def test_a_token_of_a_server_to_which_the_provider_moved_meanwhile(self):
+        service, first = self.founded(refresh_delay=TIMEOUT)
+        other = self.serve(OAuth2Server())
+        second, third = self.invited(first), self.invited(first, "third")
+        running = [first.start(*TOKEN, "--refresh")]
+        self.wait_until(lambda: service.counts["token:refresh_token"] == 1)
+        running.append(second.start(*TOKEN, "--refresh"))
+        self.wait_until(lambda: glob.glob(f"{second.home}/vault/shared/**/*.lease", recursive=True))
+        third.run("add-provider", PROVIDER, "--set", f"port={other.port}", "--replace", "--vault", TEAM, "--yes")
+        third.run("login", PROVIDER, "--account", BOT, "--vault", TEAM, "--replace")
+        service.hurry.set()
+        for machine, process in zip((first, second), running):
+            status, out, err = end(process)
+            self.assertEqual((status, out), (USAGE, ""))
+            self.assertIn("another provider", err)
+            machine.run("request", PROVIDER, f"http://127.0.0.1:{service.port}/resource", "--account", BOT, status=None)
+        presented = [request.headers.get("Authorization", "").split()[-1:] for request in service.requests("/resource")]
+        self.assertFalse([token for token in presented if token and other.accepts(token[0])])
+        # A copy that is not used is not kept either.
+        second.vault("sync")
+        self.assertEqual(json.loads(second.run("status", "--json").out), [])
+        second.vault("sync", "--yes")
+        self.assertTrue(other.accepts(second.token().line))
 
     def test_the_machine_of_a_dead_holder_commits_its_answer(self):
         self.require_fault_points()

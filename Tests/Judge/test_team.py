@@ -180,11 +180,15 @@ class Team(ProgramTest):
         _, provider = self.shared()
         self.join("grace")
         self.credmgr("login", provider, "--account", GRACE, "--vault", "team")
+        self.credmgr("login", provider, "--account", "own")
         self.at(0)
         other = self.serve(OAuth2Server())
         change = ("add-provider", provider, "--set", f"port={other.port}", "--replace", "--vault", "team")
         self.assertIn(GRACE, self.run_program(*change).err)
         self.credmgr(*change, "--yes")
+        # The other machine's own account follows the provider too.
+        self.at(1)
+        self.assertIn('tokens of "own"', self.credmgr("vault", "sync", "--yes").err)
 
     def test_leaving_asks_and_says_what_is_lost(self):
         self.shared()
@@ -311,16 +315,16 @@ class Team(ProgramTest):
     def test_a_file_in_the_place_of_a_descriptor_of_the_vault_gets_no_token(self):
         service, other = self.serve(OAuth2Server()), self.serve(OAuth2Server())
 
-        def put(name, *lines):
-            folder = os.path.join(self.homes[-1], "config/providers")
+        def put(name, *lines, home=-1):
+            folder = os.path.join(self.homes[home], "config/providers")
             os.makedirs(folder, mode=0o700, exist_ok=True)
             return self.file(os.path.join(folder, name), "\n".join(lines) + "\n")
 
-        def base(server):
+        def base(server, home=-1):
             return put(
                 "base.yaml", "provider: base", "title: Base", "grant: authorization_code", "endpoints:",
                 f"  authorization: http://127.0.0.1:{server.port}/authorize", f"  token: http://127.0.0.1:{server.port}/token",
-                "scope: [read, offline]", "client: { authentication: none }", f'hosts: ["127.0.0.1:{server.port}"]')
+                "scope: [read, offline]", "client: { authentication: none }", f'hosts: ["127.0.0.1:{server.port}"]', home=home)
 
         base(service)
         put("forge.yaml", "extends: base", "provider: forge", "title: Forge")
@@ -336,6 +340,19 @@ class Team(ProgramTest):
         self.credmgr("vault", "sync", "--yes")
         self.credmgr("token", "forge", "--account", ADA, "--refresh")
         self.assertEqual(other.requests("/token"), [])
+        # Nor is a file replaced that the user has changed, and one sync says what to do.
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("# Mine.\n")
+        self.at(0)
+        base(other, 0)
+        self.credmgr("add-provider", "forge", "--client-id", PUBLIC_CLIENT, "--replace", "--vault", "team", "--yes")
+        self.at(1)
+        self.assertIn(path, self.credmgr("vault", "sync", "--yes").err)
+        with open(path, encoding="utf-8") as file:
+            self.assertIn("# Mine.", file.read())
+        os.rename(path, f"{path}.old")
+        self.assertIn(str(other.port), self.credmgr("vault", "sync", "--yes").err)
+        self.credmgr("token", "forge", "--account", ADA)
 
     @unittest.skipUnless(is_test_build(), "a release build has no fault points")
     def test_a_share_that_goes_on_compares_the_providers_again(self):

@@ -130,37 +130,6 @@ enum SharedVaultOperations {
     try synchronize(with: name, invocation, context)
   }
 
-  private static func synchronize(_ invocation: Invocation, _ context: Context) throws(CommandError) {
-    let name = try manager(context.source.vaultName(invocation.value("--vault")))
-    if let path = invocation.value("--password-file") {
-      let password = try context.secret(path, called: "password")
-      try manager(context.source.setPassword(password, ofVault: name))
-    }
-    try synchronize(with: name, invocation, context)
-  }
-
-  private static func synchronize(
-    with name: String, _ invocation: Invocation, _ context: Context
-  ) throws(CommandError) {
-    let before = try manager(context.source.accountsIfAny()?.addedProviders() ?? [])
-    let accounts = try manager(
-      context.source.synchronize(with: name) { provider, places in
-        Question.confirm(
-          "\(quoted(provider)) requires your consent", list: places.peculiarities, isGiven: invocation.has("--yes"))
-      })
-    // Another member chose these places.
-    for provider in try manager(context.source.accountsIfAny()?.addedProviders() ?? [])
-    where !before.contains(provider) { try Command.tellAgreement(on: provider, context) }
-    try manager(context.source.requireIntact(name))
-    if context.isJSON {
-      try context.output(["vault": .string(name), "accounts": .array(accounts.map(json))])
-    }
-    context.tell(
-      accounts.isEmpty
-        ? "the vault \(quoted(name)) has no accounts yet"
-        : "the vault \(quoted(name)) has \(accounts.count == 1 ? "1 account" : "\(accounts.count) accounts")")
-  }
-
   private static func leave(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let name = try manager(context.source.vaultName(invocation.value("--vault")))
     let (loss, isListed) = loss(of: name, context)
@@ -379,7 +348,7 @@ enum SharedVaultOperations {
     tellVoid(before, but: nil, context)
   }
 
-  private static func json(_ account: AccountID) -> JSONValue {
+  static func json(_ account: AccountID) -> JSONValue {
     ["provider": .string(account.provider), "account": .optional(account.name)]
   }
 

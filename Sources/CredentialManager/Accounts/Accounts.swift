@@ -37,6 +37,11 @@ package struct Accounts {
 
   static func keySet(_ provider: String) -> RecordIdentifier { RecordIdentifier(.keySet, of: AccountID(provider)) }
 
+  /// The record of what this machine took from a shared vault as the text of a descriptor.
+  static func descriptor(_ name: String, from vault: String) -> RecordIdentifier {
+    RecordIdentifier(kind: .descriptor, provider: name, account: vault)
+  }
+
   static func registration(_ provider: String) -> RecordIdentifier {
     RecordIdentifier(.registration, of: AccountID(provider))
   }

@@ -79,7 +79,11 @@ extension CredentialSource {
     let loaded: DescriptorLibrary.Loaded
     let known: ExchangeNote?
     let permit: Permit
+    /// Throws unless this machine may use the tokens of a shared vault's registration.
+    var accepts: Accepts = { _ throws(CredentialError) in }
   }
+
+  typealias Accepts = (Registration?) throws(CredentialError) -> Void
 
   /// Checks everything that is known without a network. Returns `nil` if the current token is the best available.
   func refreshPlan(_ account: Account, _ policy: RefreshPolicy) throws(CredentialError) -> RefreshPlan? {
@@ -91,15 +95,22 @@ extension CredentialSource {
       return nil
     }
     _ = try network()
+    return RefreshPlan(loaded: loaded, known: known, permit: try permit(toRefresh: account, loaded))
+  }
+
+  private func permit(
+    toRefresh account: Account, _ loaded: DescriptorLibrary.Loaded
+  ) throws(CredentialError) -> Permit {
     let permit = try permit(.refresh, loaded, variables: account.credential.variables)
     if !permit.client.made(account.credential) { throw needed(account, .otherIssuer) }
-    return RefreshPlan(loaded: loaded, known: known, permit: permit)
+    return permit
   }
 
   func refreshed(
     _ account: Account, _ policy: RefreshPolicy, with plan: RefreshPlan
   ) throws(CredentialError) -> Account {
-    let (loaded, known, permit) = (plan.loaded, plan.known, plan.permit)
+    let (loaded, known) = (plan.loaded, plan.known)
+    var permit = plan.permit
     let accounts = try accounts(.readWrite)
     // Another process's new token satisfies a caller that asked for a refresh.
     func renewed() throws(CredentialError) -> Account? {
@@ -132,6 +143,11 @@ extension CredentialSource {
       let ours = try accounts.note(account.id)
       if let current = try refreshing(current, note: ours, loaded: loaded, for: policy, in: accounts, isLocked: true) {
         return current
+      }
+      if current.revision != account.revision {
+        // A login may have replaced the refresh token since the plan, after the provider moved to another server.
+        permit = try self.permit(toRefresh: current, descriptor(current.provider))
+        try plan.accepts(accounts.registration(of: current.provider))
       }
       return try refresh(current, with: permit, in: locked)
     }
@@ -321,6 +337,7 @@ extension CredentialSource {
       throw .uncommitted(provider: old.provider, account: old.name, isKept: error.isKept, error.reason)
     }
     guard let revision else { return try accounts().existing(old.id) }
+    ownToken = credential.accessToken
     return Account(provider: old.provider, name: old.name, credential: credential, revision: revision)
   }
 
@@ -350,26 +367,6 @@ extension CredentialSource {
         do throws(CommitError) { try locked.resume().finish(.ended(noting: note.encoded)) } catch {
           throw .vault(error.reason)
         }
-      }
-    }
-  }
-
-  /// Marks a rejected token for a refresh before its next use, unless a newer token has replaced it.
-  package func reject(_ token: Secret, account name: String?, of provider: String) throws(CredentialError) {
-    let accounts = try accounts(.readWrite)
-    for var account in try accounts.accounts(of: provider)
-    where (name == nil || name == account.name) && account.credential.accessToken == token {
-      account.credential.isRejected = true
-      do throws(StoreError) {
-        try accounts.store.apply([
-          .store(
-            account.credential.encoded, as: RecordIdentifier(.credential, of: account.id),
-            if: .revision(account.revision)), noting(.refused, of: provider, account: account.name),
-        ])
-      } catch .conflict {
-        continue
-      } catch {
-        throw .vault(error)
       }
     }
   }

@@ -1,3 +1,4 @@
+import CredmgrCryptography
 import CredmgrOAuth
 import CredmgrPlatform
 import CredmgrStore
@@ -30,5 +31,25 @@ extension CredentialSource {
     try? PrivateFile.createDirectory(home.runtime)
     try? PrivateFile.replace(path, Array(handedOut.utf8))
     return false
+  }
+
+  /// Marks a rejected token for a refresh before its next use, unless a newer token has replaced it.
+  package func reject(_ token: Secret, account name: String?, of provider: String) throws(CredentialError) {
+    let accounts = try accounts(.readWrite)
+    for var account in try accounts.accounts(of: provider)
+    where (name == nil || name == account.name) && account.credential.accessToken == token {
+      account.credential.isRejected = true
+      do throws(StoreError) {
+        try accounts.store.apply([
+          .store(
+            account.credential.encoded, as: RecordIdentifier(.credential, of: account.id),
+            if: .revision(account.revision)), noting(.refused, of: provider, account: account.name),
+        ])
+      } catch .conflict {
+        continue
+      } catch {
+        throw .vault(error)
+      }
+    }
   }
 }

@@ -25,6 +25,26 @@ extension CredentialSource {
     return copy
   }
 
+  /// Returns the check before this machine stores another token of a shared account, or refreshes it.
+  func accepts(_ copy: Account) -> Accepts {
+    { [unowned self] registration throws(CredentialError) in
+      try requirePlaces(of: copy.provider, within: registration, of: copy.credential.vault ?? "")
+    }
+  }
+
+  /// Returns an account of this shared vault whose token a machine may store. Another machine may have got the token at
+  /// a server to which the members moved the provider meanwhile. The token and the registration are read together.
+  func accepted(_ account: Account, _ accepts: Accepts) throws(CredentialError) -> Account? {
+    if account.credential.accessToken == ownToken { return account }
+    let accounts = try accounts()
+    func look() throws(CredentialError) -> Account? {
+      let current = try accounts.account(account.id)
+      if current != nil { try accepts(accounts.registration(of: account.provider)) }
+      return current
+    }
+    return try inStore(accounts.store.snapshot(look)).get()
+  }
+
   /// Throws if this machine would send the tokens of a shared account to a place that the vault's registration does not
   /// name: the machine has another provider of the same name.
   func requirePlaces(
@@ -63,10 +83,15 @@ extension CredentialSource {
       ownFiles(of: loaded) != agreed.ownFiles, let client = try? client(loaded.descriptor, theirs)
     else { return }
     let places = newPlaces(from: agreed, to: Agreement(client), false)
-    let file = ([loaded.path] + loaded.bases).first { path in
-      path.hasPrefix(home.userProviders + "/") && !descriptors.keys.contains { self.path(ofOwn: $0) == path }
+    if places.isEmpty { return }
+    var texts: [String: [UInt8]] = [:]
+    for record in try joined(vault).accounts().records(.descriptor, of: nil) {
+      texts[path(ofOwn: record.identifier.provider)] = record.payload.revealBytes()
     }
-    guard let file, !places.isEmpty else { return }
+    let differing = zip([loaded.path] + loaded.bases, loaded.contents).first { path, text in
+      path.hasPrefix(home.userProviders + "/") && texts[path] != text
+    }
+    guard let file = differing?.0 else { return }
     throw .shared(.otherProvider(provider: provider, vault: vault, places, .hasFile(path: file)))
   }
 

@@ -109,6 +109,8 @@ extension CredentialSource {
     joinedSources[name] = nil
     let place = SharedPlace(local: accounts.store, folder: home.vault + "/shared", random: random, clock: clock)
     try inStore(place.forget(name))
+    let taken = try accounts.records(.descriptor, of: nil).filter { $0.identifier.account == name }
+    try accounts.apply(taken.map { .remove($0.identifier) })
     store?.removeFiles()
     note(.leave, name)
     return (isRemoved, losesAnswer)

@@ -122,7 +122,12 @@ extension CredentialSource {
       throw .shared(.nameTaken(provider: account.provider, account: account.name, vault: vault))
     }
     if replaces { source.endLease(of: account.id) }
-    let copy = try store(stored, insteadOf: account, in: local)
+    var newest = stored
+    if stored.credential.accessToken != moved.accessToken {
+      // Another machine has refreshed it, perhaps at a server to which the members moved the provider since.
+      newest = (try? source.accepted(stored, accepts(account))) ?? whole
+    }
+    let copy = try store(newest, insteadOf: account, in: local)
     note(.share, vault)
     FaultPoint.reach("share.done")
     return copy
@@ -156,8 +161,12 @@ extension CredentialSource {
         registration.shareable.encoded, as: Accounts.registration(provider), if: earlier?.precondition ?? .absent),
       source.noting(.addProvider, of: provider),
     ]
+    var published: [Change] = []
     for (name, text) in ownDescriptors(of: [provider]) {
       changes.append(.store(Secret(text), as: RecordIdentifier(kind: .descriptor, provider: name, account: "")))
+      if try !isTaken(Array(text.utf8), as: name, from: vault) {
+        published.append(try taking(text, as: name, from: vault, isPublished: true))
+      }
     }
     let theirs = try source.accounts(.readWrite)
     do throws(StoreError) { try theirs.store.apply(changes) } catch {
@@ -167,7 +176,7 @@ extension CredentialSource {
       return
     }
     registration.vault = vault
-    try store([provider: registration], with: [])
+    try store([provider: registration], with: published)
   }
 
   /// Removes a provider's registration, default and descriptor from a shared vault. The machines that have them keep

@@ -38,12 +38,27 @@ extension CredentialSource {
       do throws(CredentialError) { try take(accounts, of: provider, from: theirs, in: vault, agrees) } catch {
         switch error {
         case .peculiar, .importWidens, .shared, .provider:
+          try forgetOutdated(provider, theirs, in: vault)
           notice(.withheld(provider: provider, vault: vault, error))
         default: throw error.inVault(vault)
         }
       }
     }
     return all.map(\.id)
+  }
+
+  /// Removes the copies of a provider's accounts if the vault's tokens go to other places than those of this machine.
+  private func forgetOutdated(_ provider: String, _ theirs: Accounts, in vault: String) throws(CredentialError) {
+    do throws(CredentialError) {
+      try requirePlaces(of: provider, within: theirs.registration(of: provider), of: vault)
+    } catch {
+      guard case .shared = error else { throw error }
+      let accounts = try accounts(.readWrite)
+      for copy in try accounts.accounts(of: provider)
+      where copy.credential.vault == vault && !copy.credential.isMoving {
+        try forget(copy, in: accounts)
+      }
+    }
   }
 
   /// Throws if a record of a shared vault was altered, removed or set back.
@@ -80,7 +95,7 @@ extension CredentialSource {
     let own = try accounts.registration(of: provider)
     if own == nil || own?.vault == vault {
       registration = try theirs.registration(of: provider)
-      descriptors = try descriptorsToTake(of: provider, theirs, insteadOf: own)
+      descriptors = try descriptorsToTake(of: provider, theirs, of: vault)
       // The shipped descriptor of this name could send the tokens elsewhere.
       if registration?.agreement?.ownFiles?.isEmpty == false,
         let loaded = try? library(with: descriptors).load(provider), ownFiles(of: loaded).isEmpty
@@ -88,20 +103,13 @@ extension CredentialSource {
         let record = RecordIdentifier(kind: .descriptor, provider: provider, account: "")
         throw .vault(.server(.damaged(record), vault: vault))
       }
-      if own == nil, let registration {
+      if let registration {
         try requirePlaces(of: provider, within: registration, of: vault, with: descriptors)
       }
       if let own, let new = registration, own.isSameClient(as: new), descriptors.isEmpty { registration = nil }
     }
     if own != nil, registration == nil {
-      do throws(CredentialError) {
-        try requirePlaces(of: provider, within: theirs.registration(of: provider), of: vault)
-      } catch {
-        for copy in known where copy.credential.vault == vault && !copy.credential.isMoving {
-          try forget(copy, in: accounts)
-        }
-        throw error
-      }
+      try requirePlaces(of: provider, within: theirs.registration(of: provider), of: vault)
     }
     if copies.isEmpty, registration == nil || own == nil { return }
     let descriptor = try wrapping(CredentialError.provider, library(with: descriptors).load(provider)).descriptor
@@ -138,21 +146,59 @@ extension CredentialSource {
   // MARK: Descriptors
 
   /// Returns the descriptors of the vault that a provider needs and that this machine does not have. A file of the user
-  /// stays as it is, but not those that came from the vault with the registration `own`.
+  /// stays as it is, but not one that this machine took from the vault.
   private func descriptorsToTake(
-    of provider: String, _ theirs: Accounts, insteadOf own: Registration?
+    of provider: String, _ theirs: Accounts, of vault: String
   ) throws(CredentialError) -> [String: String] {
-    let isUnchanged = (try? home.library.load(provider)).map { ownFiles(of: $0) == own?.agreement?.ownFiles } ?? false
     var texts: [String: String] = [:]
     for record in try theirs.records(.descriptor, of: nil) {
       let (name, text) = (record.identifier.provider, record.payload.reveal())
       guard DescriptorLibrary.isIdentifier(name) else { continue }
       let here = try? File.read(path(ofOwn: name), limit: 1 << 20)
-      if here == nil || own != nil && isUnchanged && here != Array(text.utf8) { texts[name] = text }
+      if here == Array(text.utf8) { continue }
+      if let here, try !isTaken(here, as: name, from: vault) { continue }
+      texts[name] = text
     }
     guard !texts.isEmpty, let loaded = try? library(with: texts).load(provider) else { return [:] }
     let needed = Set([loaded.path] + loaded.bases)
     return texts.filter { needed.contains(path(ofOwn: $0.key)) }
+  }
+
+  /// Whether this machine took this text of a descriptor from a vault, or gave it to the vault.
+  func isTaken(_ text: [UInt8], as name: String, from vault: String) throws(CredentialError) -> Bool {
+    let record = try accounts().record(Accounts.descriptor(name, from: vault))
+    return record?.payload.reveal().contains(Self.digest(text)) == true
+  }
+
+  private static func digest(_ text: [UInt8]) -> String { Hexadecimal.encode(HashAlgorithm.sha256.digest(text)) }
+
+  /// Returns the change that records a text of a descriptor as that of a vault. The text before it counts as well,
+  /// until the file is written. `isPublished` says whether this machine gave it to the vault.
+  func taking(
+    _ text: String, as name: String, from vault: String, isPublished: Bool = false
+  ) throws(CredentialError) -> Change {
+    let identifier = Accounts.descriptor(name, from: vault)
+    let before = try accounts().record(identifier)?.payload.reveal().pieces(separatedBy: " ").first
+    var words = [Self.digest(Array(text.utf8))] + [before].compactMap { $0.map { String($0) } }
+    if isPublished { words.append(Self.published) }
+    return .store(Secret(words.joined(separator: " ")), as: identifier)
+  }
+
+  private static let published = "published"
+
+  /// Copies a file that this machine gave to a vault, before the text of another member replaces it.
+  func setAside(_ name: String, publishedIn vault: String) throws(CredentialError) {
+    let record = try accounts().record(Accounts.descriptor(name, from: vault))
+    guard record?.payload.reveal().hasSuffix(Self.published) == true,
+      let text = try? File.read(path(ofOwn: name), limit: 1 << 20)
+    else { return }
+    var (copy, number) = (path(ofOwn: name) + ".old", 1)
+    while File.exists(copy) {
+      number += 1
+      copy = path(ofOwn: name) + ".old\(number)"
+    }
+    try wrapping(CredentialError.system, File.replace(copy, text))
+    notice(.setAside(copy: copy, vault: vault))
   }
 
   func library(with texts: [String: String]) -> DescriptorLibrary {
@@ -244,8 +290,7 @@ extension CredentialSource {
   /// cannot be refreshed; `nil` if the vault no longer has the account. `accepts` throws unless the machine may use the
   /// tokens of the vault's registration. Calls `begins` before an exchange.
   func newest(
-    than copy: Account, _ policy: RefreshPolicy, accepts: (Registration?) throws(CredentialError) -> Void,
-    begins: () throws(CredentialError) -> Void
+    than copy: Account, _ policy: RefreshPolicy, accepts: @escaping Accepts, begins: () throws(CredentialError) -> Void
   ) throws(CredentialError) -> Account? {
     let accounts = try accounts()
     var policy = policy
@@ -268,12 +313,15 @@ extension CredentialSource {
       }
     }
     guard let (account, plan) = try inStore(accounts.store.snapshot(look)).get() else { return nil }
-    guard let plan else { return account }
+    guard var plan else { return account }
+    plan.accepts = accepts
     exchangeCount += 1
     try begins()
     // The commit of an answer ends the lease, so a further exchange takes another one.
-    if let taken = try committed(copy.id, timeout: policy.lockTimeout), isNewEnough(taken, policy) { return taken }
-    return try refreshed(account, policy, with: plan)
+    if let taken = try committed(copy.id, timeout: policy.lockTimeout), isNewEnough(taken, policy) {
+      return try accepted(taken, accepts)
+    }
+    return try accepted(refreshed(account, policy, with: plan), accepts)
   }
 
   /// Stores the copy of an account of a shared vault, unless a login on this machine has replaced it meanwhile.

@@ -14,10 +14,8 @@ extension CredentialSource {
   ) throws(CredentialError) -> Account? {
     let identifier = RecordIdentifier(.pending, of: copy.id)
     let before = try accounts.note(copy.id)
+    let accepts = accepts(copy)
     // A login that was interrupted goes on with its own note.
-    func accepts(_ registration: Registration?) throws(CredentialError) {
-      try requirePlaces(of: copy.provider, within: registration, of: copy.credential.vault ?? "")
-    }
     if let before, before.exchange != .refresh {
       return try source.newest(than: copy, policy, accepts: accepts, begins: {})
     }
@@ -40,7 +38,9 @@ extension CredentialSource {
   func settle(
     _ copy: Account, with source: CredentialSource, in accounts: Accounts
   ) throws(CredentialError) -> Account {
-    if let theirs = try source.committed(copy.id) { return try store(theirs, insteadOf: copy, in: accounts) }
+    if let taken = try source.committed(copy.id), let theirs = try source.accepted(taken, accepts(copy)) {
+      return try store(theirs, insteadOf: copy, in: accounts)
+    }
     guard var note = try accounts.note(copy.id), note.exchange == .refresh else { return copy }
     note.hasNoAnswer = true
     try accounts.apply([.store(note.encoded, as: RecordIdentifier(.pending, of: copy.id))])

@@ -162,6 +162,13 @@ extension CredentialSource {
     }
     let replacesShipped = files.filter { !others.contains($0.path) }.compactMap(\.provider)
       .filter { home.installedLibrary.path(of: $0) != nil }
+    if let vault {
+      for file in files {
+        guard let name = file.provider else { continue }
+        try setAside(name, publishedIn: vault)
+        changes.append(try taking(file.text, as: name, from: vault))
+      }
+    }
     if !changes.isEmpty {
       try accounts.apply(changes + claims + [noting(.import, detail: vault ?? "\(changes.count) records")])
     }
