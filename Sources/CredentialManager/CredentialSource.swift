@@ -200,6 +200,8 @@ package enum Notice: Sendable, Equatable {
   case waiting(provider: String, account: String?, for: Duration)
   case interrupted(Interruption)
   case beginsAnew(after: Interruption)  // A login starts again instead of continuing an interrupted one.
+  case importFinished(provider: String, account: String)  // The account of an interrupted import.
+  case importedTokenReplaced(provider: String)  // The new refresh token of an import that failed is not stored.
   case sameIdentity(provider: String, account: String, identity: String, other: String)  // `other` has this identity.
   /// The provider renamed the user of an account, which stays the same account.
   case renamed(provider: String, account: String, before: String, now: String)

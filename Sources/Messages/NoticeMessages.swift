@@ -64,6 +64,10 @@ extension Notice {
       "warning: the accounts of \(titled(provider)) in the vault \(quoted(vault)) are not used here"
     case .interrupted(let interruption): interruption.words(now: now, titled: titled)
     case .beginsAnew(let interruption): interruption.words(now: now, titled: titled) + "; starting over"
+    case .importFinished(let provider, let account):
+      "finished an interrupted import of \(quoted(account)) at \(titled(provider))"
+    case .importedTokenReplaced(let provider):
+      "warning: \(titled(provider)) replaced the refresh token, so the entry of the other tool needs a new login"
     case .sameIdentity(_, let account, let identity, let other):
       "warning: accounts \(quoted(other)) and \(quoted(account)) are now both \(quoted(identity))"
     case .renamed(let provider, let account, let before, let now):

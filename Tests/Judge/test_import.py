@@ -1,11 +1,14 @@
 """Moves the credentials that the real tools stored, and lets the tools work with credmgr afterwards."""
 
 import base64
+import contextlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import threading
 import unittest
 
 import clock
@@ -682,6 +685,39 @@ class AWS(Import):
                          "AKIAEXAMPLE:" + self.token)
         self.assertEqual(text_of(os.path.join(self.folder, ".aws/credentials")), "[default]\n")
 
+    def test_keys_with_the_same_secret(self):
+        """Profiles with another key ID or session token have another credential."""
+        host = f"127.0.0.1:{self.service.port}"
+        self.credmgr("add-provider", self.file("keys.yaml", """
+            provider: keys
+            grant: secrets
+            variables:
+              key_id: { at_login: true, help: access key ID }
+              key: { at_login: true, secret: true, help: secret access key }
+              session: { at_login: true, secret: true, optional: true, help: session token }
+            endpoints: { identity: "http://HOST/identity" }
+            environment: { key_id: AWS_ACCESS_KEY_ID, key: AWS_SECRET_ACCESS_KEY, session: AWS_SESSION_TOKEN }
+            account: login
+            hosts: [HOST]
+            """.replace("HOST", host)))
+        profile = f"[{{}}]\naws_access_key_id = {{}}\naws_secret_access_key = {self.token}\naws_session_token = {{}}\n"
+        first = profile.format("first", "ASIAEXAMPLE1", "session-of-the-first")
+        others = [profile.format("second", "ASIAEXAMPLE1", "session-of-the-second"),
+                  profile.format("third", "ASIAEXAMPLE2", "session-of-the-first")]
+        os.mkdir(os.path.join(self.folder, ".aws"))
+        path = self.file(".aws/credentials", first + "".join(others), 0o600)
+        rows = json.loads(self.run_program("import", "aws", "--remove", "--yes", "--json").out)
+        self.assertEqual([row["state"] for row in rows], ["moved", "failed", "failed"], rows)
+        for other in others:
+            self.assertIn(other.split("\n", 1)[1], text_of(path))
+        self.assertNotIn("[first]\naws", text_of(path))
+        self.assertEqual(self.credmgr("exec", "keys", "--", "sh", "-c", "echo $AWS_ACCESS_KEY_ID:$AWS_SESSION_TOKEN").line,
+                         "ASIAEXAMPLE1:session-of-the-first")
+        # The very same credential is found again.
+        self.file(".aws/credentials", first, 0o600)
+        row, = json.loads(self.credmgr("import", "aws", "--remove", "--yes", "--json").out)
+        self.assertEqual((row["state"], row["removed"]), ("moved", True))
+
 
 class OtherClients(ProgramTest):
     """Tools that store a client with its refresh token, or the key of a service account.
@@ -689,6 +725,8 @@ class OtherClients(ProgramTest):
     `application_default_credentials.json` has the fields that google.aip.dev/auth/4113 documents for gcloud, and
     google-auth 2.63.0 accepts it. `notes` is what `oidc-gen --print` 4.2.6 prints for an account.
     """
+
+    shipped = ("google", "google-service")
 
     def setUp(self):
         super().setUp()
@@ -789,13 +827,123 @@ account: login
         row = self.moved("gcloud", "--yes", "--remove", "--replace")
         self.assertEqual((row["state"], row["account"], row["removed"]), ("moved", USER, True))
 
-    def test_a_descriptor_of_the_user_with_the_new_name(self):
-        place = self.gcloud(**self.client("764086051850-judge"))
+    def test_another_descriptor_with_the_new_name(self):
+        """Neither the user's nor a built-in one loses its name."""
         self.credmgr("add-provider", "google", "--client-id", oauth2_server.PUBLIC_CLIENT)
-        own = self.own("google-gcloud", "grant: api_key\nendpoints: {}\nhosts: [own.example]\n")
-        text = text_of(own)
-        self.assertIn("nothing was changed", self.refused("gcloud", "--yes", "--remove"))
-        self.assertEqual((text_of(own), os.path.exists(place), self.service.counts["issued"]), (text, True, 0))
+        text = "provider: {}\ngrant: api_key\nendpoints: {{}}\nhosts: [own.example]\n"
+        prefix = os.path.dirname(os.path.dirname(self.binary))
+        shipped = self.file(os.path.join(prefix, "share/credmgr/providers/google-gcloud.yaml"), text.format("google-gcloud"))
+        self.addCleanup(os.remove, shipped)
+        own = self.own("google-gcloud-2", "grant: api_key\nendpoints: {}\nhosts: [own.example]\n")
+        before = text_of(own)
+        self.gcloud(**self.client("764086051850-judge"))
+        planned, = json.loads(self.credmgr("import", "gcloud", "--dry-run", "--json").out)
+        row = self.moved("gcloud", "--yes")
+        self.assertEqual((row["state"], row["provider"], planned["provider"]), ("moved", "google-gcloud-3", "google-gcloud-3"))
+        self.assertEqual(text_of(own), before)
+        self.assertIn("own.example", self.credmgr("providers", "google-gcloud").out)
+        # The client is found again.
+        row = self.moved("gcloud", "--yes", "--remove")
+        self.assertEqual((row["provider"], row["removed"], self.service.counts["reuse"]), ("google-gcloud-3", True, 0))
+
+    # Interruptions
+
+    def second(self, values):
+        """Writes another file of gcloud with the same client; returns it, its refresh token, and the environment."""
+        token = self.refresh_token(values["client_id"])
+        place = self.written("second/application_default_credentials.json", json.dumps({
+            **json.loads(text_of("Tests/Judge/imports/application_default_credentials.json")), **values, "refresh_token": token}))
+        return place, token, {"CLOUDSDK_CONFIG": os.path.dirname(place)}
+
+    @contextlib.contextmanager
+    def held(self, method, path):
+        """Makes the next request wait until the end of the block; yields an event that says that it arrived."""
+        arrived, released = threading.Event(), threading.Event()
+        answer = self.service.routes[method, path]
+
+        def hold(request):
+            self.service.routes[method, path] = answer
+            arrived.set()
+            released.wait(60)
+            return answer(request)
+
+        self.service.routes[method, path] = hold
+        try:
+            yield arrived
+        finally:
+            released.set()
+
+    def interrupted(self, signal_number):
+        """Stops an import after the provider has replaced the refresh token."""
+        values = self.client("764086051850-judge")
+        place = self.gcloud(**values)
+        with self.held("GET", "/identity") as arrived:
+            running = self.start("import", "gcloud", "--yes", "--remove", stdin=False)
+            self.assertTrue(arrived.wait(30))
+            running.process.send_signal(signal_number)
+            outcome = running.end()
+        self.assertEqual((os.path.exists(place), self.is_used(values["refresh_token"])), (True, True), outcome.err)
+        return values, place, outcome
+
+    def test_an_interrupted_import_goes_on(self):
+        """The provider has replaced the refresh token, so the import must not take the provider away with the new one."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+            with self.subTest(number):
+                _, place, outcome = self.interrupted(number)
+                if number == signal.SIGINT:
+                    self.assertEqual(outcome.status, 130)
+                row = self.moved("gcloud", "--yes", "--remove")
+                self.assertEqual((row["state"], row["account"], row["removed"]), ("moved", USER, True))
+                self.assertFalse(os.path.exists(place))
+                self.assertTrue(self.service.accepts(self.credmgr("token", "google", "--refresh").line))
+                self.assertEqual(self.service.counts["reuse"], 0)
+                self.new_home()
+
+    def test_another_import_after_an_interrupted_one(self):
+        values, place, _ = self.interrupted(signal.SIGKILL)
+        other, token, environment = self.second(values)
+        outcome = self.run_program("import", "gcloud", "--yes", "--remove", environment=environment)
+        self.assertEqual(outcome.status, USAGE, outcome.err)
+        self.assertIn(f'finished an interrupted import of "{USER}" at "google"', outcome.err)
+        self.assertIn("nothing was changed", outcome.err)
+        self.assertEqual((self.is_used(token), os.path.exists(other)), (False, True))
+        self.assertTrue(self.service.accepts(self.credmgr("token", "google", "--refresh").line))
+        row = self.moved("gcloud", "--yes", "--remove")
+        self.assertEqual((row["account"], row["removed"], self.service.counts["reuse"]), (USER, True, 0))
+        self.assertFalse(os.path.exists(place))
+
+    def test_two_imports_at_the_same_time(self):
+        """The second one waits, and then finds the account of the first one."""
+        values = self.client("764086051850-judge")
+        place = self.gcloud(**values)
+        other, token, environment = self.second(values)
+        with self.held("POST", "/token") as arrived:
+            first = self.start("import", "gcloud", "--yes", "--remove", stdin=False)
+            self.assertTrue(arrived.wait(30))
+            second = self.start("import", "gcloud", "--yes", "--remove", stdin=False, environment=environment)
+            second.wait_for("waiting for another login")
+        self.assertEqual(first.end().status, DONE)
+        outcome = second.end()
+        self.assertEqual(outcome.status, USAGE, outcome.err)
+        self.assertIn("--replace", outcome.err)
+        self.assertEqual((self.is_used(token), os.path.exists(other), os.path.exists(place)), (False, True, False))
+        self.assertTrue(self.service.accepts(self.credmgr("token", "google", "--refresh").line))
+
+    def test_an_import_beside_one_that_fails(self):
+        """The first one must not take the provider away from the second one."""
+        values = self.client("764086051850-judge")
+        place = self.gcloud(**{**values, "refresh_token": self.service.secret("rt-", 40)})
+        other, _, environment = self.second(values)
+        with self.held("POST", "/token") as arrived:
+            first = self.start("import", "gcloud", "--yes", "--remove", stdin=False)
+            self.assertTrue(arrived.wait(30))
+            second = self.start("import", "gcloud", "--yes", "--remove", stdin=False, environment=environment)
+            second.wait_for("waiting for another login")
+        self.assertEqual(first.end().status, REFUSED)
+        outcome = second.end()
+        self.assertEqual(outcome.status, DONE, outcome.err)
+        self.assertEqual((os.path.exists(other), os.path.exists(place)), (False, True))
+        self.assertTrue(self.service.accepts(self.credmgr("token", "google", "--refresh").line))
 
     def test_a_refused_token_changes_nothing(self):
         values = self.client("764086051850-judge")

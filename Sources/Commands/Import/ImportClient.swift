@@ -21,39 +21,41 @@ struct ImportClient {
   }
 
   /// Returns the account of the client, which may already be there. Without a provider, the text names the issuer.
-  func account(at provider: String?, _ text: Secret) throws(CommandError) -> Account {
+  func account(at name: String?, _ text: Secret) throws(CommandError) -> Account {
     guard let client = ImportedClient(text) else { throw .usage("the entry has no client with a refresh token") }
-    let (provider, adding) = try self.provider(of: client, at: provider)
+    let (provider, adding) = try self.provider(of: client, at: name)
     if let account = try manager(context.source.account(importedFrom: client.refreshToken, of: provider)) {
       return account
     }
-    try requireFree(provider)
+    // The login looks again, but not before the client is added.
+    let accounts = try manager(context.source.accountsIfAny()?.accounts(of: provider))?.map(\.name) ?? []
+    if !accounts.isEmpty, !replaces || kept[provider] != nil { throw refusal(accounts, at: provider) }
     let before = try manager(context.source.snapshot(of: provider))
     if var adding { _ = try adding.add(context) }
     do throws(CredentialError) { return try logIn(to: provider, client) } catch {
       if adding != nil { try? context.source.restore(before) }
-      throw CommandError(error)
+      switch error {
+      case .alreadyThere(let records, _): throw refusal(records.map(\.account), at: provider)
+      // Another import of this client failed, and took it away.
+      case .notAdded where adding == nil: return try account(at: name, text)
+      default: throw CommandError(error)
+      }
     }
   }
 
-  /// Throws if the refresh token may be for an account that is already there. Only a refresh would tell, and many
-  /// providers invalidate the token at a refresh.
-  private func requireFree(_ provider: String) throws(CommandError) {
-    let accounts = try manager(context.source.accountsIfAny()?.accounts(of: provider))?.map(\.name) ?? []
-    if accounts.isEmpty { return }
-    let title = context.titled(provider)
-    guard kept[provider] == nil else {
-      throw .usage("it may replace the token of \(some(accounts)) at \(title), which this import moved")
-    }
-    if replaces { return }
-    throw .usage(
-      "it may replace the token of \(some(accounts)) at \(title); nothing was changed",
-      hint: "\(add: "--replace") to replace the token if the account is the same")
+  /// The error for a refresh token that may be for an account that is already there.
+  private func refusal(_ accounts: [String], at provider: String) -> CommandError {
+    let what = "it may replace the token of \(some(accounts)) at \(context.titled(provider))"
+    if kept[provider] != nil { return .usage(what + ", which this import moved") }
+    if replaces { return .usage(what + ", which was stored meanwhile; nothing was changed") }
+    return .usage(
+      what + "; nothing was changed", hint: "\(add: "--replace") to replace the token if the account is the same")
   }
 
   private func logIn(to provider: String, _ client: ImportedClient) throws(CredentialError) -> Account {
     var wish = LoginOptions()
     (wish.refreshToken, wish.scope) = (client.refreshToken, client.scope)
+    (wish.replaces, wish.keeps) = (replaces, kept[provider] ?? [])
     let grants = (try? context.home.library.load(provider))?.descriptor.grants ?? []
     wish.grant = grants.first { $0.traits.renewal == .refreshToken && $0.traits.needsClient }
     let terminal = TerminalUser(provider: provider, offered: grants, fitting: nil, context)

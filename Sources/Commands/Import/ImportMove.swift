@@ -188,7 +188,7 @@ struct ImportMove {
   private func account(
     _ item: ImportPlan.Item, at provider: String, _ secret: Secret
   ) throws(CommandError) -> Result {
-    if let account = try manager(context.source.account(having: secret, of: provider)) {
+    if let account = try manager(context.source.account(having: secret, of: item.entry, at: provider)) {
       return .account(account, isVerified: !account.credential.isUnverified, wasThere: true)
     }
     if !item.servers.isEmpty { try context.askWhether(item, belongsTo: provider, at: item.servers, isGiven: agrees) }
@@ -219,13 +219,11 @@ struct ImportMove {
     let isKeyFile = entry.form == .keyFile(provider: provider)
     guard isKeyFile || !entry.variables.isEmpty, let descriptor = try? context.home.library.load(provider).descriptor
     else { return try context.source.login(provider, wish, token: secret) }
-    let values = descriptor.environment.compactMapValues { names in names.lazy.compactMap { entry.variables[$0] }.first
-    }
     var wish = wish
     wish.hasKeyFile = isKeyFile
     let user = TerminalUser(
       provider: provider, offered: descriptor.grants, fitting: nil, context,
-      keyFile: isKeyFile ? secret.reveal() : nil, values: isKeyFile ? [:] : values)
+      keyFile: isKeyFile ? secret.reveal() : nil, values: isKeyFile ? [:] : entry.values(of: descriptor))
     return try context.source.login(provider, wish, user: context.user(user))
   }
 

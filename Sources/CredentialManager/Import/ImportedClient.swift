@@ -1,6 +1,7 @@
 import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrJSON
+import CredmgrPlatform
 import CredmgrText
 
 /// A tool's client with a refresh token, which only this client can use.
@@ -33,24 +34,27 @@ extension CredentialSource {
   }
 
   /// Returns the provider that has a client, or one to which credmgr can add it: with a name of its own if the provider
-  /// has another client, and with a number if that name is taken as well. `candidates` are the providers of the
+  /// has another client, and with a number if any provider has that name. `candidates` are the providers of the
   /// client's issuer. Returns `nil` without candidates.
   package func place(
     of client: ImportedClient, among candidates: [String], suffix: String
   ) throws(CredentialError) -> ClientPlace? {
     let accounts = try accountsIfAny()
-    func clientIdentifier(of provider: String) throws(CredentialError) -> String? {
-      try accounts?.registration(of: provider)?.clientIdentifier
+    var free: ProviderAddition?
+    for base in candidates {
+      let own = base + "-" + suffix
+      for name in [base, own] + (2..<100).map({ "\(own)-\($0)" }) {
+        let addition = try addition(shipped: base, as: name)
+        let isOther = hasOtherDescriptor(than: addition)
+        let known = try accounts?.registration(of: name)?.clientIdentifier
+        // The user may have edited the file since.
+        let isOwn = File.exists(home.userProviders + "/" + name + ".yaml")
+        if known == client.identifier, isOwn || !isOther { return .added(name) }
+        guard known?.isEmpty != false, !isOther else { continue }
+        free = free ?? addition
+        break
+      }
     }
-    guard let first = candidates.first else { return nil }
-    for provider in candidates + candidates.map({ $0 + "-" + suffix })
-    where try clientIdentifier(of: provider) == client.identifier { return .added(provider) }
-    var (name, number) = (first, 1)
-    while let known = try clientIdentifier(of: name), !known.isEmpty {
-      if known == client.identifier { return .added(name) }
-      name = first + "-" + suffix + (number == 1 ? "" : "-\(number)")
-      number += 1
-    }
-    return .addition(try addition(shipped: first, as: name))
+    return free.map { .addition($0) }
   }
 }

@@ -1,4 +1,5 @@
 import CredmgrCryptography
+import CredmgrDescriptors
 import CredmgrJSON
 import CredmgrPlatform
 import CredmgrStore
@@ -100,6 +101,11 @@ extension ImportEntry {
 
   package var isRemovable: Bool { removal != .none }
 
+  /// The values of the descriptor's fields, from the variables that programs of the provider read.
+  package func values(of descriptor: Descriptor) -> [String: Secret] {
+    descriptor.environment.compactMapValues { names in names.lazy.compactMap { variables[$0] }.first }
+  }
+
   /// The user name, unless it may be a token.
   package var shownUser: String? {
     isUserToken ? nil : user.map(CredentialSource.shown)
@@ -163,9 +169,17 @@ extension ImportEntry {
 }
 
 extension CredentialSource {
-  /// Returns the account that already has this token.
-  package func account(having token: Secret, of provider: String) throws(CredentialError) -> Account? {
-    try accountsIfAny()?.accounts(of: provider).first { $0.credential.accessToken == token }
+  /// Returns the account that already has the token of an entry, and the other parts of its key.
+  package func account(
+    having token: Secret, of entry: ImportEntry, at provider: String
+  ) throws(CredentialError) -> Account? {
+    let descriptor = entry.variables.isEmpty ? nil : try descriptor(provider).descriptor
+    let values = descriptor.map(entry.values) ?? [:]
+    let parts = descriptor?.environment.keys.filter { descriptor?.variable($0)?.isAtLogin == true } ?? []
+    return try accountsIfAny()?.accounts(of: provider).first { account in
+      account.credential.accessToken == token
+        && parts.allSatisfy { account.credential.variables[$0].map { Secret($0) } == values[$0] }
+    }
   }
 
   /// Returns the account that began with this refresh token of another tool.

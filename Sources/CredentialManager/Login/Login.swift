@@ -198,11 +198,13 @@ struct Login {
           return nil
         }
       }
+      if let token = options.refreshToken { return try imported(token, since: before) }
       for account in try accounts.accounts(of: provider) where id.name == nil || id.name == account.name {
         let known = before.first { $0.name == account.name }
         // The other login may have asked for other scopes, for example.
-        let isNew = account.credential.loggedInAt != known?.credential.loggedInAt
-        if isNew, asksFor(account.credential), account.revision != known?.revision, try isAlive(account) {
+        if account.isNew(since: before), asksFor(account.credential), account.revision != known?.revision,
+          try isAlive(account)
+        {
           return account
         }
       }
@@ -234,10 +236,14 @@ struct Login {
     ) { locked throws(CredentialError) in
       if let account = try result() { return account }
       if try awaited.areUnderWay() { return nil }
-      let before = try accounts.accounts(of: provider)
       if let there = try accounts.readableAccount(id) { _ = try source.takeAnswer(of: there, accounts, locked) }
-      let note = try accounts.note(id)
+      var note = try accounts.note(id)
       if let kept = unfinished(note) { return try commit(kept, in: locked.resume(), since: kept.loggedInAt, user) }
+      if try finishImport(note, in: locked) {
+        if let account = try result() { return account }
+        note = nil
+      }
+      let before = try accounts.accounts(of: provider)
       // Fail before opening a browser.
       if client.descriptor.account.isEmpty {
         do throws(CredentialError) { try requireName() } catch {
@@ -289,17 +295,19 @@ struct Login {
     let now = source.clock.now()
     // A token that must still be exchanged is useless by itself.
     guard client.descriptor.endpoints[.tokenExchange] == nil, let note,
-      let kept = accounts.unfinishedLogin(note, id), asksFor(kept), client.made(kept),
-      (.zero...Self.unfinishedLifetime).contains(now - kept.loggedInAt), AccountState(kept, at: now).isAlive
+      let kept = accounts.unfinishedLogin(note, id), asksFor(kept), client.made(kept)
     else { return nil }
-    return kept
+    // The refresh token that another tool has may be invalid since.
+    if kept.importedFrom != nil { return kept }
+    let isRecent = (.zero...Self.unfinishedLifetime).contains(now - kept.loggedInAt)
+    return isRecent && AccountState(kept, at: now).isAlive ? kept : nil
   }
 
   /// Whether this login makes the same request as the login that got the credential.
   private func asksFor(_ credential: Credential) -> Bool {
-    options.demands.isEmpty && !credential.isGiven && credential.grant == grant
-      && credential.importedFrom == options.refreshToken
-      && credential.variables == options.variables
+    if let token = options.refreshToken { return credential.importedFrom == token }
+    return options.demands.isEmpty && !credential.isGiven && credential.grant == grant
+      && credential.importedFrom == nil && credential.variables == options.variables
       && credential.requestedDetails == client.descriptor.authorizationDetails.requested
       && credential.requestedScope == (options.scope.isEmpty ? client.descriptor.scope.requested : options.scope)
   }
@@ -312,9 +320,9 @@ struct Login {
     try? accounts.apply([.store(failure.encoded, as: RecordIdentifier(.failure, of: id))])
   }
 
-  private func commit(
+  func commit(
     _ credential: Credential, in pending: consuming PendingExchange, since start: Moment,
-    clockAheadBy difference: Duration = .zero, with element: ExchangedElement? = nil, _ user: any User
+    clockAheadBy difference: Duration = .zero, with element: ExchangedElement? = nil, _ user: (any User)?
   ) throws(CredentialError) -> Account {
     let owned: (name: String, credential: Credential, changes: [Change])
     do throws(CredentialError) {

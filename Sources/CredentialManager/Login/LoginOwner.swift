@@ -30,14 +30,21 @@ extension Login {
     let all = try accounts.accounts(of: provider)
     // The provider renamed the user of an account that has the user's earlier name.
     let renamed = all.first { $0.isUser(owner, of: credential) && $0.hasNameOfUser }?.name
-    let wanted = if let name = id.name ?? renamed ?? found ?? renewed { name } else { try freeName() }
+    var wanted = if let name = id.name ?? renamed ?? found ?? renewed { name } else { try freeName() }
+    if options.refreshToken != nil {
+      wanted = try freeName(wanted) { name throws(CredentialError) in
+        guard let there = try accounts.readableAccount(AccountID(provider, name)) else { return false }
+        return isKept(there, besides: owner, of: credential)
+      }
+    }
     let existing = try accounts.readableAccount(AccountID(provider, wanted))
     // The same name may use other code points.
     let name = existing?.name ?? wanted
     let replaces = options.replaces && !options.keeps.contains(name)
+    let isKey = credential.isTyped || options.hasKeyFile
     if !replaces, let existing,
       credential.isTyped && existing.credential.accessToken != credential.accessToken
-        || options.hasKeyFile && existing.credential.variables != credential.variables
+        || isKey && existing.credential.variables != credential.variables
     {
       throw .alreadyThere([RecordIdentifier(.credential, of: existing.id)], files: [])
     }
@@ -160,11 +167,16 @@ extension Login {
   }
 
   /// Returns an unused name for a login of unknown identity.
-  private func freeName() throws(CredentialError) -> String {
-    var (name, number) = (Self.standardName, 1)
+  private func freeName() throws(CredentialError) -> String { try freeName(Self.standardName, isTaken) }
+
+  /// Returns a name, with a number if it is taken.
+  private func freeName(
+    _ wanted: String, _ isTaken: (String) throws(CredentialError) -> Bool
+  ) throws(CredentialError) -> String {
+    var (name, number) = (wanted, 1)
     while try isTaken(name) {
       number += 1
-      name = "\(Self.standardName)-\(number)"
+      name = "\(wanted)-\(number)"
     }
     return name
   }

@@ -115,7 +115,10 @@ struct LoginSession {
     if exchange.kind.leg.issuesToken {
       clockDifference = response.fields["Date"].flatMap(Moment.init(httpDate:)).map { $0 - now } ?? .zero
       FaultPoint.reach("login.answered")
-      unused = client.tokens(in: response, of: exchange.kind, grant, now: now) ?? unused
+      if var tokens = client.tokens(in: response, of: exchange.kind, grant, now: now) {
+        tokens.importedFrom = options.refreshToken
+        unused = tokens
+      }
     }
     return try save(source.core(provider, exchange.read(response, now)), pending)
   }

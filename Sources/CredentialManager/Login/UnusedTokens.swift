@@ -9,7 +9,11 @@ extension CredentialSource {
     _ credential: Credential, of provider: String, with permit: Permit?, ofAnotherUser isOther: Bool = false
   ) {
     // The user's own key and the token of another tool may be in use elsewhere.
-    if credential.isTyped || credential.importedFrom != nil { return }
+    if credential.isTyped { return }
+    if let token = credential.importedFrom {
+      if let new = credential.refreshToken, new != token { notice(.importedTokenReplaced(provider: provider)) }
+      return
+    }
     let permit = isOther || !works(provider) ? permit : nil
     var failure: CredentialError?
     do throws(CredentialError) {
@@ -74,7 +78,7 @@ extension Login {
     guard let note = try accounts.note(unnamed), note.isInterruption, !accounts.store.isLocked(unnamed) else { return }
     do throws(CredentialError) {
       try source.withAccountLock(unnamed, timeout: .zero, waiting: { _ in }) { locked throws(CredentialError) in
-        guard let note = try accounts.note(unnamed) else { return }
+        guard let note = try accounts.note(unnamed), try !finishImport(note, in: locked) else { return }
         source.notice(.beginsAnew(after: Interruption(unnamed, note)))
         try drop(note, in: locked, removesNote: true)
       }

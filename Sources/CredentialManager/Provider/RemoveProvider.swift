@@ -20,28 +20,41 @@ package struct ProviderRemoval: Sendable, Equatable {
 package struct ProviderSnapshot: Sendable {
   let provider: String
   let registration: Registration?
+  let accounts: [String]
   let hasFile: Bool
 }
 
 extension CredentialSource {
   package func snapshot(of provider: String) throws(CredentialError) -> ProviderSnapshot {
     let path = home.userProviders + "/" + provider + ".yaml"
+    let accounts = try accountsIfAny()
     return ProviderSnapshot(
-      provider: provider, registration: try accountsIfAny()?.registration(of: provider),
+      provider: provider, registration: try accounts?.registration(of: provider),
+      accounts: try accounts?.accounts(of: provider).map(\.name) ?? [],
       hasFile: File.exists(path) || File.isLink(path))
   }
 
-  /// Undoes an addition without `replaces`, which never changes a file that existed before.
+  /// Undoes an addition without `replaces`, which never changes a file that existed before. The addition stays if an
+  /// account or a login needs it.
   package func restore(_ snapshot: ProviderSnapshot) throws(CredentialError) {
     let provider = snapshot.provider
-    if let registration = snapshot.registration { return try store([provider: registration], with: []) }
-    guard snapshot.hasFile else {
-      _ = try remove(provider, keepsRemote: true)
-      return
+    let accounts = try accounts(.readWrite)
+    // No other process can begin a login meanwhile.
+    try withAccountLock(AccountID(provider), timeout: .zero, waiting: { _ in }) { _ throws(CredentialError) in
+      let isUsed = try accounts.accounts(of: provider).contains { !snapshot.accounts.contains($0.name) }
+      let isUnderWay = try accounts.pending(of: provider).contains { $0.name != nil && accounts.store.isLocked($0) }
+      // Only the added client can use the answer to an interrupted login.
+      let isAwaited = try accounts.hasUnfinishedLogin(at: provider)
+      if isUsed || isUnderWay || isAwaited { return }
+      if let registration = snapshot.registration {
+        try store([provider: registration], with: [])
+      } else {
+        try forget(provider)
+      }
+      if snapshot.hasFile { return }
+      let path = home.userProviders + "/" + provider + ".yaml"
+      do throws(POSIXError) { _ = try File.remove(path) } catch { throw .system(error) }
     }
-    let accounts = try accountsIfAny()?.accounts(of: provider).map(\.name) ?? []
-    guard accounts.isEmpty else { throw .accountsRemain(provider: provider, accounts: accounts) }
-    try forget(provider)
   }
 
   /// Removes the registration and the user's own descriptor. First deletes a client that credmgr registered at the

@@ -205,6 +205,7 @@ extension CredentialSource {
       let note = try accounts.note(account.id)
       tellUnfinishedLogin(note, account.id)
       var unused = note.flatMap { accounts.unfinishedLogin($0, account.id) }.map { [$0] } ?? []
+      var staged: Credential?  // The tokens of an interrupted login without a name.
       let permit = keepsRemote ? nil : try permit(.logout, provider, variables: current.credential.variables)
       let requests =
         try permit.map { permit throws(CredentialError) in try revocation(of: current.credential, permit.client) } ?? []
@@ -233,11 +234,16 @@ extension CredentialSource {
           // With the last account, also remove the note of an unnamed login.
           let anybody = AccountID(provider)
           let note = try accounts.note(anybody)
-          tellInterruption(note, of: anybody, accounts)
-          if let staged = note.flatMap({ accounts.unfinishedLogin($0, anybody) }) { unused.append(staged) }
-          changes += [
-            .remove(RecordIdentifier(.pending, of: anybody)), .remove(RecordIdentifier(.failure, of: anybody)),
-          ]
+          staged = note.flatMap { accounts.unfinishedLogin($0, anybody) }
+          // The next login finishes an import, whose refresh token no other tool has.
+          if staged?.importedFrom != nil {
+            staged = nil
+          } else {
+            tellInterruption(note, of: anybody, accounts)
+            changes += [
+              .remove(RecordIdentifier(.pending, of: anybody)), .remove(RecordIdentifier(.failure, of: anybody)),
+            ]
+          }
         }
       } catch {
         _ = try? pending.finish(.unfinished)
@@ -247,7 +253,10 @@ extension CredentialSource {
         noting(.logout, of: provider, account: account.name, detail: result == .done ? "revoked" : "forgotten"))
       do throws(CommitError) { try pending.finish(.committed(changes)) } catch { throw .vault(error.reason) }
       FaultPoint.reach("logout.committed")
-      if !unused.isEmpty { accounts.store.removeAnswer(for: AccountID(provider)) }
+      if let staged {
+        accounts.store.removeAnswer(for: AccountID(provider))
+        unused.append(staged)
+      }
       drop(unused, of: provider, keepsRemote: keepsRemote)
       return (account.name, result)
     }

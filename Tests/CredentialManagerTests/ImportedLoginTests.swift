@@ -1,0 +1,185 @@
+import CredmgrCryptography
+import CredmgrHTTP
+import CredmgrOAuth
+import CredmgrPlatform
+import CredmgrStore
+import CredmgrText
+import Synchronization
+import Testing
+
+@testable import CredmgrCredentialManager
+
+/// Logins with the refresh token of another tool, which the provider may replace with its answer. The new one is then
+/// never lost.
+@Suite struct ImportedLoginTests {
+  private static func imports(_ token: String, replaces: Bool = false) -> (inout LoginOptions) -> Void {
+    { ($0.refreshToken, $0.replaces) = (Secret(token), replaces) }
+  }
+
+  /// Returns an answer that waits after an import was interrupted.
+  private static func answer(_ number: Int, to imported: String) -> KeptAnswer {
+    var credential = Fixture.credential("token-\(number)", refresh: "refresh-\(number)")
+    credential.importedFrom = Secret(imported)
+    return KeptAnswer(credential, after: nil)
+  }
+
+  private static func interrupted(_ credential: Credential? = nil, after age: Duration = .zero) throws -> Fixture {
+    let fixture = try Fixture.added(credential: credential)
+    try fixture.leave(ExchangeNote(.login, startedAt: Fixture.now), Self.answer(1, to: "tool-1"), "")
+    fixture.clock.advance(age)
+    return fixture
+  }
+
+  private static func there(_ name: String = "ana") -> CredentialError {
+    .alreadyThere([RecordIdentifier(.credential, of: AccountID("example", name))], files: [])
+  }
+
+  // MARK: An interrupted import
+
+  /// The tool's own token is used up, so the answer counts for as long as it waits.
+  @Test(arguments: [0, 7200] as [Int64]) func theSameImportGoesOn(_ seconds: Int64) throws {
+    let fixture = try Self.interrupted(after: .seconds(seconds))
+    fixture.http.then(.identity("ana"))
+    #expect(try fixture.login(Self.imports("tool-1")).name == "ana")
+    #expect(try fixture.stored()?.refreshToken == Secret("refresh-1"))
+    #expect(fixture.http.requests.count == 1)
+    try fixture.expectNothingLeft()
+  }
+
+  /// The first account stays even with `--replace`, which is about accounts from before the import.
+  @Test(arguments: [true, false]) func anotherImportFinishesTheFirst(_ replaces: Bool) throws {
+    let fixture = try Self.interrupted()
+    fixture.http.then(.identity("ana"))
+    #expect(throws: Self.there()) { try fixture.login(Self.imports("tool-2", replaces: replaces)) }
+    #expect(try fixture.stored()?.refreshToken == Secret("refresh-1"))
+    #expect(fixture.notices == [.importFinished(provider: "example", account: "ana")])
+    #expect(fixture.http.requests.count == 1)
+    try fixture.expectNothingLeft()
+  }
+
+  /// An account that was there before stays, because only the import knows whether to replace it.
+  @Test func anotherLoginFinishesTheImport() throws {
+    let fixture = try Self.interrupted(Fixture.credential("old", identity: "ana"), after: .seconds(700))
+    fixture.http.then(.identity("ana"))
+    fixture.consent(.token("new"), .identity("ana"))
+    #expect(try fixture.login().name == "ana")
+    #expect(try fixture.stored("ana-2")?.refreshToken == Secret("refresh-1"))
+    try fixture.expectNothingLeft()
+  }
+
+  @Test(arguments: [true, false]) func aLoginWithANameFinishesTheImport(_ isGiven: Bool) throws {
+    let fixture = try Self.interrupted()
+    fixture.http.then(.identity("ana"))
+    if isGiven {
+      fixture.http.then(.identity("eve"))
+      #expect(try fixture.source.login("example", LoginOptions(), token: Secret("given")).name == "eve")
+    } else {
+      fixture.consent(.token("new"), .identity("eve"))
+      #expect(try fixture.login { $0.account = "eve" }.name == "eve")
+    }
+    #expect(try fixture.stored()?.refreshToken == Secret("refresh-1"))
+    try fixture.expectNothingLeft()
+  }
+
+  /// The import was of another account.
+  @Test func aLogoutKeepsTheAnswer() throws {
+    let fixture = try Self.interrupted(Fixture.credential("old"))
+    _ = try fixture.source.logout("ana", of: "example", keepsRemote: true)
+    fixture.http.then(.identity("eve"))
+    #expect(try fixture.login(Self.imports("tool-1")).credential.refreshToken == Secret("refresh-1"))
+    try fixture.expectNothingLeft()
+  }
+
+  // MARK: Another process
+
+  /// Before the wait, there was no account.
+  @Test(arguments: [true, false]) func anImportLooksAgainAfterItsWait(_ replaces: Bool) throws {
+    let fixture = try Fixture.added()
+    let lock = Mutex(try fixture.lock(nil))
+    fixture.whileWaiting([Fixture.storing("theirs")]) { lock.withLock { $0 = nil } }
+    #expect(throws: Self.there()) { try fixture.login(Self.imports("tool-2", replaces: replaces)) }
+    #expect(try fixture.stored()?.accessToken == Secret("theirs"))
+    #expect(fixture.http.requests.isEmpty)
+  }
+
+  /// An import that fails takes its client away, while another one waits for it.
+  @Test func anImportWithoutItsClientSendsNothing() throws {
+    let fixture = try Fixture.added()
+    let lock = Mutex(try fixture.lock(nil))
+    fixture.whileWaiting([.remove(Accounts.registration("example"))]) { lock.withLock { $0 = nil } }
+    let needs = ClientNeeds(needsIdentifier: true, needsSecret: false, register: nil)
+    #expect(throws: CredentialError.notAdded(provider: "example", needs)) { try fixture.login(Self.imports("tool-1")) }
+    #expect(fixture.http.requests.isEmpty)
+  }
+
+  /// The provider has already replaced the refresh token, so both accounts stay.
+  @Test(arguments: [true, false]) func anAccountThatAppearsDuringTheRefresh(_ isOfAnotherUser: Bool) throws {
+    let text = Fixture.endpoints + "\nsubject: id"
+    let fixture = try Fixture.added(text)
+    fixture.http.then(.token("ours", refresh: "refresh-1"))
+    fixture.http.then { _ in
+      var theirs = Fixture.credential("theirs", identity: "ana")
+      theirs.subject = isOfAnotherUser ? "8" : "7"
+      do { try fixture.store(theirs) } catch { Issue.record(error) }
+      return .json(#"{"login":"ana","id":"7"}"#)
+    }
+    #expect(try fixture.login(Self.imports("tool-1", replaces: isOfAnotherUser)).name == "ana-2")
+    #expect(try fixture.stored()?.accessToken == Secret("theirs"))
+    #expect(try fixture.stored("ana-2")?.refreshToken == Secret("refresh-1"))
+  }
+
+  /// Such tokens are not revoked, because many providers would also revoke those of the other tool.
+  @Test func anAnswerThatIsOfNoUse() throws {
+    let fixture = try Fixture.added(Fixture.endpoints + "\nissuer: https://provider.example")
+    // The ID token is for the audience "other".
+    let idToken =
+      "eyJhbGciOiJub25lIn0.eyJpc3MiOiJodHRwczovL3Byb3ZpZGVyLmV4YW1wbGUiLCJzdWIiOiIxIiwiYXVkIjoib3Ro"
+      + "ZXIiLCJpYXQiOjE3MDAwMDAwMDAsImV4cCI6MTcwMDAwMzYwMH0."
+    fixture.http.then(.json(#"{"access_token":"a","refresh_token":"refresh-1","id_token":"\#(idToken)"}"#))
+    #expect(throws: CredentialError.self) { try fixture.login(Self.imports("tool-1")) }
+    #expect(fixture.notices == [.importedTokenReplaced(provider: "example")])
+    #expect(fixture.http.requests.count == 1)
+    try fixture.expectNothingLeft()
+  }
+
+  // MARK: An addition that is undone
+
+  private enum User: CaseIterable { case nobody, account, answer, login, namedLogin }
+
+  /// The provider goes only if nothing needs it.
+  @Test(arguments: User.allCases, [true, false]) private func undoing(_ user: User, _ wasAdded: Bool) throws {
+    let fixture = try Fixture()
+    try fixture.ship(Fixture.endpoints)
+    let addition = try fixture.source.addition(shipped: "example", as: "own")
+    if wasAdded {
+      // A login with a token adds no client.
+      try fixture.source.add(
+        addition, clientIdentifier: nil, clientSecret: nil, variables: [:], replaces: false, isForTokens: true,
+        confirms: { _, _, _ in false })
+      try fixture.store(Fixture.credential("given", refresh: nil), "eve", "own")
+      _ = try File.remove(fixture.home.userProviders + "/own.yaml")
+    }
+    let before = try fixture.source.snapshot(of: "own")
+    try fixture.add(addition)
+    var lock: FileLock?
+    let id = AccountID("own", user == .namedLogin ? "ana" : nil)
+    let store = try fixture.another().accounts(.readWrite).store
+    let note = Change.store(ExchangeNote(.login, startedAt: 1).encoded, as: RecordIdentifier(.pending, of: id))
+    switch user {
+    case .nobody: break
+    case .account: try fixture.store(Fixture.credential(), "ana", "own")
+    case .answer:
+      try store.apply([note])
+      try store.makeRoom(for: id).fill(Self.answer(1, to: "tool-1").encoded, isForced: false)
+    case .login, .namedLogin:
+      try store.apply([note])
+      lock = try FileLock.acquire(fixture.home.vaultLocation.lock(store.hiddenName(of: id)), timeout: .zero)
+    }
+    try? fixture.source.restore(before)
+    _ = consume lock
+    let isGone = user == .nobody
+    #expect(try fixture.registration("own")?.clientIdentifier == (isGone ? wasAdded ? "" : nil : "client-1"))
+    #expect(File.exists(fixture.home.userProviders + "/own.yaml") == !isGone)
+    if user == .answer { #expect(store.answer(for: id) != nil) }
+  }
+}
