@@ -92,7 +92,7 @@ import Testing
 
   // MARK: Another process
 
-  /// Before the wait, there was no account.
+  /// The account appears during the wait.
   @Test(arguments: [true, false]) func anImportLooksAgainAfterItsWait(_ replaces: Bool) throws {
     let fixture = try Fixture.added()
     let lock = Mutex(try fixture.lock(nil))
