@@ -24,12 +24,6 @@ package struct Context {
 
   package var home: Home { source.home }
 
-  /// Returns the user for a login.
-  func user(_ user: TerminalUser) throws(CredentialError) -> any User {
-    guard let online else { throw .networkNeeded }
-    return online.user(user)
-  }
-
   /// Returns the context for a command that this one runs, so that hints repeat that command.
   func running(_ line: CommandLine) -> Context {
     var context = self

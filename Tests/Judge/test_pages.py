@@ -7,6 +7,7 @@ import html
 import json
 import os
 import re
+import shlex
 import unittest
 import urllib.parse
 import urllib.request
@@ -186,5 +187,25 @@ git: { hosts: [git.sample.example] }
         added = [row["provider"] for row in json.loads(self.credmgr("providers", "--json").out) if row["added"]]
         self.assertEqual(added, ["sample"])
         self.assertNotIn(address.removeprefix("http://"), text_of(self.environment["GIT_CONFIG_GLOBAL"]))
+
+    def test_a_locked_vault(self):
+        """The simulator cannot remove the provider, but git no longer asks for an address that does not answer."""
+        passphrase = self.file("passphrase", "correct horse battery staple\n", 0o600)
+        person = self.terminal("simulate", self.file("sample.yaml", self.PROVIDER), columns=0)
+        person.wait_for("press Ctrl-C to stop")
+        command = re.search(r"\n  credmgr (add-provider [^\r\n]+)", person.seen).group(1)
+        self.credmgr(*shlex.split(command))
+        self.credmgr("git-setup")
+        address = re.search(r"listening on http://(\S+)", person.seen).group(1)
+        self.assertIn(address, text_of(self.environment["GIT_CONFIG_GLOBAL"]))
+        self.credmgr("vault", "protect", "passphrase", environment={"CREDMGR_PASSPHRASE_FILE": passphrase})
+        self.credmgr("vault", "protect", "key-file", "--remove", "--yes", environment={"CREDMGR_PASSPHRASE_FILE": passphrase})
+        person.interrupt()
+        self.assertEqual(person.end(), DONE, person.seen)
+        self.assertIn('cannot remove "sample-sim": the vault is locked', person.seen)
+        self.assertIn('hint: run "credmgr vault unlock && credmgr logout sample-sim --all --keep-remote && '
+                      'credmgr remove-provider sample-sim --keep-remote"', person.seen)
+        path = self.environment["GIT_CONFIG_GLOBAL"]
+        self.assertNotIn(address, text_of(path) if os.path.exists(path) else "")
 
     keep = Pages.keep

@@ -64,6 +64,14 @@ class Terminal(VaultTest):
         self.assertIn("credmgr vault backup FILE", person.seen)
         self.assertIn("vault.key", os.listdir(self.vault))
 
+    def test_the_status_without_the_key_file(self):
+        """The hint names the command that still opens the vault, not the status itself."""
+        self.credmgr("vault", "protect", "passphrase", environment=self.with_passphrase())
+        os.remove(os.path.join(self.vault, "vault.key"))
+        outcome = self.run_program("vault", "status")
+        self.assertEqual(outcome.status, LOCKED)
+        self.assertIn('hint: restore the key file, or run "credmgr vault unlock" to use the passphrase\n', outcome.err)
+
     def test_the_passphrase_is_asked_without_echo(self):
         self.protect()
         status, out, shown = self.at_terminal("token", self.provider, keys=[PASSPHRASE + "\r"])

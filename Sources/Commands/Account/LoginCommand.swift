@@ -168,7 +168,10 @@ extension Command {
     }
     let person = account.credential.identity.map { $0 == account.name ? "" : " (\(quoted($0)))" } ?? ""
     let title = context.titled(provider)
-    context.tell("logged in to \(title) as \"\(account.name)\"\(person)" + validity(account.credential, context))
+    // The list says the same.
+    let doubt = account.credential.isUnverified ? "; the provider has not confirmed it" : ""
+    let rest = validity(account.credential, context) + doubt
+    context.tell("logged in to \(title) as \"\(account.name)\"\(person)" + rest)
     if let before, !before.contains(account.name),
       let selected = try manager(context.source.accountsIfAny()?.selected(for: provider)), selected != account.name
     {

@@ -311,3 +311,11 @@ package final class TerminalUser {
 
   package var isCancelled: Bool { Signals.isInterrupted || isUnread || waiting?.haveEnded == true }
 }
+
+extension Context {
+  /// Returns the user for a login.
+  func user(_ user: TerminalUser) throws(CredentialError) -> any User {
+    guard let online else { throw .networkNeeded }
+    return online.user(user)
+  }
+}

@@ -123,10 +123,10 @@ extension Command {
   ) -> Message {
     if head.status < 400 {
       let target = head.fields["Location"].flatMap { try? URI(parsing: $0) }.map { " to \"\($0.origin)\"" } ?? ""
-      return .refused(
-        "\(context.titled(provider)) redirects\(target) (status \(head.status)); credmgr did not follow it"
-      )
-      .hint("\(add: "--include") to see the whole address")
+      let refusal = Message.refused(
+        "\(context.titled(provider)) redirects\(target) (status \(head.status)); credmgr did not follow it")
+      // The JSON contains the headers.
+      return context.isJSON ? refusal : refusal.hint("\(add: "--include") to see the whole address")
     }
     let text = "\(context.titled(provider)) answered with status \(head.status)"
     if head.status == 429 || head.status >= 500 {

@@ -116,7 +116,19 @@ extension Command {
         "file": .string(status.path), "format": .integer(status.formatVersion), "slots": .array(slots),
         "records": .integer(status.recordCount), "unlocked_until": .optional(unlockedUntil?.text),
       ])
-    if let fault { throw CommandError(.vault(fault)) }
+    if let fault {
+      // The hint of the message names this command.
+      let others = Set(status.slots.compactMap(\.kind)).subtracting([.keyFile])
+      let isOfKeyFile =
+        switch fault {
+        case .keyFileMissing, .keyFileInvalid, .keyFileOfAnotherVault: true
+        default: false
+        }
+      guard isOfKeyFile, !others.isEmpty else { throw CommandError(.vault(fault)) }
+      let ways = others.map(\.words).sorted().joined(separator: " or the ")
+      let unlocking: Remedy = "\(credmgr: "vault", "unlock") to use the \(ways)"
+      throw .failed(fault.message().with(hints: ["restore the key file, or " + unlocking]))
+    }
     if !context.isJSON, Set(status.slots.map(\.kind)) == [.keyFile] {
       context.tell("the key file protects copies of the vault, but not against programs that run as you")
     }

@@ -163,6 +163,11 @@ extension CredentialSource {
     try accountsIfAny().map { accounts throws(CredentialError) in try claims(accounts).claims } ?? []
   }
 
+  /// Returns the claims that a descriptor makes with its defaults, without the vault.
+  package func describedClaims(of provider: String) -> [HostClaim] {
+    (try? home.library.load(provider)).flatMap { Agreement(Client(unregistered: $0.descriptor)).claims } ?? []
+  }
+
   /// Stores or removes registrations with their host claims, together with `changes` without preconditions.
   func store(_ registrations: [String: Registration?], with changes: [Change]) throws(CredentialError) {
     let accounts = try accounts(.readWrite)

@@ -126,6 +126,11 @@ package enum SimulateCommand {
     removeAdded(at: [address, encrypted ?? address], context)
   }
 
+  private static func removeHelpers(of claims: [HostClaim], _ context: Context) {
+    Command.removeGitHelpers(of: claims.filter { $0.helper == .git }, context)
+    Command.removeDockerHelpers(of: claims.filter { $0.helper == .docker }, context)
+  }
+
   /// Removes the providers that the user added with the shown commands, because their address no longer answers.
   private static func removeAdded(at addresses: [String], _ context: Context) {
     let source = context.source
@@ -139,9 +144,18 @@ package enum SimulateCommand {
     }
     do throws(CredentialError) { added = try source.accountsIfAny()?.addedProviders() ?? [] } catch {
       for identifier in source.knownProviders() where isOurs(identifier) {
-        StandardError.tell("cannot remove \(quoted(identifier)): \(error.message.text)")
+        // The entries of git and docker are outside the vault.
+        removeHelpers(of: source.describedClaims(of: identifier), context)
+        let isLocked =
+          switch error {
+          case .vault(.locked), .vault(.passphraseUnavailable): true
+          default: false
+          }
+        let reason = isLocked ? "the vault is locked" : error.message.text
+        StandardError.tell("cannot remove \(quoted(identifier)): \(reason)")
         let commands = [["credmgr", "logout", identifier, "--all"], ["credmgr", "remove-provider", identifier]]
-        context.tell(hint: "\(all: commands.map { $0 + ["--keep-remote"] })")
+        let unlocking = isLocked ? [["credmgr", "vault", "unlock"]] : []
+        context.tell(hint: "\(all: unlocking + commands.map { $0 + ["--keep-remote"] })")
       }
       return
     }
@@ -151,9 +165,7 @@ package enum SimulateCommand {
       for account in accounts { _ = try? source.logout(account.name, of: identifier, keepsRemote: true) }
       guard (try? source.remove(identifier, keepsRemote: true)) != nil else { continue }
       let rules = (try? source.removeRules(of: identifier, account: nil, remote: nil, folder: nil)) ?? 0
-      let own = claims.filter { $0.provider == identifier }
-      Command.removeGitHelpers(of: own.filter { $0.helper == .git }, context)
-      Command.removeDockerHelpers(of: own.filter { $0.helper == .docker }, context)
+      removeHelpers(of: claims.filter { $0.provider == identifier }, context)
       StandardError.tell(
         "removed \(quoted(identifier)) and its accounts" + (rules == 0 ? "" : rules == 1 ? " and rule" : " and rules"))
     }
