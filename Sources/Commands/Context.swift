@@ -334,20 +334,25 @@ package struct Context {
     return Secret(bytes: bytes)
   }
 
-  /// Parses a secret from a provider: one line, or a private key, which no other user may read.
+  /// Parses a secret from a provider: one line, or a private key, which no other user may read, or both.
   func issuedSecret(_ bytes: [UInt8], _ path: String, called name: String) throws(CommandError) -> Secret {
     let secret = try secret(bytes, path, called: name)
     let bytes = secret.revealBytes()
-    if bytes.contains(UInt8(ascii: "\n")), !bytes.starts(with: "-----BEGIN ".utf8) {
+    if bytes.contains(UInt8(ascii: "\n")), !bytes.starts(with: "-----BEGIN ".utf8), !secret.isBesideKey {
       let place = path == "-" ? "standard input" : "\"\(path)\""
       throw .usage(
         "invalid \(name): \(place) has several lines",
         hint: "use a file that contains only the \(name): one line, or a private key as PEM")
     }
+    try checkUnreadable(bytes, path)
+    return secret
+  }
+
+  /// Throws if other users can read a file with a private key.
+  func checkUnreadable(_ bytes: [UInt8], _ path: String) throws(CommandError) {
     if path != "-", !File.isGivenStream(path), bytes.firstPlace(of: "PRIVATE KEY-----".utf8) != nil {
       try system(PrivateFile.checkUnreadable(path))
     }
-    return secret
   }
 
   /// The path of `credmgr`, even if another of its programs has replaced it.

@@ -90,6 +90,7 @@ package final class CredentialSource {
   ) throws(CredentialError) -> Client {
     let descriptor = registration.applied(to: descriptor)
     secrets.learn(registration.clientSecret)
+    secrets.learn(registration.clientSecret?.shared)
     secrets.learn(registration.registered?.accessToken)
     for variable in descriptor.variables where variable.isSecret {
       secrets.learn((variables[variable.name] ?? registration.variables[variable.name]).map { Secret($0) })

@@ -54,3 +54,27 @@ package struct ClientCertificate: Sendable, Equatable {
     return Int64(days) * 86_400 + Int64(seconds)
   }
 }
+
+/// A client secret with a private key beside it, such as that of a certificate (RFC 8705, 3): the first line is the
+/// secret, and the others are PEM.
+extension Secret {
+  package var isBesideKey: Bool { placeOfKey != nil }
+
+  /// The part that the provider knows too; the whole unless a private key is beside it.
+  package var shared: Secret {
+    guard let placeOfKey else { return self }
+    let line = self[0..<placeOfKey - 1].revealBytes()
+    return Secret(bytes: Array(line.last == UInt8(ascii: "\r") ? line.dropLast() : line[...]))
+  }
+
+  /// The PEM; the whole without a secret before it.
+  package var pem: Secret { placeOfKey.map { self[$0..<count] } ?? self }
+
+  private var placeOfKey: Int? {
+    let (bytes, mark) = (revealBytes(), "-----BEGIN ".utf8)
+    guard !bytes.starts(with: mark), let end = bytes.firstIndex(of: UInt8(ascii: "\n")), end > 0,
+      bytes[(end + 1)...].starts(with: mark)
+    else { return nil }
+    return end + 1
+  }
+}

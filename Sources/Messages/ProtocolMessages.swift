@@ -145,6 +145,9 @@ extension OAuthError {
     case .clientSecretMissing: .usage("\(name) requires a client secret, but none is stored").hint(newSecret)
     case .clientCertificateMissing:
       .usage("\(name) requires a client certificate and its private key").hint(newCertificate)
+    case .clientSecretBesideCertificateMissing:
+      .usage("\(name) requires both a client secret and a client certificate with its private key")
+        .hint(newCertificate)
     case .clientCertificate(let fault):
       .usage("cannot use the client certificate of \(name): \(fault.sentence)").hint(newCertificate)
     case .clientKeyEncrypted:

@@ -90,7 +90,12 @@ package struct Client: Sendable {
     for credential: Credential? = nil, _ exchange: [String: String] = [:], of request: HTTPRequest? = nil
   ) -> (String) -> String? {
     let values = signingValues(for: credential, exchange, of: request)
-    return { name in values(name).flatMap { $0.hasPrivateKey ? nil : $0 } }
+    return { name in
+      values(name).flatMap { value -> String? in
+        if !value.hasPrivateKey { return value }
+        return name == "client_secret" ? try? sentSecret() : nil
+      }
+    }
   }
 
   /// Returns the same lookup with private keys added. They sign requests and are never sent.
@@ -112,7 +117,7 @@ package struct Client: Sendable {
 
   /// Returns the client secret for sending; throws if it is a private key.
   func sentSecret() throws(OAuthError) -> String {
-    guard let text = secret?.reveal() else { throw .clientSecretMissing }
+    guard let text = secret?.shared.reveal() else { throw .clientSecretMissing }
     guard !text.hasPrivateKey else { throw .privateKeyIsNotSent }
     return text
   }

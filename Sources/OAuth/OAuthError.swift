@@ -57,6 +57,7 @@ package enum OAuthError: Error, Sendable, Equatable {
   case deviceCodeExpired
   case clientSecretMissing
   case clientCertificateMissing  // The client's secret does not contain a certificate.
+  case clientSecretBesideCertificateMissing  // The client authenticates with a secret, and presents a certificate.
   case clientCertificate(CertificateFault)
   case privateKeyIsNotSent  // The descriptor would send a private key as the client secret.
   case unknownAuthentication(String)

@@ -15,7 +15,7 @@ struct Simulation {
   let origin: String
   let certified: CertifiedServer?  // `nil` unless the client needs a certificate.
   var settings: SimulationSettings
-  let clientSecret: Secret  // For RSA signatures, a private key as PEM.
+  let clientSecret: Secret  // With the private key as PEM, if the client needs one.
   let signature: (method: SignatureMethod, transport: SignatureTransport)
   private let clock: () -> Duration
   let random: any RandomSource
@@ -46,6 +46,9 @@ struct Simulation {
         guard let first = certificates.first else {
           throw .usage("the file of \"--client-secret-file\" contains no certificate")
         }
+        if let fault = Self.fault(of: clientSecret, for: descriptor, at: clock()) {
+          throw .usage("cannot use the file of \"--client-secret-file\": \(fault)")
+        }
         return CertifiedServer(
           origin: server.origin.origin, registered: first, authorities: certificates.dropFirst() + [server.authority])
       }
@@ -68,7 +71,7 @@ struct Simulation {
     standard = [
       try Simulation(
         server, at: origin, settings: plain, clientSecret: clientSecret, clock: clock, random: random,
-        isStandard: true, fetch: fetch)
+        isStandard: true, certified: certified, fetch: fetch)
     ]
   }
 
@@ -110,7 +113,7 @@ struct Simulation {
       if let variable = descriptor.variable(name) { return .open(isOptional: variable.isOptional) }
       switch name {
       case "client_id": return .known(Self.clientIdentifier)
-      case "client_secret": return .known(clientSecret.reveal())
+      case "client_secret": return .known(clientSecret.shared.reveal())
       case "access_token", "code": return .open(isOptional: false)
       default: return .open(isOptional: true)
       }

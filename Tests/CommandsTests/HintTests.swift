@@ -71,7 +71,8 @@ import CredmgrYAML
     .stateMissing, .unknownAuthentication("x"), .notARedirect, .foreignRedirect(expected: "http://127.0.0.1/"),
     .tokenMismatch, .callbackNotConfirmed, .deviceCodeExpired, .clientSecretMissing, .clientKeyMalformed,
     .clientKeyTooShort, .clientKeyEncrypted, .clientKeyOpenSSH, .clientCertificate(.otherKey),
-    .privateKeyIsNotSent, .clientCertificateMissing, .tokenNotBound(.token, "Bearer"),
+    .privateKeyIsNotSent, .clientCertificateMissing, .clientSecretBesideCertificateMissing,
+    .tokenNotBound(.token, "Bearer"),
     .notRefreshable, .foreignHost("other.example"), .presentedInQuery, .ambiguousQuery,
     .credentialHeader("Authorization"), .signatureNeedsURL, .malformedCredential,
   ]

@@ -160,6 +160,31 @@ struct MutualTLSTests {
     #expect(old.clientCertificate == nil)
   }
 
+  /// The certificate binds the token, and a secret authenticates the client (3).
+  @Test(arguments: ["", "client_secret_post", "client_secret_jwt"])
+  func aSecretBesideTheCertificate(_ method: String) throws {
+    let method = method.isEmpty ? "" : "client: { authentication: \(method) }"
+    let bound = method + "\ntoken_binding: mutual_tls"
+    let client = try Self.client(bound, secret: "pass word\n" + Self.bundle)
+    try client.checkSecret()
+    let request = try client.clientCredentialsRequest(scope: [], nonce: Fixture.nonce)
+    #expect(request.clientCertificate == Array(Self.bundle.utf8))
+    let plain = try Self.client(method, secret: "pass word")
+    #expect(try request.wire == plain.clientCredentialsRequest(scope: [], nonce: Fixture.nonce).wire)
+    #expect(client.values()("client_secret") == "pass word")
+    #expect(throws: OAuthError.clientSecretBesideCertificateMissing) { try Self.client(bound).checkSecret() }
+    #expect(throws: OAuthError.clientCertificateMissing) { try Self.client(bound, secret: "pass word").checkSecret() }
+  }
+
+  @Test(arguments: [
+    ("s3cret\n", "s3cret"), ("s3cret\r\n", "s3cret"), ("", nil), ("\n", nil), ("Bag Attributes\n  id: 1\n", nil),
+  ]) func theFirstLineIsTheSecret(_ beginning: String, _ line: String?) {
+    let secret = Secret(beginning + Self.bundle)
+    #expect(secret.isBesideKey == (line != nil))
+    #expect(secret.shared == line.map { Secret($0) } ?? secret)
+    #expect(secret.pem == (line == nil ? secret : Secret(Self.bundle)))
+  }
+
   @Test func onlyACertificateWithItsKeyIsUsed() throws {
     let openSSH = Self.key.replacing(" PRIVATE", with: " OPENSSH PRIVATE")
     let broken = Self.certificate.replacing("MIIB", with: "AAAA")

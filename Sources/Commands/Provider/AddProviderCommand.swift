@@ -18,7 +18,7 @@ extension Command {
       Option("--client-secret-file", value: "FILE", "file with the client secret; \"-\" reads standard input"),
       Option(
         "--client-certificate", value: "FILE",
-        "PEM certificate of the client; its private key is the client secret"),
+        "PEM certificate of the client, with its private key unless the secret is the key"),
       Option(
         "--initial-access-token-file", value: "FILE",
         "file with the token for registering a client; \"-\" reads standard input"),
@@ -104,10 +104,14 @@ extension Command {
     var secret = try issued(secretFile, "client secret")
     if let file = invocation.value("--client-certificate") {
       guard let key = secret else {
-        throw .usage("\"--client-certificate\" requires \"--client-secret-file\" with its private key")
+        throw .usage(
+          "\"--client-certificate\" requires \"--client-secret-file\" with its private key or with the client secret")
       }
-      // Both are for the same connection, so one secret contains them.
-      secret = Secret(bytes: key.revealBytes() + [UInt8(ascii: "\n")] + (try context.file(file, limit: 1 << 16)))
+      let pem = try context.file(file, limit: 1 << 16)
+      try context.checkUnreadable(pem, file)
+      // Both are for the same connection, so one secret contains them. OpenSSL may write words before the PEM.
+      let beginning = pem.firstPlace(of: "-----BEGIN ".utf8)?.lowerBound ?? 0
+      secret = Secret(bytes: key.revealBytes() + [UInt8(ascii: "\n")] + pem[beginning...])
     }
     let token = try issued(tokenFile, "initial access token")
     var client = invocation.value("--client-id")

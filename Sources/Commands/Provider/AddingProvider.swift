@@ -83,7 +83,7 @@ struct AddingProvider {
     let title = title(context)
     let doubts: [(ClientPart, ClientDoubt?)] = [
       (.identifier, clientIdentifier.flatMap { rules.doubt($0, as: .identifier) }),
-      (.secret, clientSecret.flatMap { rules.doubt($0, of: clientIdentifier) }),
+      (.secret, clientSecret.flatMap { rules.doubt($0.shared, of: clientIdentifier) }),
     ]
     for case (let part, let doubt?) in doubts {
       context.tell(doubt.warning(on: part, of: title))

@@ -131,6 +131,9 @@ extension ClientAuthentication {
   /// Whether the client authenticates with its certificate (RFC 8705, 2).
   package var usesCertificate: Bool { self == .tlsClientAuth || self == .selfSignedTLSClientAuth }
 
+  /// Whether the provider knows the client's secret too (RFC 6749, 2.3.1; RFC 7523, 2.2).
+  package var sharesSecret: Bool { self == .clientSecretBasic || self == .clientSecretPost || self == .clientSecretJWT }
+
   /// The algorithm of the client's JWT unless `assertion` names another; `nil` for methods without a JWT.
   package var usualAlgorithm: AssertionAlgorithm? {
     switch self {

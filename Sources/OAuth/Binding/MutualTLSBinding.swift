@@ -37,7 +37,7 @@ extension Client {
     if computing.isOnlyShown { return request }
     _ = try certificate()
     var request = request
-    request.clientCertificate = secret?.revealBytes()
+    request.clientCertificate = secret?.pem.revealBytes()
     return request
   }
 
@@ -70,7 +70,13 @@ extension Client {
   package func checkSecret() throws(OAuthError) {
     guard secret?.isEmpty == false, !computing.isOnlyShown else { return }
     let methods = Set(descriptor.endpoints.values.map(authentication))
-    if usesCertificate { _ = try certificate() }
+    if usesCertificate {
+      _ = try certificate()
+      let isShared = descriptor.endpoints.contains { kind, endpoint in
+        kind.leg.issuesToken && authentication(for: endpoint).sharesSecret
+      }
+      if isShared, secret?.isBesideKey != true { throw .clientSecretBesideCertificateMissing }
+    }
     let rules = descriptor.assertion ?? AssertionRules()
     let algorithm = rules.algorithm ?? .rs256
     guard methods.contains(.privateKeyJWT) || descriptor.signsRequests, !algorithm.isSymmetric,

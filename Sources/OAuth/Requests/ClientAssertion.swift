@@ -207,7 +207,7 @@ extension Client {
         case .ps256, .ps384, .ps512: try RSAPrivateKey(pem: secret).pssSignature(for: text, hash)
         case .edDSA: try EdPrivateKey(pem: secret).signature(for: text)
         case .es256: try ECPrivateKey(pem: secret).signature(for: text)
-        case .hs256, .hs384, .hs512: hash.authenticationCode(for: text, key: bytes)
+        case .hs256, .hs384, .hs512: hash.authenticationCode(for: text, key: secret.shared.revealBytes())
         }
     } catch {
       throw error == .noSignatures ? .noSignatures : .clientKeyMalformed

@@ -118,7 +118,7 @@ extension Client {
     guard let token = IDToken(text) else { throw .idToken(.token, .signature) }
     do throws(JWTFault) {
       try token.checkParties(issuer: issuer, client: identifier)
-      try token.jwt.verify(with: keys, signatureAlgorithms, secret: secret)
+      try token.jwt.verify(with: keys, signatureAlgorithms, secret: secret?.shared)
     } catch {
       throw error == .noSignatures ? .noSignatures : .idToken(.token, error)
     }

@@ -31,7 +31,7 @@ extension Client {
       guard audience?.text == identifier || audience?.elements == [.string(identifier)] else { throw .audience }
       guard let end = IDToken.moment(jwt.claims["exp"]) else { throw .missing(claim: "exp") }
       guard end > now - IDToken.leeway else { throw .expired }
-      try jwt.verify(with: request.keys, signatureAlgorithms, secret: secret)
+      try jwt.verify(with: request.keys, signatureAlgorithms, secret: secret?.shared)
     } catch {
       throw error == .noSignatures ? .noSignatures : .signedAnswer(error)
     }

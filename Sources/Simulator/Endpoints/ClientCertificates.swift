@@ -1,3 +1,4 @@
+import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrHTTP
 import CredmgrJSON
@@ -15,6 +16,23 @@ struct CertifiedServer: Sendable {
 /// Certificates of clients (RFC 8705). TLS has proved that the client has the key, and everything else is checked here.
 extension Simulation {
   var bindsToCertificates: Bool { descriptor.tokenBinding == .mutualTLS }
+
+  /// Returns why `add-provider` would refuse the file of the client; `nil` if it would not.
+  static func fault(of file: Secret, for descriptor: Descriptor, at now: Duration) -> String? {
+    do throws(CryptographyError) {
+      let certificate = try ClientCertificate(pem: file)
+      if certificate.endsAt < now.wholeSeconds { return "the certificate has expired" }
+      if certificate.beginsAt > now.wholeSeconds { return "the certificate is not valid yet" }
+    } catch {
+      switch error {
+      case .noSignatures: break
+      case .notAPrivateKey: return "the private key is missing or not valid"
+      case .otherCertificate: return "the private key belongs to another certificate"
+      default: return "the certificate is not valid"
+      }
+    }
+    return descriptor.sharesSecret && !file.isBesideKey ? "its first line is not the client secret" : nil
+  }
 
   /// Checks that the certificate authenticates the client: by its authority and subject (RFC 8705, 2.1), or by itself
   /// (2.2).
@@ -78,7 +96,7 @@ extension Simulation {
 
   /// The members of metadata for clients with a certificate (RFC 8705, 3.3 and 5). `endpoints` are the usual ones.
   func certificateMetadata(_ endpoints: [(kind: EndpointKind, member: JSONValue.Member)]) -> [JSONValue.Member] {
-    guard let certified else { return [] }
+    guard let certified, !isStandard else { return [] }
     let aliases = endpoints.filter { Self.isAliased($0.kind) }.map { endpoint in
       JSONValue.Member(endpoint.member.name, .string(alias(endpoint.member.value.text ?? "", certified)))
     }
@@ -93,6 +111,13 @@ extension Descriptor {
   /// The authentication methods of the client.
   var clientMethods: [ClientAuthentication] {
     ([client.authentication] + endpoints.values.map(\.authentication)).compactMap { $0 }
+  }
+
+  /// Whether the client needs a secret that the provider knows too.
+  var sharesSecret: Bool {
+    endpoints.contains { kind, endpoint in
+      kind.leg.issuesToken && (endpoint.authentication ?? client.authentication ?? .clientSecretBasic).sharesSecret
+    }
   }
 
   /// Whether the client needs a certificate.

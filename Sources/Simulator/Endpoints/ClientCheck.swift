@@ -25,7 +25,9 @@ extension Simulation {
     }
     switch expected {
     case .clientSecretBasic:
-      guard let basic, isClient(basic.identifier), Secret(basic.secret) == clientSecret else { throw .unknownClient }
+      guard let basic, isClient(basic.identifier), Secret(basic.secret) == clientSecret.shared else {
+        throw .unknownClient
+      }
       let other = parameters.isSet("client_id") ? nil : try parameters.optional("client_id")
       guard other.map(isClient) ?? true else { throw .unknownClient }
     case .clientSecretPost, .none, .tlsClientAuth, .selfSignedTLSClientAuth:
@@ -37,7 +39,7 @@ extension Simulation {
         return
       }
       guard let secret else { throw wrong }
-      guard Secret(secret) == clientSecret else { throw .unknownClient }
+      guard Secret(secret) == clientSecret.shared else { throw .unknownClient }
     case .privateKeyJWT, .clientSecretJWT:
       let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
       guard try parameters.needed("client_assertion_type") == type else { throw wrong }
@@ -85,7 +87,7 @@ extension Simulation {
     let text = Array(text.utf8)
     switch scheme {
     case .hmac(let hash):
-      return constantTimeEqual(hash.authenticationCode(for: text, key: key.revealBytes()), signature)
+      return constantTimeEqual(hash.authenticationCode(for: text, key: key.shared.revealBytes()), signature)
     case .rsa(let hash):
       return (try? RSAPrivateKey(pem: key))?.isValid(signature: signature, for: text, hash) == true
     case .pss(let hash):

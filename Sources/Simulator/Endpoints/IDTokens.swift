@@ -43,7 +43,7 @@ extension Simulation {
     // The practice keys fit the algorithms. Without a signature, the client would refuse the token.
     let mark: [UInt8]? =
       switch algorithm.scheme {
-      case .hmac(let hash): hash.authenticationCode(for: message, key: clientSecret.revealBytes())
+      case .hmac(let hash): hash.authenticationCode(for: message, key: clientSecret.shared.revealBytes())
       case .rsa(let hash): try? RSAPrivateKey(pem: key).signature(for: message, hash)
       case .pss(let hash): try? RSAPrivateKey(pem: key).pssSignature(for: message, hash)
       case .ecdsa: try? ECPrivateKey(pem: key).signature(for: message)

@@ -14,8 +14,9 @@ extension Simulation {
     }
   }
 
-  /// Returns the private key that a client of this provider needs, with its certificate if the client needs one; `nil`
-  /// if any text can be its secret. The authority signs the certificate unless the provider registers self-signed ones.
+  /// Returns the private key that a client of this provider needs, with its certificate if the client needs one, and
+  /// after a secret if the client needs both; `nil` if any text can be its secret. The authority signs the certificate
+  /// unless the provider registers self-signed ones.
   static func practiceSecret(
     ofClientOf descriptor: Descriptor, _ authority: CertificateAuthority?
   ) throws(CryptographyError) -> Secret? {
@@ -30,7 +31,9 @@ extension Simulation {
       methods.contains(.selfSignedTLSClientAuth)
       ? try CertificateAuthority.selfSigned(clientIdentifier, key: key)
       : try authority?.certificate(of: clientIdentifier, key: key, .client)
-    return Secret(key.reveal() + "\n" + (certificate?.pem ?? ""))
+    let pem = key.reveal() + "\n" + (certificate?.pem ?? "")
+    guard authority != nil, descriptor.sharesSecret else { return Secret(pem) }
+    return Secret(Base64.encodeURL(SystemRandomSource().bytes(32)) + "\n" + pem)
   }
 
   private static let rsaKey = """
