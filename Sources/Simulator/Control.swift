@@ -36,7 +36,7 @@ extension Simulation {
       switch name {
       case "resource":
         state.log.count(.resourceRefused)
-        return unauthorized(error, at: resourceMetadataURL)
+        return unauthorized(error, at: resourceMetadataURL(at: request.uri.origin))
       case "approve-device": return .json(404, error.json)
       default: return .page(error)
       }

@@ -6,11 +6,12 @@ import http.client
 import json
 import os
 import re
+import signal
 import ssl
 import subprocess
 import urllib.parse
 
-from program import ADA, DONE, ProgramTest
+from program import ADA, DONE, USAGE, ProgramTest
 from tls import Authority
 
 DESCRIPTOR = """\
@@ -28,12 +29,16 @@ hosts: [bank.example]
 
 
 def thumbprint(path):
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
+    text = content(path)
     text = text[text.index("-----BEGIN CERTIFICATE-----"):]
     text = text[:text.index("-----END CERTIFICATE-----")] + "-----END CERTIFICATE-----\n"
     digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(text)).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def content(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 class SimulatedCertificates(ProgramTest):
@@ -99,11 +104,8 @@ class SimulatedCertificates(ProgramTest):
     def test_a_certificate_of_the_authority_of_the_clients_file(self):
         authority = Authority(self.folder)
         first, second = authority.client("first", "machine"), authority.client("second", "machine")
-        parts = []
-        for path in (first[1], first[0], authority.certificate):
-            with open(path, encoding="utf-8") as file:
-                parts.append(file.read())
-        self.simulate("tls_client_auth", "--client-secret-file", self.file("client.pem", "".join(parts)))
+        text = "".join(content(path) for path in (first[1], first[0], authority.certificate))
+        self.simulate("tls_client_auth", "--client-secret-file", self.file("client.pem", text))
         self.assert_bound(first, None, second)
         self.assert_bound(second, None, first)
         self.assert_refused(None, authority.client("third"), authority.client("late", "machine", -1))
@@ -114,14 +116,47 @@ class SimulatedCertificates(ProgramTest):
         self.assert_bound(self.own, None, other)
         self.assert_refused(None, other)
 
-    def test_a_registered_certificate_that_has_expired(self):
-        late = Authority(self.folder).client("late", days=-1)
-        text = ""
-        for path in reversed(late):
-            with open(path, encoding="utf-8") as file:
-                text += file.read()
-        self.simulate("self_signed_tls_client_auth", "--client-secret-file", self.file("client.pem", text))
-        self.assert_refused(late)
+    def test_a_useless_file_of_the_client(self):
+        authority = Authority(self.folder)
+        text = DESCRIPTOR.format(method="self_signed_tls_client_auth", grant="client_credentials")
+        path = self.file("bank.yaml", text)
+        late, good = authority.client("late", days=-1), authority.client("good")
+        for files, why in ((reversed(late), "has expired"), (good[:1], "private key is missing")):
+            client = self.file("client.pem", "".join(content(file) for file in files))
+            refused = self.credmgr("simulate", path, "--client-secret-file", client, status=USAGE)
+            self.assertIn(why, refused.err)
+
+    def test_a_secret_beside_the_certificate(self):
+        for method in ("client_secret_basic", "client_secret_post", "client_secret_jwt"):
+            with self.subTest(method=method):
+                self.new_home()
+                self.simulate(method, grant="client_credentials")
+                client = ("--client-id", self.said["client-id"], "--client-secret-file")
+                self.credmgr("add-provider", self.said["descriptor"], *client, self.own)
+                trust = {"SSL_CERT_FILE": self.said["authority"]}
+                self.credmgr("login", "bank", environment=trust)
+                # The same from two files.
+                secret, pem = content(self.own).split("\n", 1)
+                secret, pem = self.file("secret", secret + "\n"), self.file("client.pem", pem)
+                add = ("add-provider", self.said["descriptor"], "--replace", *client)
+                self.assertIn("requires both a client secret", self.credmgr(*add, pem, status=USAGE).err)
+                self.assertIn("client certificate and its private key", self.credmgr(*add, secret, status=USAGE).err)
+                os.chmod(pem, 0o644)
+                refused = self.credmgr(*add, secret, "--client-certificate", pem, status=USAGE)
+                self.assertIn("can read", refused.err)
+                os.chmod(pem, 0o600)
+                self.credmgr(*add, secret, "--client-certificate", pem)
+                self.credmgr("login", "bank", environment=trust)
+                self.credmgr("request", "bank", self.origin + "/simulator/resource", environment=trust)
+
+    def test_the_resource_by_its_address(self):
+        self.simulate("tls_client_auth")
+        trust = {"SSL_CERT_FILE": self.said["authority"]}
+        resource = self.origin + "/simulator/resource"
+        self.credmgr("add-provider", resource, "--as", "found", "--client-id", self.said["client-id"],
+                     "--client-secret-file", self.own, "--yes", environment=trust)
+        self.credmgr("login", "found", "--account", ADA, environment=trust)
+        self.credmgr("request", "found", resource, environment=trust)
 
     def test_curl(self):
         self.simulate("tls_client_auth")
@@ -172,6 +207,23 @@ class SimulatedCertificates(ProgramTest):
         # The provider is recognized by its address with TLS alone.
         self.assertIn('removed "bank-sim" and its accounts', person.seen)
         self.assertFalse(os.path.exists(re.search(r"authority (\S+)", person.seen).group(1)))
+
+    def test_the_temporary_directory(self):
+        path = self.file("bank.yaml", DESCRIPTOR.format(method="none", grant="client_credentials"))
+        missing = os.path.join(self.folder, "missing")
+        refused = self.credmgr("simulate", path, environment={"TMPDIR": missing}, status=USAGE)
+        self.assertIn("export TMPDIR=/var/tmp", refused.err)
+        self.assertFalse(os.path.exists(missing))
+        # Also a user who quits leaves no private key behind.
+        running = self.start("simulate", path)
+        text = ""
+        while not text.endswith("ready\n"):
+            text += running.process.stdout.readline()
+        descriptor = re.search(r"descriptor (\S+)", text).group(1)
+        self.assertTrue(os.path.exists(descriptor))
+        running.process.send_signal(signal.SIGQUIT)
+        running.process.wait()
+        self.assertFalse(os.path.exists(os.path.dirname(descriptor)))
 
     def test_the_issuer_names_the_addresses_for_certificates(self):
         self.simulate("tls_client_auth", grant="client_credentials")

@@ -1,3 +1,4 @@
+import CredmgrCommands
 import CredmgrCryptography
 import CredmgrDescriptors
 import CredmgrHTTP
@@ -47,7 +48,10 @@ struct ClientCertificateTests {
     return request
   }
 
-  @Test(arguments: ["tls_client_auth", "self_signed_tls_client_auth", "private_key_jwt", "none"])
+  @Test(arguments: [
+    "tls_client_auth", "self_signed_tls_client_auth", "private_key_jwt", "none", "client_secret_basic",
+    "client_secret_post", "client_secret_jwt",
+  ])
   func loginRequestRefreshAndIntrospection(_ method: String) throws {
     let play = try Self.play(method)
     // Browsers would ask their user for a certificate.
@@ -152,6 +156,50 @@ struct ClientCertificateTests {
     var request = try play.client.clientCredentialsRequest(scope: [], nonce: play.nonce())
     request.uri = try URI(parsing: Play.origin + "/certified.example/token")
     #expect(try play.send(request).json()["error"]?.text == "invalid_client")
+  }
+
+  /// No other server can speak for a resource (RFC 9728, 3.3 and 7.3), also beside a standard server.
+  @Test(arguments: ["tls_client_auth }", "tls_client_auth }\nissuer: https://certified.example #"])
+  func eachAddressHasItsOwnMetadata(_ method: String) throws {
+    let play = try Self.play(method + " #")
+    for server in [Play.origin, Play.certifiedOrigin] {
+      let challenge = try #require(try play.get(server + "/simulator/resource").challenges.first)
+      let address = server + "/.well-known/oauth-protected-resource/simulator/resource"
+      #expect(challenge["resource_metadata"] == address)
+      let metadata = try play.get(address).json()
+      #expect(metadata["resource"]?.text == server + "/simulator/resource")
+      #expect(metadata["authorization_servers"] == [.string(Play.origin)])
+    }
+  }
+
+  /// `add-provider` would refuse them.
+  @Test func aUselessFileOfTheClientIsRefused() throws {
+    func refusal(_ method: String, _ file: String, years: Double = 0) throws -> String? {
+      let authority = try Play.authority.get().certificate
+      let (origin, server) = (try URI(parsing: Play.origin), try URI(parsing: Play.certifiedOrigin))
+      let (descriptor, clock) = (try Self.play(method).client.descriptor, TestClock())
+      clock.advance(seconds: years * 366 * 86_400)
+      do throws(CommandError) {
+        _ = try Simulation(
+          descriptor, at: origin, settings: SimulationSettings(), clientSecret: Secret(file),
+          clock: { clock.time }, random: TestRandom(), certified: (server, authority))
+      } catch { return error.message?.text }
+      return nil
+    }
+    let (file, other) = (try Self.client().reveal(), ECPrivateKey.pem(random: SystemRandomSource()).reveal())
+    let certificate = try #require(file.firstRange(of: "-----BEGIN CERT")).lowerBound
+    let method = "self_signed_tls_client_auth"
+    #expect(try refusal(method, file) == nil)
+    for (file, years, method, reason) in [
+      (String(file[certificate...]), 0.0, method, "the private key is missing or not valid"),
+      (other + file[certificate...], 0, method, "the private key belongs to another certificate"),
+      (file, 100, method, "the certificate has expired"), (file, -100, method, "the certificate is not valid yet"),
+      (file, 0, "client_secret_post", "its first line is not the client secret"),
+    ] {
+      let text = try refusal(method, file, years: years)
+      #expect(text == "cannot use the file of \"--client-secret-file\": \(reason)")
+    }
+    #expect(try refusal("client_secret_post", "s3cret\n" + file) == nil)
   }
 
   @Test func aFileOfTheClientBringsItsOwnAuthority() throws {

@@ -94,7 +94,9 @@ struct SignedTokenTests {
       "client: { authentication: self_signed_tls_client_auth }", "profile: fapi2",
       "client: { authentication: none }\nrequest_object: true",
       "client: { authentication: private_key_jwt }\nassertion: { algorithm: EdDSA }\ntoken_binding: mutual_tls",
-      "profile: fapi2\ntoken_binding: mutual_tls",
+      "profile: fapi2\ntoken_binding: mutual_tls", "token_binding: mutual_tls",
+      "profile: fapi2\ntoken_binding: mutual_tls\nclient: { authentication: tls_client_auth }",
+      "token_binding: mutual_tls\nid_token_signed_response_alg: HS256",
     ])
   func theClientHasWhatItNeeds(_ more: String) throws {
     let legs = "\n  pushed_authorization_request: https://signed.example/par"
@@ -106,7 +108,8 @@ struct SignedTokenTests {
     try play.client.checkSecret()
     #expect(play.client.certificateFault(at: play.clock.now) == nil)
     #expect(play.client.usesCertificate == secret.reveal().contains("BEGIN CERTIFICATE"))
-    _ = try play.login(scope: ["openid"])
+    let keys = play.client.needsKeySet ? try Self.keys(play) : nil
+    #expect(try play.client.verified(play.login(scope: ["openid"]), with: keys).isIDTokenVerified)
     #expect(try play.log("refusals") == 0)
   }
 

@@ -4,9 +4,10 @@ import Glibc
 /// The signals that ask the program to end: SIGINT, SIGTERM, SIGHUP.
 package enum Signals {
   /// Makes the first of these signals set ``isInterrupted`` and end waits, and a signal more than two seconds later end
-  /// the program. A signal that was ignored at the start stays ignored.
-  package static func installInterruptFlag() {
-    for number in [SIGINT, SIGTERM, SIGHUP] { credmgr_catch(number) }
+  /// the program. A signal that was ignored at the start stays ignored. `catchesQuit` treats SIGQUIT the same, for
+  /// programs that leave something behind.
+  package static func installInterruptFlag(catchesQuit: Bool = false) {
+    for number in [SIGINT, SIGTERM, SIGHUP] + (catchesQuit ? [SIGQUIT] : []) { credmgr_catch(number) }
   }
 
   package static var isInterrupted: Bool { credmgr_last_signal() != 0 }

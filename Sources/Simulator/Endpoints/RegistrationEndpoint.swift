@@ -65,14 +65,14 @@ extension Simulation {
 
   private func isForStandardServer(_ request: HTTPRequest) -> Bool {
     let path = request.uri.path
-    if path.hasPrefix(Self.standardPath) || Self.metadataPaths.contains(path) || origin + path == resourceMetadataURL {
-      return true
-    }
+    let isMetadata = Self.metadataPaths.contains(path) || path == Self.resourceMetadataPath + Self.resourcePath
+    if isMetadata || path.hasPrefix(Self.standardPath) { return true }
     if path == Self.controlPrefix + "consent" {
       let form = FormParameters(decoding: String(decoding: request.body, as: UTF8.self))
       return form[first: "request"]?.hasPrefix(Self.standardMark) == true
     }
-    return path == resourcePath && request.fields["Authorization"]?.hasPrefix("Bearer " + Self.standardMark) == true
+    guard path == Self.resourcePath else { return false }
+    return request.fields["Authorization"]?.hasPrefix("Bearer " + Self.standardMark) == true
   }
 
   // MARK: Metadata
@@ -90,20 +90,22 @@ extension Simulation {
   var registersClients: Bool { !standard.isEmpty || descriptor.endpoints[.registration] != nil && isOwnMetadata }
 
   /// The address that replaces the provider's API.
-  private var resourcePath: String { Self.controlPrefix + "resource" }
+  private static let resourcePath = controlPrefix + "resource"
 
-  /// The address of the metadata for a client without a token (RFC 9728, 5.1); `nil` without metadata.
-  var resourceMetadataURL: String? {
-    !standard.isEmpty || isOwnMetadata ? origin + Self.resourceMetadataPath + resourcePath : nil
+  /// Returns the address of the metadata for a client without a token (RFC 9728, 5.1); `nil` without metadata. It is on
+  /// the server of the request, because a client believes no other server (7.3).
+  func resourceMetadataURL(at server: String) -> String? {
+    !standard.isEmpty || isOwnMetadata ? server + Self.resourceMetadataPath + Self.resourcePath : nil
   }
 
   /// Returns the metadata of the resource (RFC 9728, 3); `nil` for another address.
   func resourceMetadata(_ request: HTTPRequest) -> HTTPResponse? {
-    guard request.method == "GET", origin + request.uri.path == resourceMetadataURL else { return nil }
+    let server = request.uri.origin
+    guard request.method == "GET", server + request.uri.path == resourceMetadataURL(at: server) else { return nil }
     return .json(
       200,
       [
-        "resource": .string(origin + resourcePath), "authorization_servers": [.string(origin)],
+        "resource": .string(server + Self.resourcePath), "authorization_servers": [.string(origin)],
         "scopes_supported": .array(descriptor.scope.requested.map(JSONValue.string)),
         "bearer_methods_supported": ["header"],
       ])

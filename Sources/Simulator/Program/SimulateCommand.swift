@@ -12,7 +12,7 @@ import CredmgrText
 /// `credmgr simulate`: simulates a provider on loopback until you stop it.
 package enum SimulateCommand {
   package static func run(_ invocation: Invocation, _ context: Context) throws(CommandError) {
-    Signals.installInterruptFlag()
+    Signals.installInterruptFlag(catchesQuit: true)
     var settings = try settings(invocation)
     let port = try value(of: "--port", in: invocation) { UInt16($0) } ?? 0
     let descriptor = try descriptor(invocation, context)
@@ -73,8 +73,8 @@ package enum SimulateCommand {
       }
       File.removeDirectory(folder)
     }
+    try create(folder)
     do throws(POSIXError) {
-      try PrivateFile.createDirectory(folder)
       try PrivateFile.create(file, Array(simulation.descriptorText.utf8))
       try PrivateFile.create(secretFile, secret.revealBytes())
       if let key {
@@ -188,6 +188,16 @@ package enum SimulateCommand {
   private static func folder(_ random: SystemRandomSource) -> String {
     let parent = Environment.value("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
     return Path.joining(parent, "credmgr-simulator-" + Hexadecimal.encode(random.bytes(8)))
+  }
+
+  private static func create(_ folder: String) throws(CommandError) {
+    do throws(POSIXError) {
+      let parent = Path.directory(of: folder) ?? "/"
+      if !File.isDirectory(parent) { throw .folderNotFound(path: parent) }
+      try PrivateFile.createDirectory(folder)
+    } catch {
+      throw .failed(error.message.with(hints: ["\(export: "TMPDIR", "/var/tmp") to use another directory"]))
+    }
   }
 
   private static func unavailable(_ port: UInt16) -> CommandError {

@@ -59,10 +59,14 @@ extension Descriptor {
     }
     // A redirect to this machine does return the state, which ties an unrequested token to its login.
     if simulated.grants.contains(.implicit) { simulated.state = .required }
-    // Remove unused variables, such as the host of an API, because adding the descriptor would warn about them.
+    // Remove unused parts, such as the host of an API, because adding the descriptor would warn about them.
     let library = DescriptorLibrary(directories: []) { _ in nil }
-    for case .unusedVariable(let name) in library.check(Array(simulated.yaml.utf8), name: "").findings.map(\.problem) {
-      simulated.variables.removeAll { $0.name == name }
+    for problem in library.check(Array(simulated.yaml.utf8), name: "").findings.map(\.problem) {
+      switch problem {
+      case .unusedVariable(let name): simulated.variables.removeAll { $0.name == name }
+      case .unusedAssertion: simulated.assertion = nil
+      default: continue
+      }
     }
     return simulated
   }
