@@ -348,13 +348,6 @@ package struct Context {
     return secret
   }
 
-  /// Throws if other users can read a file with a private key.
-  func checkUnreadable(_ bytes: [UInt8], _ path: String) throws(CommandError) {
-    if path != "-", !File.isGivenStream(path), bytes.firstPlace(of: "PRIVATE KEY-----".utf8) != nil {
-      try system(PrivateFile.checkUnreadable(path))
-    }
-  }
-
   /// The path of `credmgr`, even if another of its programs has replaced it.
   var program: String {
     let isOther = Path.lastComponent(of: executable) != "credmgr"

@@ -221,3 +221,12 @@ extension Discovery {
         + "the server may ignore it")
   }
 }
+
+extension Context {
+  /// Throws if other users can read a file with a private key.
+  func checkUnreadable(_ bytes: [UInt8], _ path: String) throws(CommandError) {
+    if path != "-", !File.isGivenStream(path), bytes.firstPlace(of: "PRIVATE KEY-----".utf8) != nil {
+      try system(PrivateFile.checkUnreadable(path))
+    }
+  }
+}
