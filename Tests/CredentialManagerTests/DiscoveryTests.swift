@@ -258,6 +258,22 @@ struct DiscoveryTests {
     #expect(discovery.addition.descriptor.tokenBinding == (isCertified ? .mutualTLS : .none))
   }
 
+  /// The profile switches the binding on, so the client presents a certificate although it authenticates otherwise.
+  @Test func aliasesOfAClientOfTheProfile() throws {
+    let discovery = try Self.discover(
+      """
+      "token_endpoint_auth_methods_supported": ["private_key_jwt"], "tls_client_certificate_bound_access_tokens": true,
+      "token_endpoint_auth_signing_alg_values_supported": ["ES256"], "code_challenge_methods_supported": ["S256"],
+      "pushed_authorization_request_endpoint": "https://login.example/par",
+      "require_pushed_authorization_requests": true, "authorization_response_iss_parameter_supported": true,
+      "mtls_endpoint_aliases": {"token_endpoint": "https://mtls.login.example/token"}
+      """)
+    let descriptor = discovery.addition.descriptor
+    #expect(descriptor.profile == .fapi2)
+    #expect(descriptor.tokenBinding == .mutualTLS)
+    #expect(descriptor.endpoints[.token]?.url.template.text == "https://mtls.login.example/token")
+  }
+
   @Test(arguments: [
     #"{"token_endpoint": "http://login.example/token"}"#, #"{"token_endpoint": "https://127.0.0.1/token"}"#,
     #"{"token_endpoint": 7}"#, "[]",

@@ -39,14 +39,14 @@ struct ProfileTests {
     #expect(claims["aud"] == "https://provider.example")
   }
 
-  /// The server of the endpoint could use the assertion at the issuer.
-  @Test func theIssuerIsTheServerOfTheEndpoint() throws {
+  /// The server of the endpoint could use the assertion at the issuer, so the agreement names the issuer.
+  @Test func theIssuerIsAnotherServer() throws {
     var client = try Fixture.client(
       "profile: fapi2\nissuer: https://other.example", grant: "client_credentials", secret: DPoPTests.key.reveal())
     client.bindingKey = DPoPTests.key
-    #expect(throws: OAuthError.foreignAudience("https://other.example")) {
-      try client.clientCredentialsRequest(scope: [], nonce: Fixture.nonce)
-    }
+    let request = try client.clientCredentialsRequest(scope: [], nonce: Fixture.nonce)
+    let claims = try Self.claims(FormParameters(decoding: request.form)[first: "client_assertion"]).claims
+    #expect(claims["aud"] == "https://other.example")
   }
 
   @Test func aClientWithoutASecretIsNotPublic() throws {

@@ -232,6 +232,16 @@ struct SignedTokenTests {
     #expect(try play.log("refusals") == 0)
   }
 
+  /// FAPI 2.0 Security Profile, 5.3.2.1: the client's clock may be ahead by 10 s.
+  @Test(arguments: [(10, 200), (11, 400)])
+  func aClientWithAFastClock(_ seconds: Double, _ status: Int) throws {
+    let play = try Self.play(Self.signing, secret: Simulation.practiceKey(.es256))
+    play.clock.advance(seconds: seconds)
+    let request = try play.authorization(.authorizationCode, scope: ["openid"])
+    play.clock.advance(seconds: -seconds)
+    #expect(try play.get(request.uri.text).status == status)
+  }
+
   @Test func aSignedRequestThatIsChanged() throws {
     let play = try Self.play(Self.signing, secret: Simulation.practiceKey(.es256))
     let request = try play.authorization(.authorizationCode, scope: ["openid"])

@@ -52,7 +52,7 @@ struct DiscoveredDescriptor {
         "",
       ]
     }
-    lines += Self.endpoints(metadata, authentication, scope: scope, without: leavesOut)
+    lines += Self.endpoints(metadata, of: resource, authentication, scope: scope, without: leavesOut)
     lines += [
       "", "# Compared with the \"iss\" of a redirect (RFC 9207).",
       "issuer: \(Scalar.written(Self.template(metadata.issuer.text)))",
@@ -68,7 +68,7 @@ struct DiscoveredDescriptor {
       lines.append("redirect: \"{redirect_uri}\"")
       lines += Self.pkce(metadata)
     }
-    lines += Self.binding(metadata, of: resource, authentication)
+    lines += Self.binding(metadata, of: resource, authentication).lines
     lines += Self.assertion(metadata, authentication)
     lines += ["", "client:", "  authentication: \(authentication.rawValue)  # token_endpoint_auth_methods_supported"]
     if metadata.takesDocuments {
@@ -160,13 +160,15 @@ struct DiscoveredDescriptor {
   }
 
   private static func endpoints(
-    _ metadata: AuthorizationServerMetadata, _ authentication: ClientAuthentication, scope: [String],
-    without others: [EndpointKind]
+    _ metadata: AuthorizationServerMetadata, of resource: DiscoveredResource?, _ authentication: ClientAuthentication,
+    scope: [String], without others: [EndpointKind]
   ) -> [String] {
+    let presentsCertificate =
+      authentication.usesCertificate || binding(metadata, of: resource, authentication).isCertificate
     let asksForConsent = scope.contains("offline_access") && metadata.prompts?.contains("consent") != false
     var lines = ["endpoints:"]
     for kind in EndpointKind.allCases where !others.contains(kind) {
-      let alias = authentication.usesCertificate ? metadata.aliases[kind] : nil
+      let alias = presentsCertificate ? metadata.aliases[kind] : nil
       guard let uri = alias ?? metadata.endpoints[kind], let member = kind.leg.metadataName else { continue }
       let name = (alias == nil ? "" : "mtls_endpoint_aliases.") + member
       // Without polling, the provider would call an address of the client, and a command has none.
@@ -214,21 +216,22 @@ struct DiscoveredDescriptor {
   }
 
   /// Binding tokens is the user's choice, because other programs cannot use bound tokens. A client with a certificate,
-  /// a client of the profile, and a client of a resource that requires bound tokens have no choice.
+  /// a client of the profile, and a client of a resource that requires bound tokens have no choice. `isCertificate` says
+  /// whether a certificate binds them.
   private static func binding(
     _ metadata: AuthorizationServerMetadata, of resource: DiscoveredResource?, _ authentication: ClientAuthentication
-  ) -> [String] {
+  ) -> (lines: [String], isCertificate: Bool) {
     if resource?.metadata?.requiresProofs == true {
-      return ["token_binding: dpop  # dpop_bound_access_tokens_required"]
+      return (["token_binding: dpop  # dpop_bound_access_tokens_required"], false)
     }
     let hasProofs = metadata.proofAlgorithms?.contains("ES256") == true
     let isCertified = metadata.bindsToCertificates && (authentication.usesCertificate || !hasProofs)
-    guard isCertified || hasProofs else { return [] }
+    guard isCertified || hasProofs else { return ([], false) }
     let isOn = profile(metadata) != nil || (isCertified && authentication.usesCertificate)
     let (value, source) =
       isCertified
       ? ("mutual_tls", "tls_client_certificate_bound_access_tokens") : ("dpop", "dpop_signing_alg_values_supported")
-    return ["\(isOn ? "" : "# ")token_binding: \(value)  # \(source)"]
+    return (["\(isOn ? "" : "# ")token_binding: \(value)  # \(source)"], isOn && isCertified)
   }
 
   /// Names the algorithm of the client's assertions if the server does not verify the usual one.

@@ -167,7 +167,7 @@ extension CredentialSource {
   /// Whether this machine took this text of a descriptor from a vault, or gave it to the vault.
   func isTaken(_ text: [UInt8], as name: String, from vault: String) throws(CredentialError) -> Bool {
     let record = try accounts().record(Accounts.descriptor(name, from: vault))
-    return record?.payload.reveal().contains(Self.digest(text)) == true
+    return record?.payload.reveal().pieces(separatedBy: " ").contains { String($0) == Self.digest(text) } == true
   }
 
   private static func digest(_ text: [UInt8]) -> String { Hexadecimal.encode(HashAlgorithm.sha256.digest(text)) }

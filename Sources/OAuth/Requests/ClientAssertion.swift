@@ -83,8 +83,12 @@ extension Client {
     }
     let issuer = descriptor.issuer.flatMap { try? $0.filled(values()) }
     if let audience = issuer.flatMap(related) { return audience }
-    // FAPI 2.0, 5.3.3.1 (5) allows only the issuer. Another server could use an assertion for it.
-    if descriptor.profile != nil { throw .foreignAudience(issuer ?? "") }
+    if descriptor.profile != nil {
+      // FAPI 2.0, 5.3.3.1 (5) allows only the issuer. The server of the endpoint could use the assertion there, so the
+      // agreement names the issuer.
+      guard let issuer else { throw .foreignAudience("") }
+      return (issuer, token)
+    }
     return (token.withoutQueryAndFragment.text, token)
   }
 

@@ -5,6 +5,9 @@ import CredmgrText
 
 /// Signed authorization requests (RFC 9101) and answers (JARM).
 extension Simulation {
+  /// How many seconds the client's clock may be ahead: FAPI 2.0 Security Profile, 5.3.2.1, demands 10.
+  private static let fastestClock: Int64 = 10
+
   /// Returns the parameters inside the request object, if the descriptor says that requests are signed. Parameters
   /// outside of it do not count (RFC 9101, 6.3), so a client that sends any others has a fault.
   func opened(_ parameters: EndpointParameters) throws(Refusal) -> EndpointParameters {
@@ -23,7 +26,7 @@ extension Simulation {
         || isSignature(signature.bytes, of: signature.text, algorithm.scheme, key: clientSecret),
       claims["iss"]?.text.map(isClient) == true, let beginning = claims["nbf"]?.integer,
       let end = claims["exp"]?.integer,
-      beginning <= now.wholeSeconds, now.wholeSeconds <= end, end - beginning <= 3600,
+      beginning <= now.wholeSeconds + Self.fastestClock, now.wholeSeconds <= end, end - beginning <= 3600,
       claims["aud"]?.text == issuer ?? (try? parameters.endpoint.url.filled(value))?.withoutQueryAndFragment.text,
       claims["request"] == nil, claims["request_uri"] == nil
     else { throw .wrongValue("request") }
