@@ -47,7 +47,7 @@ import Testing
     ("discord", "8dyfuiRyq=vVc3RRr_edRk-fK__JItpZ"), ("spotify", "39361baa253b4db7942d9aeb87f409ce"),
     ("twitch", "nyo51xcdrerl8z9m56w9w6wg00a0b1"), ("shopify", "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"),
     ("shopify", "a61950a2cbd5f32876b0b55587ec7a27"), ("stripe", "sk_test_4eC39HqLyjWDarjtT1zdp7dc"),
-    ("stripe", "rk_live_1"), ("dropbox", "a1b2c3d4e5f6g7h"), ("linear", "a61950a2cbd5f32876b0b55587ec7a27"),
+    ("stripe", "rk_live_1"),
   ])
   func secretsOfTheProvider(_ provider: String, _ text: String) throws {
     #expect(try rules(provider).doubt(text, as: .secret) == nil)
@@ -67,6 +67,12 @@ import Testing
     #expect(github.doubt(secret, as: .identifier) == .other(.secret))
     #expect(github.doubt(Secret(secret), of: "Ov23liAbCdEfGhIjKlMn") == nil)
     #expect(github.doubt(Secret("Ov23liAbCdEfGhIjKlMn"), of: "Ov23liAbCdEfGhIjKlMn") == .other(.identifier))
+  }
+
+  /// Both parts of these providers have the same form.
+  @Test(arguments: [("dropbox", "a1b2c3d4e5f6g7h"), ("linear", "a61950a2cbd5f32876b0b55587ec7a27")])
+  func anIdentifierLikeASecret(_ provider: String, _ text: String) throws {
+    #expect(try rules(provider).doubt(text, as: .identifier) == nil)
   }
 
   @Test func aDescriptorWithoutPatterns() throws {
