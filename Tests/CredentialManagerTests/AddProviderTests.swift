@@ -217,6 +217,28 @@ struct AddProviderTests {
     #expect(throws: CredentialError.self) { try fixture.file("grant: telepathy") }
   }
 
+  /// The other process may already have refresh tokens, which only its client can use.
+  @Test func anotherProcessAddsTheProviderMeanwhile() throws {
+    let fixture = try Fixture()
+    let more = "redirect: https://app.example/cb\nissuer: https://login.example"
+    let addition = try fixture.file(Fixture.endpoints + "\n" + more)
+    func add(_ source: CredentialSource, _ client: String, _ meanwhile: () -> Void = {}) throws {
+      try source.add(
+        addition, clientIdentifier: client, clientSecret: nil, variables: [:], replaces: false,
+        confirms: { _, _, _ in false },
+        agrees: { _ in
+          meanwhile()
+          return true
+        })
+    }
+    #expect(throws: CredentialError.alreadyAdded(provider: "example")) {
+      try add(fixture.source, "client-1") {
+        do { try add(fixture.another(), "client-2") } catch { Issue.record(error) }
+      }
+    }
+    #expect(try fixture.registration()?.clientIdentifier == "client-2")
+  }
+
   @Test func addingAgainRequiresReplace() throws {
     let fixture = try Fixture.added()
     let addition = try fixture.source.addition(shipped: "example", as: nil)

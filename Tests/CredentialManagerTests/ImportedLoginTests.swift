@@ -81,6 +81,18 @@ import Testing
     try fixture.expectNothingLeft()
   }
 
+  /// The only valid refresh token is that of the import, so a typed token of the same user becomes another account.
+  @Test(arguments: [nil, "ana"] as [String?]) func aTypedTokenBesideTheImport(_ name: String?) throws {
+    let fixture = try Self.interrupted()
+    for _ in 1...2 { fixture.http.then(.identity("ana")) }
+    var wish = LoginOptions()
+    wish.account = name
+    #expect(try fixture.source.login("example", wish, token: Secret("given")).name == "ana-2")
+    #expect(try fixture.stored()?.refreshToken == Secret("refresh-1"))
+    #expect(try fixture.stored("ana-2")?.accessToken == Secret("given"))
+    try fixture.expectNothingLeft()
+  }
+
   /// The import was of another account.
   @Test func aLogoutKeepsTheAnswer() throws {
     let fixture = try Self.interrupted(Fixture.credential("old"))
@@ -109,6 +121,16 @@ import Testing
     fixture.whileWaiting([.remove(Accounts.registration("example"))]) { lock.withLock { $0 = nil } }
     let needs = ClientNeeds(needsIdentifier: true, needsSecret: false, register: nil)
     #expect(throws: CredentialError.notAdded(provider: "example", needs)) { try fixture.login(Self.imports("tool-1")) }
+    #expect(fixture.http.requests.isEmpty)
+  }
+
+  /// Another import may have added its own client.
+  @Test func anotherClientDoesNotGetTheToken() throws {
+    let fixture = try Fixture.added()
+    let needs = ClientNeeds(needsIdentifier: true, needsSecret: false, register: nil)
+    #expect(throws: CredentialError.notAdded(provider: "example", needs)) {
+      try fixture.login { ($0.refreshToken, $0.clientIdentifier) = (Secret("tool-1"), "client-2") }
+    }
     #expect(fixture.http.requests.isEmpty)
   }
 

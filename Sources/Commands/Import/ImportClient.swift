@@ -21,7 +21,7 @@ struct ImportClient {
   }
 
   /// Returns the account of the client, which may already be there. Without a provider, the text names the issuer.
-  func account(at name: String?, _ text: Secret) throws(CommandError) -> Account {
+  func account(at name: String?, _ text: Secret, isAgain: Bool = false) throws(CommandError) -> Account {
     guard let client = ImportedClient(text) else { throw .usage("the entry has no client with a refresh token") }
     let (provider, adding) = try self.provider(of: client, at: name)
     if let account = try manager(context.source.account(importedFrom: client.refreshToken, of: provider)) {
@@ -31,7 +31,13 @@ struct ImportClient {
     let accounts = try manager(context.source.accountsIfAny()?.accounts(of: provider))?.map(\.name) ?? []
     if !accounts.isEmpty, !replaces || kept[provider] != nil { throw refusal(accounts, at: provider) }
     let before = try manager(context.source.snapshot(of: provider))
-    if var adding { _ = try adding.add(context) }
+    do throws(CommandError) {
+      if var adding { _ = try adding.add(context) }
+    } catch {
+      // Another import has just added it, perhaps with another client.
+      guard !isAgain, case .credential(.alreadyAdded) = error else { throw error }
+      return try account(at: name, text, isAgain: true)
+    }
     do throws(CredentialError) { return try logIn(to: provider, client) } catch {
       if adding != nil { try? context.source.restore(before) }
       switch error {
@@ -54,7 +60,7 @@ struct ImportClient {
 
   private func logIn(to provider: String, _ client: ImportedClient) throws(CredentialError) -> Account {
     var wish = LoginOptions()
-    (wish.refreshToken, wish.scope) = (client.refreshToken, client.scope)
+    (wish.refreshToken, wish.clientIdentifier, wish.scope) = (client.refreshToken, client.identifier, client.scope)
     (wish.replaces, wish.keeps) = (replaces, kept[provider] ?? [])
     let grants = (try? context.home.library.load(provider))?.descriptor.grants ?? []
     wish.grant = grants.first { $0.traits.renewal == .refreshToken && $0.traits.needsClient }

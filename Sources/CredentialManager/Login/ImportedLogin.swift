@@ -8,8 +8,9 @@ extension Login {
   /// Returns the account that another process made with the refresh token. Throws if the token may be for another
   /// account that has to stay. `before` are the accounts from the start of this login.
   func imported(_ token: Secret, since before: [Account]) throws(CredentialError) -> Account? {
-    // Another import may have taken the client away again.
-    guard try accounts.registration(of: provider)?.clientIdentifier == client.identifier else {
+    // Another import may have taken the client away again, or added its own. Only the token's client may send it.
+    let own = options.clientIdentifier ?? client.identifier
+    guard client.identifier == own, try accounts.registration(of: provider)?.clientIdentifier == own else {
       throw .notAdded(provider: provider, ClientNeeds(client.descriptor))
     }
     let all = try accounts.accounts(of: provider)
@@ -20,18 +21,18 @@ extension Login {
     throw .alreadyThere(all.map { RecordIdentifier(.credential, of: $0.id) }, files: [])
   }
 
-  /// Stores the answer to an interrupted import as an account of its own. Returns whether there is one.
-  func finishImport(_ note: ExchangeNote?, in locked: borrowing LockedAccount) throws(CredentialError) -> Bool {
+  /// Stores the answer to an interrupted import as an account of its own. Returns its name, or `nil` without an answer.
+  func finishImport(_ note: ExchangeNote?, in locked: borrowing LockedAccount) throws(CredentialError) -> String? {
     guard let note, let kept = accounts.unfinishedLogin(note, locked.id), let token = kept.importedFrom,
       client.made(kept)
-    else { return false }
+    else { return nil }
     var wish = LoginOptions()
     (wish.refreshToken, wish.account, wish.replaces) = (token, locked.id.name, false)
     (wish.grant, wish.scope, wish.variables) = (kept.grant, kept.requestedScope, kept.variables)
     let account = try Login(source, to: provider, wish).commit(
       kept, in: locked.resume(), since: kept.loggedInAt, nil)
     source.notice(.importFinished(provider: provider, account: account.name))
-    return true
+    return account.name
   }
 
   /// Whether an account has to stay beside that of an imported token.

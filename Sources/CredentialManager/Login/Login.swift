@@ -131,6 +131,8 @@ struct Login {
   let accounts: Accounts
   let id: AccountID
   let ending = LoginEnding()
+  /// The account of an import that this login finished, whose refresh token is in no other place.
+  private(set) var finished: String?
 
   var provider: String { id.provider }
   var client: Client { permit.client }
@@ -239,7 +241,9 @@ struct Login {
       if let there = try accounts.readableAccount(id) { _ = try source.takeAnswer(of: there, accounts, locked) }
       var note = try accounts.note(id)
       if let kept = unfinished(note) { return try commit(kept, in: locked.resume(), since: kept.loggedInAt, user) }
-      if try finishImport(note, in: locked) {
+      var own = self
+      own.finished = try finishImport(note, in: locked)
+      if own.finished != nil {
         if let account = try result() { return account }
         note = nil
       }
@@ -254,7 +258,7 @@ struct Login {
       if let note, note.isInterruption { source.notice(.beginsAnew(after: Interruption(id, note))) }
       // This login takes the place of an interrupted one, however it ends.
       try drop(note, in: locked, removesNote: note?.isOnlyLogin == true)
-      if id.name != nil { try endUnnamed() }
+      if id.name != nil, let account = try endUnnamed() { own.finished = account }
       var usable: [String] = []
       for account in before where try !state(of: account).needsLogin { usable.append(account.name) }
       if !usable.isEmpty { user.tell(.alreadyLoggedIn(accounts: usable)) }
@@ -282,7 +286,7 @@ struct Login {
         throw error
       }
       FaultPoint.reach("login.stored")
-      return try commit(
+      return try own.commit(
         credential, in: pending, since: start, clockAheadBy: session.clockDifference, with: session.element, user)
     }
   }
@@ -376,8 +380,9 @@ struct Login {
     credential.isGiven = client.descriptor.grants.first?.traits.isKey != true
     credential.tokenSecret = secret
     credential.expiresAt = client.descriptor.key?.lifetime.map { now + $0 }
-    try endUnnamed()
-    let owned = try identified(credential, with: nil, user)
+    var own = self
+    own.finished = try endUnnamed()
+    let owned = try own.identified(credential, with: nil, user)
     do throws(StoreError) {
       let revision = try accounts.store.apply(owned.changes)
       return Account(provider: provider, name: owned.name, credential: owned.credential, revision: revision)

@@ -36,6 +36,10 @@ extension Login {
         guard let there = try accounts.readableAccount(AccountID(provider, name)) else { return false }
         return isKept(there, besides: owner, of: credential)
       }
+    } else if wanted == finished, options.replaces, credential.isTyped || options.hasKeyFile {
+      wanted = try freeName(wanted) { name throws(CredentialError) in
+        try accounts.readableAccount(AccountID(provider, name)) != nil
+      }
     }
     let existing = try accounts.readableAccount(AccountID(provider, wanted))
     // The same name may use other code points.

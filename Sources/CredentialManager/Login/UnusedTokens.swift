@@ -72,18 +72,23 @@ extension Login {
       with: try? source.permitToLogIn(loaded, needsClient: false, variables: kept.variables).permit)
   }
 
-  /// Ends an interrupted login without an account name, which this login replaces.
-  func endUnnamed() throws(CredentialError) {
+  /// Ends an interrupted login without an account name, which this login replaces. Returns the account of an import
+  /// that it finishes.
+  func endUnnamed() throws(CredentialError) -> String? {
     let unnamed = AccountID(provider)
-    guard let note = try accounts.note(unnamed), note.isInterruption, !accounts.store.isLocked(unnamed) else { return }
+    guard let note = try accounts.note(unnamed), note.isInterruption, !accounts.store.isLocked(unnamed) else {
+      return nil
+    }
     do throws(CredentialError) {
-      try source.withAccountLock(unnamed, timeout: .zero, waiting: { _ in }) { locked throws(CredentialError) in
-        guard let note = try accounts.note(unnamed), try !finishImport(note, in: locked) else { return }
+      return try source.withAccountLock(unnamed, timeout: .zero, waiting: { _ in }) { locked throws(CredentialError) in
+        guard let note = try accounts.note(unnamed) else { return nil }
+        if let account = try finishImport(note, in: locked) { return account }
         source.notice(.beginsAnew(after: Interruption(unnamed, note)))
         try drop(note, in: locked, removesNote: true)
+        return nil
       }
     } catch .lockTimedOut {
-      // Another process has just begun a login.
+      return nil  // Another process has just begun a login.
     }
   }
 }

@@ -78,6 +78,7 @@ package struct LoginOptions: Sendable {
   package var givesAway = false  // Whether the account may belong to another user from now on.
   package var vault: String?  // The shared vault that gets the account; `nil` for the vault that has it.
   package var refreshToken: Secret?  // Of another tool with the same client, which replaces the consent.
+  package var clientIdentifier: String?  // That client; `nil` for the provider's.
   package var hasKeyFile = false  // Whether the user named the key file.
   package var expiresAt: Moment?  // When a key that the user brings expires; `nil` if the user does not say.
 

@@ -110,6 +110,9 @@ extension CredentialSource {
   ) throws(CredentialError) -> Registration? {
     let identifier = addition.identifier
     let existing = try accountsIfAny()
+    // Another process may add a client meanwhile, without which its refresh tokens are useless.
+    let place = Accounts.registration(identifier)
+    let before = try replaces ? nil : existing.map { accounts throws(CredentialError) in try accounts.record(place) }
     var previous: Registration?
     do throws(CredentialError) { previous = try existing?.registration(of: identifier) } catch {
       // `replaces` may overwrite damaged data, whose content is unknown.
@@ -193,7 +196,9 @@ extension CredentialSource {
     registration.seal(addition.loaded, try self.client(addition.descriptor, registration), ownFiles: ownFiles)
     try install(addition)
     dependents[identifier] = registration
-    try store(dependents, with: [noting(.addProvider, of: identifier)])
+    try store(
+      dependents, with: [noting(.addProvider, of: identifier)],
+      after: replaces ? nil : (identifier, before??.revision))
     if let conflict = others.conflict(of: client) { notice(.loginsRefused(conflict)) }
     return registers ? registration : nil
   }

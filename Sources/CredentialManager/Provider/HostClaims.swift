@@ -168,13 +168,19 @@ extension CredentialSource {
     (try? home.library.load(provider)).flatMap { Agreement(Client(unregistered: $0.descriptor)).claims } ?? []
   }
 
-  /// Stores or removes registrations with their host claims, together with `changes` without preconditions.
-  func store(_ registrations: [String: Registration?], with changes: [Change]) throws(CredentialError) {
+  /// Stores or removes registrations with their host claims, together with `changes` without preconditions. Throws if a
+  /// provider's registration is another one than `before`; without a revision, there was none.
+  func store(
+    _ registrations: [String: Registration?], with changes: [Change],
+    after before: (provider: String, revision: Int64?)? = nil
+  ) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     while true {
       let own = registrations.map { provider, registration -> Change in
         let identifier = Accounts.registration(provider)
-        return registration.map { .store($0.encoded, as: identifier) } ?? .remove(identifier)
+        var condition = Precondition.any
+        if let before, before.provider == provider { condition = before.revision.map { .revision($0) } ?? .absent }
+        return registration.map { .store($0.encoded, as: identifier, if: condition) } ?? .remove(identifier)
       }
       let claims = try claims(accounts, replacing: registrations).changes
       do throws(StoreError) {
@@ -182,7 +188,9 @@ extension CredentialSource {
         return
       } catch .conflict {
         // Another process changed the claims meanwhile.
-        continue
+        if let before, try accounts.record(Accounts.registration(before.provider))?.revision != before.revision {
+          throw .alreadyAdded(provider: before.provider)
+        }
       } catch {
         throw .vault(error)
       }
