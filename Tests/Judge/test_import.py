@@ -251,6 +251,33 @@ class Owners(Import):
         entry, = self.listed("netrc")
         self.assertEqual((entry["provider"], "api.acme.ghe.com" in entry["asks_about"]), ("github", True))
 
+    def add_tenant(self):
+        self.credmgr("add-provider", "github", "--client-id", "Ov23liExample", "--set", "host=acme.ghe.com",
+                     "--client-secret-file", self.file("secret", "a-client-secret\n"))
+
+    def test_a_variable_for_several_hosts(self):
+        """gh reads it for github.com and for tenants of ghe.com."""
+        self.add_tenant()
+        path = self.file(".env", "GH_TOKEN=one\n")
+        entry, = self.listed("env")
+        self.assertEqual((entry["provider"], entry["asks_about"]), ("github.com", ["github.com"]))
+        outcome = self.run_program("import", "env", "--remove")
+        self.assertEqual((outcome.status, text_of(path)), (USAGE, "GH_TOKEN=one\n"), outcome.err)
+        self.assertIn("it may belong to another provider", outcome.err)
+
+    def test_a_descriptor_that_was_left_over(self):
+        """One that is word for word credmgr's own does not take the name."""
+        self.add_tenant()
+        self.file(".netrc", "machine github.com login ada password one\n")
+        own = os.path.join(self.homes[-1], "config/providers/github.com.yaml")
+        os.makedirs(os.path.dirname(own), mode=0o700, exist_ok=True)
+        self.file(own, "provider: github.com\nextends: github\n")
+        entry, = self.listed("netrc")
+        self.assertEqual((entry["provider"], entry["asks_about"]), ("github.com", []))
+        self.file(own, "provider: github.com\nextends: github\nhosts: [own.example]\n")
+        entry, = self.listed("netrc")
+        self.assertNotEqual(entry["asks_about"], [])
+
     def test_a_shipped_provider_comes_before_the_users_own(self):
         """The own descriptor has the honest server, where it could publish the token."""
         self.credmgr("add-provider", "--yes", self.file(
@@ -518,9 +545,9 @@ class Registries(Import):
     """A login of docker is verified as `docker login` does it. docker itself writes such a file."""
 
     def registry(self, accepts=lambda username, password: (username, password) == ("ada", "the-password"), **options):
-        authority = Authority(self.folder)
-        self.environment["SSL_CERT_FILE"] = authority.certificate
-        registry = self.enterContext(RegistryServer(accepts, authority.context(), **options))
+        self.authority = Authority(self.folder)
+        self.environment["SSL_CERT_FILE"] = self.authority.certificate
+        registry = self.enterContext(RegistryServer(accepts, self.authority.context(), **options))
         self.address = f"127.0.0.1:{registry.port}"
         return registry
 
@@ -557,6 +584,29 @@ class Registries(Import):
         registry = self.registry(has_tokens=True, realm="http://tokens.example/token")
         self.check("the-password", "moved_unverified")
         self.assertEqual(registry.counts["tokens"], 0)
+
+    def test_a_token_server_at_another_address(self):
+        """The user sees where the password went."""
+        registry = self.registry(has_tokens=True)
+        other = self.enterContext(RegistryServer(registry.accepts, self.authority.context(), has_tokens=True))
+        registry.realm, other.token = other.base + "/token", registry.token
+        self.logins(**{self.address: "the-password"})
+        outcome = self.credmgr("import", "docker", "--remove")
+        self.assertIn(f'the token server of "{self.address}" got the password: {other.base}\n', outcome.err)
+        self.assertIn("and removed it", outcome.err)
+
+    def test_an_unconfirmed_login_replaces_no_other(self):
+        registry = self.registry()
+        self.logins(**{self.address: "the-password"})
+        self.assertNotIn("token server", self.credmgr("import", "docker").err)
+        path = self.logins(**{self.address: "stale"})
+        before = text_of(path)
+        registry.routes["GET", "/v2/"] = lambda _: json_response({}, 503)
+        outcome = self.run_program("import", "docker", "--remove", "--replace")
+        self.assertEqual((outcome.status, text_of(path)), (USAGE, before), outcome.err)
+        self.assertIn("the registry did not confirm this one; nothing was changed", outcome.err)
+        answer = json.loads(self.credmgr("docker-credential", "get", stdin=self.address + "\n").out)
+        self.assertEqual(answer["Secret"], "the-password")
 
     def test_a_registry_that_is_down(self):
         registry = self.registry()

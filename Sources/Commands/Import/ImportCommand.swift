@@ -136,6 +136,8 @@ struct ImportPlan {
       var item = Item(entry: entry, target: Self.target(of: entry, match))
       if case .another(let base, let host)? = match, case .account = item.target {
         item.newName = Self.name(ofHost: host, extending: base, context)
+        // Programs also read the variable for other hosts of the provider.
+        if entry.variable != nil { item.servers = [host] }
       }
       item.useClient(context)
       if match == nil, let provider = entry.hostedProvider {

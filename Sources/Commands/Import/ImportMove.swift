@@ -129,7 +129,11 @@ struct ImportMove {
 
   /// Asks a registry whether it accepts a login; throws if it does not.
   private func isAccepted(_ login: HostLogin, by address: RegistryAddress) throws(CommandError) -> Bool {
-    switch try manager(context.source.registry(at: address.host, isSecure: address.isSecure, accepts: login)) {
+    let check = try manager(context.source.registry(at: address.host, isSecure: address.isSecure, accepts: login))
+    if let server = check.tokenServer {
+      context.tell("the token server of \(quoted(address.host)) got the password: \(Message.visible(server))")
+    }
+    switch check.isAccepted {
     case true?: return true
     case nil: return false
     case false?:
@@ -244,6 +248,11 @@ struct ImportMove {
     let known = found?.path == login.path ? found : nil
     if known == login { return .login(origin: origin, isVerified: isVerified, wasThere: true) }
     if known != nil {
+      if isVerified == false {
+        throw .usage(
+          "the vault has another login for \(quoted(origin)), and the registry did not confirm this one; "
+            + "nothing was changed")
+      }
       let isOfThisImport = keptLogins.contains(origin + " " + (login.username ?? ""))
       if replaces, isOfThisImport { throw isKept(item, by: quoted(origin)) }
       if !replaces {

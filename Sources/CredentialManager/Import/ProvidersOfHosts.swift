@@ -123,8 +123,8 @@ package final class ProvidersOfHosts {
 
   private func provider(ofHost host: String) -> Match? {
     let domain = host.split(separator: ".").suffix(2).joined(separator: ".")
-    let named = files.filter { $0.text.mentions(domain) }.compactMap { candidate($0.identifier) }
-      .filter { $0.agreement.names(host) }
+    let named = files.filter { $0.text.mentions(domain) && !isLeftOver($0.identifier) }
+      .compactMap { candidate($0.identifier) }.filter { $0.agreement.names(host) }
     // An added provider has the variables that the user gave, so its defaults do not count.
     let others = named.filter { other in !added.contains { $0.provider == other.provider } }
     let candidates = added.filter { $0.agreement.names(host) } + others
@@ -167,6 +167,16 @@ package final class ProvidersOfHosts {
       return nil as Candidate?
     }
     return candidate(provider, in: shipped)
+  }
+
+  /// Whether a descriptor is word for word the one that credmgr writes for a further host, without its provider.
+  private func isLeftOver(_ provider: String) -> Bool {
+    guard !isAdded(provider), let loaded = try? source.home.library.load(provider), loaded.bases.count == 1,
+      let base = loaded.bases.first?.split(separator: "/").last?.dropLast(".yaml".count),
+      let shipped = try? source.home.library.load(String(base)), source.isShipped(shipped),
+      let addition = try? source.addition(shipped: String(base), as: provider), addition.file != nil
+    else { return false }
+    return !source.hasOtherDescriptor(than: addition)
   }
 
   private func candidate(_ provider: String, in library: DescriptorLibrary? = nil) -> Candidate? {

@@ -6,35 +6,42 @@ import CredmgrOAuth
 extension CredentialSource {
   /// Asks a container registry whether it accepts a login, as `docker login` does: with Basic, or with a token that its
   /// token server issues for the login (https://distribution.github.io/distribution/spec/auth/token/). Returns `nil` if
-  /// the registry cannot say so. The login belongs to the registry, not to a provider, so no agreement covers it.
+  /// the registry cannot say so, and its token server if another server got the password. The login belongs to the
+  /// registry, not to a provider, so no agreement covers it.
   package func registry(
     at host: String, isSecure: Bool, accepts login: HostLogin
-  ) throws(CredentialError) -> Bool? {
+  ) throws(CredentialError) -> (isAccepted: Bool?, tokenServer: String?) {
     // Docker Hub's own name for its API.
     let isHub = HostClaim.names(of: host, for: .docker).count > 1
     let server = isHub ? "registry-1.docker.io" : host
     guard let base = try? URI(parsing: "\(isSecure ? "https" : "http")://\(server)/v2/"),
       base.isSecure || base.isLoopback
-    else { return nil }
+    else { return (nil, nil) }
+    var asked: String?
     let basic = "Basic " + Base64.encode(Array("\(login.username ?? ""):\(login.password.reveal())".utf8))
     do throws(CredentialError) {
       let first = try get(base, nil)
       // A registry that answers everybody does not look at a login.
-      guard first.status == 401 else { return nil }
+      guard first.status == 401 else { return (nil, nil) }
       let challenges = first.challenges
       if let bearer = challenges.first(where: { $0.scheme == "bearer" }) {
-        guard let tokens = tokenServer(bearer, of: base, user: login.username ?? "") else { return nil }
+        guard let tokens = tokenServer(bearer, of: base, user: login.username ?? "") else {
+          return (nil, nil)
+        }
+        if tokens.origin != base.origin { asked = tokens.origin }
         let answer = try get(tokens, basic)
-        guard answer.status == 200 else { return [401, 403].contains(answer.status) ? false : nil }
+        guard answer.status == 200 else { return ([401, 403].contains(answer.status) ? false : nil, asked) }
         let value = try? JSONValue.parse(answer.body)
-        guard let token = value?["token"]?.text ?? value?["access_token"]?.text, Self.isPlain(token) else { return nil }
-        return decision(try get(base, "Bearer " + token))
+        guard let token = value?["token"]?.text ?? value?["access_token"]?.text, Self.isPlain(token) else {
+          return (nil, asked)
+        }
+        return (decision(try get(base, "Bearer " + token)), asked)
       }
-      guard challenges.contains(where: { $0.scheme == "basic" }) else { return nil }
-      return decision(try get(base, basic))
+      guard challenges.contains(where: { $0.scheme == "basic" }) else { return (nil, nil) }
+      return (decision(try get(base, basic)), nil)
     } catch {
       guard case .http = error else { throw error }
-      return nil
+      return (nil, asked)
     }
   }
 
