@@ -115,6 +115,27 @@ class SharedVault(TeamTest):
         first.vault("verify")
         first.vault("sync")
 
+    def test_a_provider_is_not_changed_while_the_server_hides_an_account(self):
+        _, first = self.founded(lifetime=3600)
+        second = self.invited(first)
+        lookups = "select encode(lookup, 'hex') from credmgr.record where kind <> ''"
+        known = self.sql(lookups).split()
+        second.run("login", PROVIDER, "--account", "hidden", "--vault", TEAM)
+        (row,) = set(self.sql(lookups).split()) - set(known)
+        before = self.server.dump(self.database)
+        change = ("add-provider", PROVIDER, "--client-id", PUBLIC_CLIENT, "--replace", "--vault", TEAM, "--yes")
+        for hide in (
+            "update credmgr.record set sealed = set_byte(sealed, 99, get_byte(sealed, 99) # 1) where ",
+            "delete from credmgr.record where ",
+        ):
+            self.sql(hide + f"lookup = '\\x{row}'")
+            for command in (change, ("remove-provider", PROVIDER, "--vault", TEAM)):
+                said = first.run(*command, status=LOCKED).err
+                self.assertIn("hidden", said)
+                self.assertIn(f"--vault {TEAM}", said)
+            self.server.restore(self.database, before)
+        first.run(*change)
+
     def test_each_damaged_record_has_a_remedy_in_its_vault(self):
         _, first = self.founded(lifetime=3600)
         invitation = self.invitation(first)

@@ -223,8 +223,14 @@ extension CredentialSource {
     // The registration comes first: each account that is shared later gives it another revision.
     let isLost = try inStore(theirs.store.isLost(place))
     let record = isLost ? nil : try theirs.record(place)
+    let accounts = try theirs.accounts(of: provider)
+    // The server may hide an account from the question, and show it again later. Only this change replaces a
+    // registration that is lost too.
+    if !isLost, let damaged = try theirs.unreadable(of: provider, without: accounts).first {
+      throw .vault(.server(.damaged(damaged), vault: vault))
+    }
     return SharedProvider(
-      accounts: try theirs.accounts(of: provider),
+      accounts: accounts,
       agreement: record.flatMap { Registration(decoding: $0.payload)?.agreement },
       precondition: isLost ? .any : record.map { .revision($0.revision) } ?? .absent)
   }
