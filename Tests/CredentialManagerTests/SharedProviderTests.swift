@@ -159,6 +159,25 @@ struct SharedProviderTests {
     #expect(fixture.notices.contains(.setAside(copy: path + ".old", vault: "team")))
   }
 
+  /// The user puts the own text back from the copy, and the next synchronization does not replace it.
+  @Test func aTextThatWasPutBackStays() throws {
+    let fixture = try Fixture()
+    try fixture.addOwn(Fixture.endpoints + "\n# Mine.")
+    try fixture.store(Fixture.credential())
+    let vaults = try fixture.team()
+    try fixture.source.share("ana", of: "example", in: "team")
+    let path = fixture.home.userProviders + "/example.yaml"
+    let own = try File.read(path, limit: 1 << 20)
+    let other = try OtherMachine(beside: fixture, vaults)
+    try other.source.synchronize(with: "team") { _, _ in true }
+    try Self.publish(Fixture.endpoints + "\ntitle: Better", other.source)
+    try fixture.source.synchronize(with: "team")
+    #expect(try File.read(path, limit: 1 << 20) != own)
+    try File.replace(path, File.read(path + ".old", limit: 1 << 20))
+    try fixture.source.synchronize(with: "team") { _, _ in true }
+    #expect(try File.read(path, limit: 1 << 20) == own)
+  }
+
   /// A helper asks about a host whose provider another member has shared since.
   @Test func aHostOfTheVaultIsFound() throws {
     let (fixture, other, vaults) = try Self.shared(Fixture.endpoints + "\ngit: { hosts: [git.provider.example] }")

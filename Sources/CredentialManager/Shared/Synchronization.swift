@@ -106,7 +106,11 @@ extension CredentialSource {
       if let registration {
         try requirePlaces(of: provider, within: registration, of: vault, with: descriptors)
       }
-      if let own, let new = registration, own.isSameClient(as: new), descriptors.isEmpty { registration = nil }
+      if let own, let new = registration, own.isSameClient(as: new), descriptors.isEmpty,
+        !hasFiles(of: new, for: provider, besides: own)
+      {
+        registration = nil
+      }
     }
     if own != nil, registration == nil {
       try requirePlaces(of: provider, within: theirs.registration(of: provider), of: vault)
@@ -145,6 +149,15 @@ extension CredentialSource {
 
   // MARK: Descriptors
 
+  /// Whether the descriptors here are those of the vault's registration, but not those to which the user agreed:
+  /// another provider of the vault has brought a common one.
+  private func hasFiles(of theirs: Registration, for provider: String, besides own: Registration) -> Bool {
+    guard let agreed = theirs.agreement?.ownFiles, agreed != own.agreement?.ownFiles,
+      let loaded = try? home.library.load(provider)
+    else { return false }
+    return ownFiles(of: loaded) == agreed
+  }
+
   /// Returns the descriptors of the vault that a provider needs and that this machine does not have. A file of the user
   /// stays as it is, but not one that this machine took from the vault.
   private func descriptorsToTake(
@@ -175,10 +188,11 @@ extension CredentialSource {
   /// Returns the change that records a text of a descriptor as that of a vault. The text before it counts as well,
   /// until the file is written. `isPublished` says whether this machine gave it to the vault.
   func taking(
-    _ text: String, as name: String, from vault: String, isPublished: Bool = false
+    _ text: String, as name: String, from vault: String, isPublished: Bool = false, isWritten: Bool = false
   ) throws(CredentialError) -> Change {
     let identifier = Accounts.descriptor(name, from: vault)
-    let before = try accounts().record(identifier)?.payload.reveal().pieces(separatedBy: " ").first
+    let record = isWritten ? nil : try accounts().record(identifier)
+    let before = record?.payload.reveal().pieces(separatedBy: " ").first
     var words = [Self.digest(Array(text.utf8))] + [before].compactMap { $0.map { String($0) } }
     if isPublished { words.append(Self.published) }
     return .store(Secret(words.joined(separator: " ")), as: identifier)

@@ -180,6 +180,15 @@ extension CredentialSource {
       let path = Path.resolved(file.path) ?? file.path
       try wrapping(CredentialError.system, File.replace(path, Array(file.text.utf8)))
     }
+    if let vault, !files.isEmpty {
+      // The user may put the text before back.
+      var written: [Change] = []
+      for file in files {
+        guard let name = file.provider else { continue }
+        written.append(try taking(file.text, as: name, from: vault, isWritten: true))
+      }
+      try accounts.apply(written)
+    }
     for one in added { adds(one.provider) }
     let hasRules = files.contains { $0.path == home.accountRules }
     return TransferredParts(
