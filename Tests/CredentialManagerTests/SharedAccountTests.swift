@@ -389,6 +389,19 @@ struct SharedAccountTests {
     #expect(throws: CredentialError.shared(.vaultNeeded(known: []))) { try other.source.vaultName(nil) }
   }
 
+  /// A refused leave keeps the copies of the vault's other accounts.
+  @Test func leavingWithAnAccountOnItsWay() throws {
+    let (fixture, _) = try Self.shared()
+    try fixture.store(Fixture.credential("token-z", identity: "zoe"), "zoe")
+    var moving = try #require(try fixture.source.accounts().account(AccountID("example", "zoe"))).credential
+    (moving.vault, moving.isMoving) = ("team", true)
+    try fixture.store(moving, "zoe")
+    #expect(throws: CredentialError.shared(.unfinishedShare(provider: "example", account: "zoe", vault: "team"))) {
+      try fixture.source.leaveVault("team")
+    }
+    #expect(try fixture.stored()?.vault == "team")
+  }
+
   // MARK: Providers
 
   /// A descriptor that did not come with the program travels with the account.

@@ -380,6 +380,53 @@ class Team(ProgramTest):
         self.assertEqual((len(self.refreshes(service)), self.refreshes(other)), (1, []))
 
     @unittest.skipUnless(is_test_build(), "a release build has no fault points")
+    def test_an_account_on_its_way_is_named(self):
+        _, provider = self.shared()
+        self.join("grace")
+        self.credmgr("login", provider, "--account", GRACE)
+        self.run_program("share", provider, GRACE, environment={"CREDMGR_FAULT": "share.compared"})
+        self.at(0)
+        other = self.serve(OAuth2Server())
+        self.credmgr("add-provider", provider, "--set", f"port={other.port}", "--replace", "--vault", "team", "--yes")
+        self.at(1)
+        self.assertIn(f'tokens of "{GRACE}"', self.credmgr("vault", "sync", "--yes").err)
+        said = self.credmgr("logout", provider, "--account", GRACE, "--keep-remote").err
+        self.assertIn("may not be in the vault", said)
+        self.assertIn("stays in the vault", self.credmgr("logout", provider, "--account", ADA).err)
+
+    def test_a_base_that_another_provider_of_the_vault_brought(self):
+        servers = self.serve(OAuth2Server()), self.serve(OAuth2Server())
+
+        def put(name, *lines):
+            folder = os.path.join(self.environment["CREDMGR_HOME"], "config/providers")
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            self.file(os.path.join(folder, name), "\n".join(lines) + "\n")
+
+        def base(port):
+            put("base.yaml", "provider: base", "title: Base", "grant: authorization_code", "endpoints:",
+                f"  authorization: http://127.0.0.1:{port}/authorize", f"  token: http://127.0.0.1:{port}/token",
+                "scope: [read, offline]", "client: { authentication: none }", f'hosts: ["127.0.0.1:{port}"]')
+
+        self.at(0)
+        base(servers[0].port)
+        self.create()
+        for name in ("forge", "smith"):
+            put(f"{name}.yaml", "extends: base", f"provider: {name}", f"title: {name.title()}")
+            self.credmgr("add-provider", name, "--client-id", PUBLIC_CLIENT)
+            self.credmgr("login", name, "--account", ADA, "--vault", "team")
+        self.join("grace")
+        self.credmgr("vault", "sync", "--yes")
+        # Both providers move, one after the other.
+        for name in ("forge", "smith"):
+            self.at(0)
+            base(servers[1].port)
+            self.credmgr("add-provider", name, "--client-id", PUBLIC_CLIENT, "--replace", "--vault", "team", "--yes")
+            self.at(1)
+            self.credmgr("vault", "sync")
+            self.assertNotIn("another provider", self.credmgr("vault", "sync", "--yes").err)
+            self.credmgr("token", name, "--account", ADA)
+
+    @unittest.skipUnless(is_test_build(), "a release build has no fault points")
     def test_a_share_that_is_killed_at_each_step_loses_nothing(self):
         service, provider = self.provided(lifetime=brief(), refreshed_lifetime=brief())
         self.create()

@@ -123,9 +123,12 @@ extension Command {
         ? whatStays
         : isRevoked ? " and revoked the \(words)" : "; the \(words) was not revoked"
       if let vault = account?.credential.vault {
+        let place =
+          account?.credential.isMoving == true
+          ? "may not be in the vault \(quoted(vault)), and its tokens stay valid at the provider"
+          : "stays in the vault \(quoted(vault))"
         context.tell(
-          "removed \"\(result.account)\" at \(context.titled(provider)) from this machine; it stays in the vault "
-            + quoted(vault))
+          "removed \"\(result.account)\" at \(context.titled(provider)) from this machine; it \(place)")
       } else {
         context.tell("logged out \"\(result.account)\" at \(context.titled(provider))\(remote)")
       }

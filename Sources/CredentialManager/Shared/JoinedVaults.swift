@@ -96,12 +96,11 @@ extension CredentialSource {
   ) throws(CredentialError) -> (isRemoved: Bool, losesAnswer: Bool) {
     try commitLastAnswers(waitingFor: name)
     let accounts = try accounts(.readWrite)
-    for account in try accounts.accounts(of: nil) where account.credential.vault == name {
-      guard !account.credential.isMoving else {
-        throw .shared(.unfinishedShare(provider: account.provider, account: account.name, vault: name))
-      }
-      try forget(account, in: accounts)
+    let copies = try accounts.accounts(of: nil).filter { $0.credential.vault == name }
+    if let account = copies.first(where: \.credential.isMoving) {
+      throw .shared(.unfinishedShare(provider: account.provider, account: account.name, vault: name))
     }
+    for copy in copies { try forget(copy, in: accounts) }
     // A machine also leaves a vault whose server is away.
     let store = try? joined(name).sharedStore()
     let losesAnswer = store?.hasAnswers(besides: []) == true
