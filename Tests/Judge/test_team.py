@@ -416,7 +416,7 @@ class Team(ProgramTest):
             self.credmgr("login", name, "--account", ADA, "--vault", "team")
         self.join("grace")
         self.credmgr("vault", "sync", "--yes")
-        # Both providers move, one after the other.
+        # The team moves the providers in turn.
         for name in ("forge", "smith"):
             self.at(0)
             base(servers[1].port)

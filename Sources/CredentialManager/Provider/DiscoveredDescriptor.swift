@@ -216,8 +216,8 @@ struct DiscoveredDescriptor {
   }
 
   /// Binding tokens is the user's choice, because other programs cannot use bound tokens. A client with a certificate,
-  /// a client of the profile, and a client of a resource that requires bound tokens have no choice. `isCertificate` says
-  /// whether a certificate binds them.
+  /// a client of the profile, and a client of a resource that requires bound tokens have no choice. `isCertificate`
+  /// says whether a certificate binds them.
   private static func binding(
     _ metadata: AuthorizationServerMetadata, of resource: DiscoveredResource?, _ authentication: ClientAuthentication
   ) -> (lines: [String], isCertificate: Bool) {
