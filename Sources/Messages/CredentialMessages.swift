@@ -232,6 +232,8 @@ extension CredentialError {
       error.message(titled: titled).adding("; nothing was stored")
         .with(hints: [error.remedy(withoutVerification: titled(provider))])
     case .notStored: .usage("nothing was stored")
+    case .providerChanged(let provider):
+      .usage("\(titled(provider)) was changed during the login; nothing was stored").hint("log in again")
     case .promptNeeded(let provider, let fields):
       PasteFault.message(withoutTerminal: fields, provider, titled(provider))
     case .keyFileNeeded(let provider, let labels, let variables):

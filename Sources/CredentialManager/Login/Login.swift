@@ -127,6 +127,8 @@ struct Login {
   let grant: Grant
   /// The registration of a shipped provider that this login adds; `nil` if the provider was added before.
   let registration: Registration?
+  /// The registration at the beginning of the login, with the one that it adds.
+  let earlierRegistration: Registration?
   private let given: LoginNote
   let accounts: Accounts
   let id: AccountID
@@ -165,6 +167,7 @@ struct Login {
     if needsClient { try source.core(provider, permit.client.checkSecret()) }
     let accounts = try source.accounts(.readWrite)
     let id = AccountID(provider, options.account)
+    earlierRegistration = if let registration { registration } else { try accounts.registration(of: provider) }
     try inStore(accounts.store.check([RecordIdentifier(.credential, of: id), RecordIdentifier(.pending, of: id)]))
     (self.accounts, self.id) = (accounts, id)
   }

@@ -100,6 +100,7 @@ extension Login {
       credential.earlierIdentity = name
     }
     credential.kept.merge(owner.kept.filter { !source.secrets.reveals($0.value) }) { ofToken, _ in ofToken }
+    try requireRegistration()
     if let registration, try accounts.registration(of: provider) == nil {
       try source.store([provider: registration], with: [source.noting(.addProvider, of: provider)])
       let values = registration.variables.sorted { $0.key < $1.key }.filter { name, value in
@@ -121,6 +122,15 @@ extension Login {
     }
     changes.append(source.noting(.login, of: provider, account: name, detail: credential.grant.rawValue))
     return (name, credential, changes)
+  }
+
+  /// Throws if another process has added or changed the provider since the login began: the account would follow a
+  /// registration with servers that must not get its tokens.
+  private func requireRegistration() throws(CredentialError) {
+    guard let began = earlierRegistration, let now = try accounts.registration(of: provider) else { return }
+    let kinds: [Agreement.Kind] = [.endpoints, .presented, .helpers]
+    let isSame = kinds.allSatisfy { now.agreement?.places[$0] == began.agreement?.places[$0] }
+    if now.variables != began.variables || !isSame { throw .providerChanged(provider) }
   }
 
   /// Whether an account may belong to another user than before. Asks `user` only if the account no longer works, for
