@@ -89,7 +89,8 @@ extension Finding {
     case .unusedAssertion:
       "\"assertion\" has no effect: no endpoint uses \"private_key_jwt\", \"client_secret_jwt\" or \"{assertion}\""
     case .tokenOfElement:
-      "a token of \"element\" requires a unique value of \"element\" in \"keep\", so that a refresh finds the element again"
+      "a token of \"element\" requires a unique value of \"element\" in \"keep\", so that a refresh finds the element "
+        + "again"
     case .assertionInRequest:
       "\"{assertion}\" has no value here; with the grant \"jwt_bearer\" and no endpoint \"token\", "
         + "use \"{access_token}\""

@@ -39,8 +39,8 @@ extension Notice {
     case .chosen(let provider, let label, let count, _):
       "warning: used \(shortened(label)), the first of \(count) entries in the answer of \(titled(provider))"
     case .usedAgain(let provider, let label, let account):
-      "warning: used \(shortened(label)) of the account \(quoted(account)), because \(titled(provider)) did not say who "
-        + "logged in"
+      "warning: used \(shortened(label)) of the account \(quoted(account)), because \(titled(provider)) did not say "
+        + "who logged in"
     case .usedInstead(let provider, let label, let account):
       "warning: the account \(quoted(account)) now uses \(shortened(label)), because the answer of "
         + "\(titled(provider)) does not list the earlier entry"

@@ -169,7 +169,7 @@ package final class ProvidersOfHosts {
     return candidate(provider, in: shipped)
   }
 
-  /// Whether a descriptor is word for word the one that credmgr writes for a further host, without its provider.
+  /// Whether a descriptor is word for word what credmgr writes for a further host, without its provider.
   private func isLeftOver(_ provider: String) -> Bool {
     guard !isAdded(provider), let loaded = try? source.home.library.load(provider), loaded.bases.count == 1,
       let base = loaded.bases.first?.split(separator: "/").last?.dropLast(".yaml".count),

@@ -127,7 +127,7 @@ struct Login {
   let grant: Grant
   /// The registration of a shipped provider that this login adds; `nil` if the provider was added before.
   let registration: Registration?
-  /// The registration at the beginning of the login, with the one that it adds.
+  /// The registration at the beginning of the login, or `registration`.
   let earlierRegistration: Registration?
   private let given: LoginNote
   let accounts: Accounts

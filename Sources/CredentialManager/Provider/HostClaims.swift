@@ -169,7 +169,7 @@ extension CredentialSource {
   }
 
   /// Stores or removes registrations with their host claims, together with `changes` without preconditions. Throws if a
-  /// provider's registration is another one than `before`; without a revision, there was none.
+  /// provider's registration is not `before`; without a revision, it must not exist.
   func store(
     _ registrations: [String: Registration?], with changes: [Change],
     after before: (provider: String, revision: Int64?)? = nil
