@@ -1110,6 +1110,35 @@ struct LoginTests {
     #expect(fixture.user.choices.count == 2)
   }
 
+  /// The first user had chosen the entry by a variable.
+  @Test func anotherUserDoesNotGetANamedEntry() throws {
+    let text =
+      Self.sites.replacing("element: { label: name }", with: "element: { where: { name: '{site}' }, label: name }")
+      + "\nvariables: { site: { optional: true } }"
+    let fixture = try Fixture.added(text)
+    fixture.consent(.token("token-1"), Self.list(1, 2, 3), .identity("ana"))
+    #expect(try fixture.login { $0.variables = ["site": "Site 2"] }.credential.kept == ["tenant": "2"])
+    fixture.consent(.token("token-2"), Self.list(3, 2, 1), .identity("bob"))
+    let account = try fixture.login { ($0.account, $0.replaces, $0.givesAway) = ("ana", true, true) }
+    #expect(account.credential.kept == ["tenant": "3"])
+  }
+
+  /// The user has another account, and a third account is the default.
+  @Test func theRenewedAccountKeepsItsEntry() throws {
+    let fixture = try Self.withSites()
+    var other = Fixture.credential("token-a", identity: "ana")
+    other.kept = ["tenant": "1"]
+    try fixture.store(other, "a1")
+    fixture.consent(.token("token-b"), Self.list(3, 2, 1), .identity("bob"))
+    #expect(try fixture.login().name == "bob")
+    try fixture.another().accounts(.readWrite).store.apply([
+      .store(Secret("bob"), as: Accounts.selection("example"))
+    ])
+    fixture.consent(.token("token-2"), Self.list(1, 2, 3), .identity("ana"))
+    let account = try fixture.login()
+    #expect(account.name == "ana" && account.credential.kept == ["tenant": "2"])
+  }
+
   @Test(arguments: ["ana", nil], [true, nil]) func theOnlyEntryThatIsLeftIsNamed(
     _ name: String?, _ terminal: Bool?
   ) throws {

@@ -73,9 +73,10 @@ def run(group):
 
 
 def main():
-    # A shell starts background jobs with these signals ignored, and programs inherit that.
+    # A shell or nohup starts background jobs with these signals ignored, and programs inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     parser = argparse.ArgumentParser()
     parser.add_argument("-v", action="store_true", dest="verbose", help="also say which tests were skipped, and why")
     parser.add_argument("-j", type=int, default=(os.cpu_count() or 1) * 3, dest="jobs", help="processes")

@@ -113,8 +113,11 @@ extension Login {
     return person
   }
 
+  /// Returns the account of a person that the login will renew: with the person's name, or else the default one.
   private func account(of person: Owner, in credential: Credential) throws(CredentialError) -> Account? {
-    try accounts.accounts(of: provider).first { $0.isUser(person, in: credential) == true }
+    let own = try accounts.accounts(of: provider).filter { $0.isUser(person, in: credential) == true }
+    let selected = try accounts.selected(for: provider)
+    return own.first { $0.name == person.name } ?? own.first { $0.name == selected } ?? own.first
   }
 }
 
@@ -147,8 +150,10 @@ extension Descriptor {
   }
 
   /// The variable that a condition for an element compares, so that a login can choose without a question.
-  fileprivate var choosingVariable: String? {
+  fileprivate var choosingVariable: String? { choosingVariables.first }
+
+  var choosingVariables: [String] {
     endpoints.values.flatMap { $0.response.element?.conditions ?? [] }.flatMap { $0.value?.names ?? [] }
-      .first { variable($0) != nil }
+      .filter { variable($0) != nil }
   }
 }

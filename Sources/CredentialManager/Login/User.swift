@@ -93,6 +93,8 @@ package struct LoginOptions: Sendable {
       // The user does not type the token of another issuer.
       let isTyped = inFile.isEmpty && credential.grant != .tokenExchange
       variables = credential.variables.filter { name, _ in
+        // Another user chooses again.
+        if givesAway, descriptor.choosingVariables.contains(name) { return false }
         guard let variable = descriptor.variable(name), variable.isAtLogin else { return true }
         if variable.isAtExchange { return true }
         let isOfKey = isTyped || variable.isSecret || inFile.contains(name)
