@@ -182,7 +182,7 @@ class Speed(ProgramTest):
             subprocess.run(["strip", "-o", copy, os.path.join(os.path.dirname(BINARY), name)], check=True)
             sizes[name] = os.path.getsize(copy)
         # 19.2 MB when this was written. Together with its other files, a package may have 20 MB (test_package).
-        self.assertLessEqual(sum(sizes.values()), 19_200_000, sizes)
+        self.assertLessEqual(sum(sizes.values()), 19_300_000, sizes)
 
     def test_large_parts_of_libraries_are_not_linked(self):
         if is_test_build():
