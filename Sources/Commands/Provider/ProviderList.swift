@@ -33,7 +33,7 @@ extension Command {
       columns.map { ProviderEntry.table(entries, columns: $0, Style(1)) } ?? ProviderEntry.lines(entries),
       orJSON: .array(rows))
     if !words.isEmpty, entries.isEmpty {
-      context.tell("no provider matches \(quoted(words.joined(separator: " ")))")
+      context.tell("no provider matches" + shown(words.joined(separator: " "), or: " this"))
     }
   }
 }
@@ -58,14 +58,24 @@ struct ProviderEntry {
 
   var verification: Verification { descriptor?.verified ?? .unverified }
 
-  /// Whether the entry belongs to the group of this name, or contains the word if no group has this name.
+  /// Whether the entry contains the word. The name of a group counts only in names, and a short one, such as `ai`, only
+  /// as a whole word.
   func matches(_ word: String) -> Bool {
     let word = word.lowercased()
-    return ProviderGroup(rawValue: word) == nil ? contains(word) : group == word
+    if ProviderGroup(rawValue: word) == nil { return contains(word) }
+    return group == word
+      || names.contains { name in
+        let name = name.lowercased()
+        return word.count > 3
+          ? name.firstPlace(of: word) != nil
+          : name.split { !$0.isLetter && !$0.isNumber }.contains { $0 == word }
+      }
   }
 
+  private var names: [String] { [identifier, title] + (descriptor?.aliases ?? []) }
+
   private func contains(_ word: String) -> Bool {
-    var texts = [identifier, title, descriptor?.group?.rawValue ?? ""] + (descriptor?.aliases ?? [])
+    var texts = names + [descriptor?.group?.rawValue ?? ""]
     texts += descriptor?.hosts.map(\.text) ?? []
     texts += descriptor?.endpoints.values.map(\.url.text) ?? []
     texts += descriptor?.variables.compactMap(\.defaultValue) ?? []
