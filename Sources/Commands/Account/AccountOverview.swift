@@ -79,7 +79,10 @@ extension Credential {
 
 extension AccountOverview.Row {
   /// The state in words for a list.
-  var words: String { state.words + (account.credential.isUnverified && !state.needsLogin ? ", not verified" : "") }
+  var words: String {
+    let doubt = account.credential.isUnverified && !state.needsLogin ? ", not verified" : ""
+    return state.words + doubt + (account.credential.endedKey(at: now).map { ", " + $0 } ?? "")
+  }
 
   var json: JSONValue {
     let credential = account.credential

@@ -92,7 +92,8 @@ extension Command {
     }
     // The provider supplied parts of this text.
     rows = rows.map { ($0.left, Message.visible($0.right)) }
-    rows.append(("state", state.needsLogin ? style.red(state.sentence) : state.sentence))
+    let sentence = state.sentence + (credential.endedKey(at: now).map { ", " + $0 } ?? "")
+    rows.append(("state", state.needsLogin ? style.red(sentence) : sentence))
     return rows
   }
 
@@ -121,10 +122,12 @@ extension Credential {
     return isGiven ? "token" : grant.traits.kind
   }
 
-  /// Whether a key of the user expires within 14 days. Only the user can replace it.
-  func endsSoon(at now: Moment) -> Bool {
-    guard let end = endOfKey else { return false }
-    return end > now && end - now <= .days(14)
+  /// Whether a key of the user expires within 14 days, or has expired. Only the user can replace it.
+  func endsSoon(at now: Moment) -> Bool { endOfKey.map { $0 - now <= .days(14) } ?? false }
+
+  /// The words for an expired key that got the tokens, which may still be valid; `nil` if it has not expired.
+  func endedKey(at now: Moment) -> String? {
+    keyExpiresAt.flatMap { $0 <= now ? (grant.traits.brought ?? "key") + " expired" : nil }
   }
 
   /// When the key, or whatever else the user brought, expires; `nil` if the user did not say.

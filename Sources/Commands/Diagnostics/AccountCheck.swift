@@ -43,10 +43,12 @@ extension Doctor {
       let text = "the providers refuse to refresh \(refused.count) tokens, which still work until they expire"
       note(.accounts, text, items: refused.names, hints: refused.logins)
     }
-    for account in accounts where account.credential.endsSoon(at: now) {
-      let left = account.credential.endOfKey.map { duration($0 - now) } ?? ""
+    // An expired key that is itself the credential is a problem, not a note.
+    for (account, state) in zip(accounts, states) where account.credential.endsSoon(at: now) && !state.needsLogin {
+      let left = account.credential.endOfKey.map { $0 - now } ?? .zero
+      let expiry = left > .zero ? "expires in \(duration(left))" : "expired \(duration(.zero - left)) ago"
       note(
-        .accounts, "the key of \(quoted(account.name)) at \(context.titled(account.provider)) expires in \(left)",
+        .accounts, "the key of \(quoted(account.name)) at \(context.titled(account.provider)) \(expiry)",
         hint: "make a new key, then \(credmgr: "login", account.provider, "--account", account.name)")
     }
     // Most other providers cannot say whether a key is valid.
