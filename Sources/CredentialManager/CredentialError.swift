@@ -13,6 +13,8 @@ package enum CredentialError: Error, Sendable, Equatable {
     /// The provider refuses the refresh token after an interrupted refresh, whose answer was lost before it was saved.
     case refreshInterrupted(String?)
     case rejected
+    /// The provider does not list exactly one element, such as an organization, whose token the account has.
+    case elementGone
     case otherIssuer  // An issuer other than the descriptor's made the refresh token.
     case loginUnderWay  // Only the running login keeps the account from being refreshed.
     case typed(String, LoginReason)  // Why only the user can replace a credential, and the words for it.

@@ -233,6 +233,8 @@ package enum Notice: Sendable, Equatable {
   case usedAgain(provider: String, String, account: String)
   /// The account now uses another element, because the answer no longer lists the earlier one.
   case usedInstead(provider: String, String, account: String)
+  /// The account keeps its element of a list, because no answer listed elements.
+  case elementKept(provider: String, account: String)
   /// Logins to this provider now use these values of variables, which the first login gave.
   case valuesStay(provider: String, [String])
   /// A credential that the user brought was stored, although the provider did not confirm that it is valid.

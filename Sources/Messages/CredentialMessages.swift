@@ -47,6 +47,9 @@ extension CredentialError {
         needs.takesDocument
           ? "\(add: "--client-id", "https://HOST/credmgr.json", "--client-document") with a URL of yours"
           : "\(add: needs.options)")
+    // The name of an account that does not exist may be a key.
+    case .loginNeeded(let provider, let account?, .noCredential) where mayBeKey(account):
+      Self.loginNeeded(provider: provider, account: nil, .noCredential).message(titled: titled)
     case .loginNeeded(let provider, let account, let reason):
       .loginNeeded(reason.sentence(titled(provider), account)).hint(
         reason.remedy([provider] + accountOption(account)))
@@ -64,7 +67,7 @@ extension CredentialError {
       )
     case .tokenMissing(let provider, let name, let known):
       .usage(
-        "the login to \(titled(provider)) has no token \(quoted(name))"
+        "the login to \(titled(provider)) has no token" + shown(name, or: " of this name")
           + (known.isEmpty ? "" : "; it has " + known.joined(separator: ", "))
       )
       .hint(known.isEmpty ? "omit \"--field\" to use the token of the login" : "\(add: "--field", known[0])")
@@ -346,6 +349,7 @@ extension CredentialError.LoginReason {
     case .refreshInterrupted(let words):
       "an earlier refresh of \(token) was interrupted, and the new token is lost" + said(words)
     case .rejected: "\(token) was rejected and cannot be refreshed"
+    case .elementGone: "cannot refresh \(token): \(title) does not list exactly one entry with its values"
     case .otherIssuer: "cannot refresh \(token): another issuer made it, and the provider's issuer has changed"
     case .loginUnderWay: "cannot refresh \(token) while a login is under way"
     case .typed(let words, .expired): "the \(title) \(words)\(whose) expired"

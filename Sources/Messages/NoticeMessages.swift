@@ -44,10 +44,12 @@ extension Notice {
     case .usedInstead(let provider, let label, let account):
       "warning: the account \(quoted(account)) now uses \(shortened(label)), because the answer of "
         + "\(titled(provider)) does not list the earlier entry"
+    case .elementKept(let provider, let account):
+      "warning: the account \(quoted(account)) keeps its earlier entry, because \(titled(provider)) did not list any"
     case .valuesStay(let provider, let values):
       "later logins to \(titled(provider)) also use " + values.map { "\"--set \($0)\"" }.joined(separator: ", ")
     case .unconfirmed(let account, let provider, let credential):
-      "warning: \(titled(provider)) did not confirm that the \(credential) of \(quoted(account)) is valid"
+      "warning: \(titled(provider)) did not confirm the \(credential) of \(quoted(account))"
     case .unnameable(let account, let provider):
       "named the account \(quoted(account)), because the name from \(titled(provider)) has control characters or "
         + "more than 255 bytes"

@@ -1159,6 +1159,48 @@ struct LoginTests {
     #expect(fixture.notices.first == .usedAgain(provider: "example", "Site 2", account: "ana"))
   }
 
+  @Test(arguments: [HTTPResponse.json("{}", status: 500), .json("[]"), .json(#"{"login": "ana", "items": []}"#)])
+  func aLoginWithoutAListKeepsTheEntry(_ answer: HTTPResponse) throws {
+    let fixture = try Fixture.added(
+      Self.tenants.replacing("element: {", with: "element: { of: items,")
+        .replacing("account: element.name", with: "account: login")
+        .replacing("tenant: element.id", with: "tenant: [element.id, login]"))
+    let list = #"[{"id": "1", "name": "One"}, {"id": "2", "name": "Two"}]"#
+    fixture.user.chosen = 1
+    fixture.consent(.token("token-1"), .json(#"{"login": "ana", "items": \#(list)}"#))
+    #expect(try fixture.login().credential.kept == ["tenant": "2"])
+    fixture.consent(.token("token-2"), answer)
+    #expect(try fixture.login { $0.account = "ana" }.credential.kept == ["tenant": "2"])
+    #expect(fixture.notices.contains(.elementKept(provider: "example", account: "ana")))
+    // Another user gets nothing of the first one.
+    fixture.consent(.token("token-3"), .json(#"{"login": "bob", "items": []}"#))
+    let other = try fixture.login { ($0.account, $0.replaces, $0.givesAway) = ("ana", true, true) }
+    #expect(other.credential.kept == ["tenant": "bob"])
+  }
+
+  @Test func anExchangeWithoutAListKeepsTheEntry() throws {
+    let fixture = try Self.withSites()
+    fixture.consent(.token("token-2"), .json("[]"), .identity("ana"))
+    #expect(try fixture.login { $0.account = "ana" }.credential.kept == ["tenant": "2"])
+    #expect(fixture.notices == [.elementKept(provider: "example", account: "ana")])
+  }
+
+  @Test func theFirstEntryOfATokensAnswerIsNamed() throws {
+    let fixture = try Fixture.added(
+      """
+      grant: authorization_code
+      endpoints:
+        authorization: https://provider.example/authorize
+        token:
+          url: https://provider.example/token
+          response: { element: { of: items, label: name }, keep: { tenant: element.id } }
+      """)
+    let items = #"[{"id": 1, "name": "One"}, {"id": 2, "name": "Two"}]"#
+    fixture.consent(.json(#"{"access_token": "token-1", "items": \#(items)}"#))
+    #expect(try fixture.login().credential.kept == ["tenant": "1"])
+    #expect(fixture.notices.contains(.chosen(provider: "example", "One", of: 2, variable: nil)))
+  }
+
   /// The name of an entry says nothing about the user, but the durable identifier does.
   @Test(arguments: [nil, 8, 7]) func theAccountIsNamedLikeTheEntry(_ user: Int?) throws {
     let fixture = try Fixture.added(

@@ -159,6 +159,38 @@ struct RefreshTests {
     #expect(account.credential.kept == ["site": "two"] && account.credential.accessToken == Secret("new"))
   }
 
+  /// An account with a token of an entry that the provider no longer lists needs a login.
+  @Test func aTokenOfAnEntryThatIsGone() throws {
+    let fixture = try Fixture.added(
+      """
+      grant: authorization_code
+      endpoints:
+        authorization: https://provider.example/authorize
+        token: https://provider.example/token
+        token_exchange:
+          url: https://provider.example/sites
+          authentication: access_token
+          follows: [token, refresh]
+          response: { fields: { access_token: element.tok }, keep: { site: element.id }, element: { label: id } }
+      """)
+    var credential = Fixture.credential("old", refresh: "refresh-1", identity: "ana")
+    credential.kept = ["site": "two"]
+    credential.expiresAt = Fixture.now
+    credential.obtainedAt = Fixture.now - .seconds(3600)
+    try fixture.store(credential)
+    func answer(_ sites: String...) -> HTTPResponse {
+      .json("[" + sites.map { #"{"id": "\#($0)", "tok": "token-\#($0)"}"# }.joined(separator: ", ") + "]")
+    }
+    fixture.http.then(.token("user-1", refresh: "refresh-2"), answer("one", "three"))
+    let gone = CredentialError.loginNeeded(provider: "example", account: "ana", .elementGone)
+    #expect(throws: gone) { try fixture.fresh() }
+    #expect(gone.message.hints == ["\(credmgr: "login", "example", "--account", "ana")"])
+    // The new refresh token is not lost.
+    fixture.http.then(.token("user-2", refresh: "refresh-3"), answer("one", "two"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("token-two"))
+    #expect(fixture.http.requests.map { $0.parameters[first: "refresh_token"] }.contains("refresh-2"))
+  }
+
   @Test func othersAreNotAskedAgain() throws {
     let fixture = try Self.asking("token")
     fixture.http.then(.token("new", refresh: "refresh-2"))

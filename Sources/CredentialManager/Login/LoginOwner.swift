@@ -100,6 +100,7 @@ extension Login {
       credential.earlierIdentity = name
     }
     credential.kept.merge(owner.kept.filter { !source.secrets.reveals($0.value) }) { ofToken, _ in ofToken }
+    keepElement(of: existing, for: owner, besides: element, in: &credential)
     try requireRegistration()
     if let registration, try accounts.registration(of: provider) == nil {
       try source.store([provider: registration], with: [source.noting(.addProvider, of: provider)])

@@ -118,6 +118,12 @@ struct LoginSession {
       if var tokens = client.tokens(in: response, of: exchange.kind, grant, now: now) {
         tokens.importedFrom = options.refreshToken
         unused = tokens
+        if exchange.kind != .tokenExchange, let list = try? client.elements(in: response, exchange.kind, for: tokens),
+          list.labels.count > 1
+        {
+          let variable = client.descriptor.choosingVariables.first
+          source.notice(.chosen(provider: provider, list.labels[0], of: list.labels.count, variable: variable))
+        }
       }
     }
     return try save(source.core(provider, exchange.read(response, now)), pending)

@@ -100,10 +100,24 @@ extension Login {
     }
   }
 
+  /// Keeps the element of the account that the login renews if no answer lists elements.
+  func keepElement(
+    of existing: Account?, for owner: Owner, besides exchanged: ExchangedElement?, in credential: inout Credential
+  ) {
+    guard let existing, exchanged == nil, owner.element == nil,
+      existing.isUser(person(owner, in: credential), in: credential) != false
+    else { return }
+    let fields = client.descriptor.elementFields(of: [.identity, .tokenExchange])
+    let kept = existing.credential.kept.filter { fields.contains($0.key) }
+    if kept.isEmpty { return }
+    credential.kept.merge(kept) { $1 }
+    source.notice(.elementKept(provider: provider, account: existing.name))
+  }
+
   /// Returns what is known of the user. A name or an identifier of an element says nothing about the user.
   private func person(_ owner: Owner, in credential: Credential) -> Owner {
     let descriptor = client.descriptor
-    let fields = descriptor.endpoints[.identity] == nil ? descriptor.elementFields : []
+    let fields = descriptor.endpoints[.identity] == nil ? descriptor.elementFields() : []
     func areOfElement(_ paths: [FieldPath]) -> Bool {
       paths.contains { $0.inElement != nil || fields.contains($0.text) }
     }
@@ -144,9 +158,9 @@ extension Credential {
 }
 
 extension Descriptor {
-  /// The fields that an account keeps of an element.
-  fileprivate var elementFields: [String] {
-    endpoints.values.flatMap(\.response.keep).filter(\.isOfElement).map(\.name)
+  /// Returns the fields that an account keeps of an element.
+  fileprivate func elementFields(of kinds: [EndpointKind] = EndpointKind.allCases) -> [String] {
+    kinds.compactMap { endpoints[$0] }.flatMap(\.response.keep).filter(\.isOfElement).map(\.name)
   }
 
   /// The variable that a condition for an element compares, so that a login can choose without a question.

@@ -198,7 +198,10 @@ extension CredentialSource {
     let pending = try locked.begin(ExchangeNote(.refresh, startedAt: clock.now()))
     FaultPoint.reach("refresh.noted")
     let renewed = try Signals.deferring(pending) { pending throws(CredentialError) in
-      try finish(pending, asking: permit, for: account)
+      do throws(CredentialError) { return try finish(pending, asking: permit, for: account) } catch {
+        if case .oauth(.elementUnknown, _) = error { throw needed(account, .elementGone) }
+        throw error
+      }
     }
     FaultPoint.reach("refresh.committed")
     return renewed
@@ -386,7 +389,9 @@ extension CredentialError {
     // The vault of a copy has no newer token either.
     case .loginNeeded where account.credential.vault != nil, .uncommitted where account.credential.vault != nil: true
     case .http, .oauth, .proofNeeded, .lockTimedOut, .notAdded, .provider, .malformedRegistration, .subjectToken: true
-    case .loginNeeded(_, _, .refreshRefused), .loginNeeded(_, _, .refreshInterrupted): true
+    case .loginNeeded(_, _, .refreshRefused), .loginNeeded(_, _, .refreshInterrupted),
+      .loginNeeded(_, _, .elementGone):
+      true
     case .vault(.conflict), .vault(.absent): false
     case .vault: true
     default: false
