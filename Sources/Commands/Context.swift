@@ -196,7 +196,7 @@ package struct Context {
   func duration(_ option: String, _ invocation: Invocation) throws(CommandError) -> Duration? {
     guard let text = invocation.value(option) else { return nil }
     if let duration = Duration(text) { return duration }
-    throw .usage("invalid duration \"\(text)\"", hint: "use a form like 90s, 5m, 8h or 30d")
+    throw .usage("invalid duration\(shown(text))", hint: "use a form like 90s, 5m, 8h or 30d")
   }
 
   /// Returns the values of `--set NAME=VALUE`, and of `NAME=@FILE` for secret variables.

@@ -1,3 +1,4 @@
+import CredmgrCredentialManager
 import CredmgrMessages
 import CredmgrText
 
@@ -109,6 +110,19 @@ extension Command {
 
   fileprivate static func isDash(_ scalar: Unicode.Scalar) -> Bool {
     (0x2010...0x2015).contains(scalar.value) || scalar.value == 0x2212
+  }
+}
+
+extension Context {
+  /// Throws if a new name is a key, because every command would show it. `owners` are the providers of the key, if they
+  /// are known.
+  func requireNoKey(in name: String?, called what: String, of owners: [String] = []) throws(CommandError) {
+    guard let name, case let owners = owners.isEmpty ? source.ownersOfKey(in: name) : owners, !owners.isEmpty else {
+      return
+    }
+    throw .usage(
+      "invalid \(what): it looks like a key of \(owners.map(titled).joined(separator: " or "))",
+      hint: "make a new key, because your shell may store this one, and enter it at the prompt of \"credmgr login\"")
   }
 }
 

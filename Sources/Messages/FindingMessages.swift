@@ -203,7 +203,7 @@ extension UnreadableDescriptor {
 extension ProviderError {
   /// Returns a name in quotes after a space; nothing for a text that may be a key.
   private static func shown(_ name: String) -> String {
-    name.utf8.count > 32 || mayBeKey(name) ? "" : " " + quoted(name)
+    name.utf8.count > 32 ? "" : CredmgrMessages.shown(name)
   }
 
   /// The message. Findings of an invalid descriptor are reported one by one.

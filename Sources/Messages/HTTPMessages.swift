@@ -7,6 +7,7 @@ extension HTTPError {
   package func message(provider: String? = nil, title: String? = nil) -> Message {
     let whom = (title ?? provider.map(quoted)).map { " of " + $0 } ?? ""
     return switch self {
+    case .invalidURI(let text, _) where !text.contains { ":/.".contains($0) } && mayBeKey(text): .usage("invalid URL")
     case .invalidURI(let text, let reason): .usage("invalid URL \(quoted(text)): \(reason.sentence)")
     case .invalidMethod(let method): .usage("invalid HTTP method \(quoted(method))")
     case .invalidField(let name): .usage("cannot send the header \(quoted(name))")

@@ -26,7 +26,7 @@ extension Remedy {
 
 /// Whether a text may be a key that the user pasted instead of a name: 16 letters and digits in a row, or 12 with
 /// letters of both cases. No message repeats such a text.
-func mayBeKey(_ text: String) -> Bool {
+package func mayBeKey(_ text: String) -> Bool {
   let pieces = text.utf8.split { byte in
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -41,3 +41,6 @@ func mayBeKey(_ text: String) -> Bool {
     return piece.count >= 16 && has(UInt8(ascii: "0")...UInt8(ascii: "9")) || piece.count >= 12 && isMixed
   }
 }
+
+/// Returns a word of the user in quotes, after a space, or `other` for a text that may be a key.
+package func shown(_ text: String, or other: String = "") -> String { mayBeKey(text) ? other : " " + quoted(text) }

@@ -79,7 +79,8 @@ extension SubjectTokenFault {
     let name =
       switch place {
       case .file(let path): "the \(label) in \(quoted(path))"
-      case .environment(let name) where name.contains(where: \.isLowercase) && mayBeKey(name):
+      // Most names of variables are words in capitals with "_" between them.
+      case .environment(let name) where mayBeKey(name) && (name.contains(where: \.isLowercase) || !name.contains("_")):
         "the \(label) in the environment variable"
       case .environment(let name): "the \(label) in the environment variable \(name)"
       }

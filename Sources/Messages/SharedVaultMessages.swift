@@ -57,7 +57,7 @@ extension ServerFault {
       ).with(hints: found > supported ? ["install a newer credmgr"] : [])
     case .schemaEdited(let detail): .vault("the tables of the vault \(name) were changed: \(detail)")
     case .failed(let detail): .unexpected("the server of the vault \(name) failed: \(detail)")
-    case .notJoined: .usage("this machine has not joined a vault \(name)")
+    case .notJoined: .usage("this machine has not joined a vault" + shown(vault, or: " of this name"))
     case .nameTaken: .usage("this machine already has a vault \(name)")
     case .memberExists(let member): .usage("the vault \(name) already has a member \(quoted(member))")
     case .noMember(let member): .usage("the vault \(name) has no member \(quoted(member))")

@@ -73,6 +73,22 @@ struct ForeignKeyTests {
     for owner in owners { #expect(try self.owners(of: key, pastedFor: owner) == []) }
   }
 
+  /// Every command shows a name.
+  @Test(arguments: keys.indices) func aKeyInAName(_ index: Int) throws {
+    let (key, owners) = (Self.key(Self.keys[index].form), Self.keys[index].owners)
+    let source = try Self.source()
+    #expect(source.ownersOfKey(in: key) == owners)
+    #expect(source.ownersOfKey(in: "ada:" + key) == owners)
+  }
+
+  @Test(arguments: [
+    "", "ada", "ada.lovelace-1815@analytical-engine.example", "work", "01234567-89ab-cdef-0123-456789abcdef",
+    "123456789012", "arn:aws:iam::123456789012:user/ada", "did:plc:ewvi7nxzyoun6zhxrhs64oiz", "my-org-2026/ada",
+  ]) func aNameIsNoKey(_ name: String) throws { #expect(try Self.source().ownersOfKey(in: name) == []) }
+
+  @Test(arguments: ["key-npm_{36}", "xghp_{36}", "%20AKIAIOSFODNN7EXAMPLE", "khvs.{40}"])
+  func aKeyAfterLetters(_ form: String) throws { #expect(try Self.source().ownersOfKey(in: Self.key(form)).count == 1) }
+
   /// Tokens for providers that document no keys: those of another descriptor for the same hosts are accepted.
   @Test(arguments: [
     ("linkedin", "ghp_{36}", true), ("spotify", "cfut_{40}", true), ("stripe", "sk_live_{24}", false),

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import time
 import unittest
 
 from program import DONE, LOGIN_NEEDED, REFUSED, ROOT, UNREACHABLE, USAGE, ProgramTest
@@ -402,6 +403,14 @@ hosts: ["{place}"]
         self.assertNotEqual(account["expires_at"], account["key_expires_at"])
         self.assertRegex(self.credmgr("status").out, r"(?m)^ +secrets +expires in 1[23] d")
         self.assertRegex(self.run_program("doctor").out, r'(?m)^note +accounts +the key of .* expires in 1[23] d')
+        # The token is still valid after the end of the key.
+        self.credmgr("login", "practice", "--account", account["account"], "--with-token", "--expires", "1s", stdin=key)
+        time.sleep(1.1)
+        row = self.accounts_of("practice")[0]
+        self.assertEqual((row["ends_soon"], row["state"]), (True, "usable"))
+        self.assertRegex(self.credmgr("status").out, r"(?m)^ +state +.*, secrets expired$")
+        self.assertIn("secrets expired", self.credmgr("list").out)
+        self.assertRegex(self.run_program("doctor").out, r'(?m)^note +accounts +the key of .* expired \d+ s ago')
         self.credmgr("login", "practice", "--account", account["account"], "--with-token", stdin=key)
         self.assertFalse(self.accounts_of("practice")[0]["ends_soon"])
 
@@ -415,6 +424,26 @@ hosts: ["{place}"]
                 outcome = self.run_program(*arguments)
                 self.assertNotEqual(outcome.status, 0)
                 self.assertNotIn(arguments[-1] if arguments[-1] != "true" else key, outcome.out + outcome.err)
+
+    def test_a_key_as_a_new_name(self):
+        """A key of any provider is refused as a name, and no message repeats it."""
+        self.ship("github", self.service.base)
+        key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+        for arguments in (("login", "openai", "--with-token", "--yes", "--account", key), ("login", "openai", "--account", key),
+                          ("login", "openai", "--account", "key-" + key), ("add-provider", "openai", "--as", key.lower())):
+            with self.subTest(arguments=arguments):
+                outcome = self.credmgr(*arguments, stdin=OPENAI, status=USAGE)
+                self.assertIn("it looks like a key of GitHub", outcome.err)
+                self.assertNotIn(arguments[-1], outcome.err)
+        # No account has this name, so it may be a key.
+        for arguments in (("use", "openai", key), ("token", "openai", "--account", key)):
+            self.assertNotIn(key, self.credmgr(*arguments, status=LOGIN_NEEDED).err)
+        for arguments in (("import", key), ("request", "openai", key), ("login", "openai", "--grant", key),
+                          ("login", "openai", "--expires", key), ("login", "openai", "--timeout", key), ("login", "openai", "--vault", key),
+                          ("providers", "--search", key), ("completion", key)):
+            outcome = self.run_program(*arguments)
+            self.assertNotIn(key, outcome.out + outcome.err, arguments)
+        self.assert_nothing_stored()
 
     def practising(self, provider):
         """Starts a simulator and adds its provider as `practice`; returns its address and its keys."""

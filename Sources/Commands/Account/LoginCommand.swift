@@ -76,11 +76,8 @@ extension Command {
     try Setup.checkProvider(invocation.operands[0])
     let provider = try context.provider(invocation.operands[0])
     let descriptor = (try? context.home.library.load(provider))?.descriptor
-    if let name = wish.account, let descriptor, descriptor.certainty(of: name) > 0 {
-      throw .usage(
-        "invalid account name: it looks like a key of \(context.titled(provider))",
-        hint: "make a new key, because your shell may store this one, and enter it at the prompt")
-    }
+    let isOwnKey = wish.account.map { descriptor?.certainty(of: $0) ?? 0 > 0 } == true
+    try context.requireNoKey(in: wish.account, called: "account name", of: isOwnKey ? [provider] : [])
     wish.scope = try context.scope(invocation, of: descriptor)
     let offered = descriptor?.grants ?? []
     let fitting = try grant(of: offered, invocation, context)
@@ -250,7 +247,7 @@ extension Command {
       let near = nearMiss(text, among: known)
       let usable = offered.isEmpty ? known : offered.map(\.rawValue)
       throw .usage(
-        "unknown grant \"\(text)\"\(didYouMean(near))",
+        "unknown grant\(shown(text))\(didYouMean(near))",
         hints: .correcting(text, to: near) + ["use one of \(usable.joined(separator: ", "))"])
     }
     if ["--no-browser", "--paste", "--with-token"].contains(where: invocation.has) { return nil }
@@ -285,7 +282,7 @@ extension Command {
     guard let text = invocation.value("--expires") else { return nil }
     let now = context.clock.now()
     guard let moment = Moment(text) ?? Moment(text + "T00:00:00Z") ?? Duration(text).map({ now + $0 }) else {
-      throw .usage("invalid date \"\(text)\"", hint: "use a form like 2027-06-30 or 90d")
+      throw .usage("invalid date\(shown(text))", hint: "use a form like 2027-06-30 or 90d")
     }
     guard moment > now else { throw .usage("the date of \"--expires\" is in the past") }
     return moment

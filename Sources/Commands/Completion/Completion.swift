@@ -187,7 +187,7 @@ extension Command {
       if invocation.operands.count > 1 { throw .usage("too many arguments for \"credmgr completion\"") }
       guard let script = CompletionScript.of[first] else {
         let near = didYouMean(nearMiss(first, among: CompletionScript.of.keys.sorted()))
-        throw .usage("no completion for \"\(first)\"\(near)", hint: "\(credmgr: "help", "completion")")
+        throw .usage("no completion for\(shown(first, or: " this"))\(near)", hint: "\(credmgr: "help", "completion")")
       }
       try context.output(script)
     }

@@ -69,7 +69,7 @@ struct ImportClient {
     let user = try context.user(terminal)
     do throws(CredentialError) { return try context.source.login(provider, wish, user: user) } catch {
       // If the provider does not name its users, the account keeps the name from the tool.
-      guard case .nameNeeded = error, let name = item.entry.user, Accounts.isName(name) else { throw error }
+      guard case .nameNeeded = error, let name = item.entry.accountName(context) else { throw error }
       wish.account = name
       return try context.source.login(provider, wish, user: user)
     }
@@ -134,5 +134,13 @@ extension Context {
         "it may belong to another provider than \(title)", hint: "\(add: "--yes") to send it there")
     }
     guard try Question.confirm("Does it belong there?") else { throw .usage("nothing was sent") }
+  }
+}
+
+extension ImportEntry {
+  /// The name of the entry's account if the provider names none; `nil` if the user name is a token.
+  func accountName(_ context: Context) -> String? {
+    guard !isUserToken, let user, Accounts.isName(user) else { return nil }
+    return context.source.ownersOfKey(in: user).isEmpty ? user : nil
   }
 }

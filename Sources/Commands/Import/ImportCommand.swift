@@ -106,6 +106,7 @@ struct ImportPlan {
       let parts = operand.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
       guard let source = ImportSource.all.first(where: { $0.name == parts[0] }) else {
         if operand.contains("/") || operand.hasSuffix(".json") {
+          if mayBeKey(operand), !File.exists(operand) { throw .usage("the word is not a tool") }
           throw .usage(
             "\(quoted(operand)) is not a tool", hint: "\(credmgr: "vault", "import", operand) to read an export file")
         }
@@ -114,7 +115,7 @@ struct ImportPlan {
           ImportSource.all.first { $0.title.lowercased().split(separator: " ").contains(word[...]) }?.name
           ?? nearMiss(parts[0], among: ImportSource.all.map(\.name))
         throw .usage(
-          "unknown tool \"\(parts[0])\"\(didYouMean(near))",
+          "unknown tool\(shown(parts[0]))\(didYouMean(near))",
           hints: .correcting(parts[0], to: near) + ["\(credmgr: "import", "--list") to see what is found"])
       }
       wanted.append((source, parts.count > 1 ? parts[1] : nil))

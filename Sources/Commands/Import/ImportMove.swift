@@ -208,9 +208,7 @@ struct ImportMove {
     do throws(CredentialError) { account = try login(item.entry, having: secret, to: provider, wish) } catch {
       if replaces, case .alreadyThere = error { throw isKept(item, by: context.titled(provider)) }
       // If the provider does not name its users, the account keeps the name from the tool.
-      guard case .nameNeeded = error, !item.entry.isUserToken, let user = item.entry.user, Accounts.isName(user) else {
-        throw CommandError(error)
-      }
+      guard case .nameNeeded = error, let user = item.entry.accountName(context) else { throw CommandError(error) }
       wish.account = user
       account = try manager(login(item.entry, having: secret, to: provider, wish))
     }

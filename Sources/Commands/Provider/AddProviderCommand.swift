@@ -64,6 +64,7 @@ extension Command {
       }
       return try context.secretFile(path, called: name)
     }
+    try context.requireNoKey(in: invocation.value("--as"), called: "provider name")
     let vault = try invocation.value("--vault").map { name throws(CommandError) in
       try manager(context.source.vaultName(name))
     }

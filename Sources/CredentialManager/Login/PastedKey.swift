@@ -45,6 +45,19 @@ extension CredentialSource {
     }
   }
 
+  /// Returns the shipped providers whose key a name contains. Every command shows a name, so it must not be a key.
+  package func ownersOfKey(in name: String) -> [String] {
+    let keys = Self.keys(in: name).filter(Self.isGenerated)
+    let known = keys.isEmpty ? [] : describedKeys(like: keys)
+    for key in keys {
+      for key in [key] + known.flatMap({ $0.keys(inside: key) }) {
+        let owners = Descriptor().owners(of: key, among: known)
+        if !owners.isEmpty { return owners }
+      }
+    }
+    return []
+  }
+
   /// Whether a text is long and varied enough for a generated key.
   fileprivate static func isGenerated(_ text: String) -> Bool {
     text.utf8.count >= 20 && text.utf8.contains { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
@@ -176,9 +189,15 @@ extension Descriptor {
   }
 
   /// Returns the fixed characters with which each text that matches begins; comparing them is faster than a pattern.
-  private static func beginning(of way: Substring) -> Substring {
-    let fixed = way.prefix { isFixed($0) }
-    return way[fixed.endIndex...].first.map { "*+?{".contains($0) } == true ? fixed.dropLast() : fixed
+  private static func beginning(of way: Substring) -> String {
+    var (fixed, rest) = ("", way)
+    while let first = rest.first {
+      let character = first == "\\" ? rest.dropFirst().first : first
+      guard let character, first == "\\" ? "._-".contains(character) : isFixed(character) else { break }
+      fixed.append(character)
+      rest = rest.dropFirst(first == "\\" ? 2 : 1)
+    }
+    return rest.first.map { "*+?{".contains($0) } == true ? String(fixed.dropLast()) : fixed
   }
 
   private static func isFixed(_ character: Character) -> Bool {
