@@ -121,10 +121,16 @@ class Keys(SetupTest):
             [(r"1  an API key of another service.*\n.*2  the URL of an issuer.*\n.*3  the file of a descriptor(?s:.*)search 2 providers", "kube"),
              ("type the URL of the issuer that your cluster trusts", "mcp"), ("type the URL of the MCP server", "sso"),
              ("type the URL of the issuer, such as", "ghp_notAKeyOfAnyone"),
-             ("no provider matches this(?s:.*)if it is a key or a token", "http://127.0.0.1:1/"),
+             ("no provider matches this(?s:.*)if it is a key or a token", "wJalrXUtnFEMI/K7MDENG"),
+             ("no file has this name(?s:.*)if it is a key or a token(?s:.*)Set up what", "/etc/passwd"),
+             ("this file is not a descriptor(?s:.*)Set up what", self.file("broken.yaml", "provider: [\n")),
+             ("broken.yaml(?s:.*)Set up what", "http://127.0.0.1:1/"),
              ("error: cannot reach(?s:.*)Set up what", "API key"), (r"1  OpenAI \(openai\)(?s:.*)another service", "1"),
              ("API key of OpenAI:", test_keys.OPENAI)], "setup")
         self.assertNotIn("matches \"ghp_", shown)
+        self.assertNotIn("root:", shown)
+        # The terminal itself shows the answer once.
+        self.assertEqual(shown.count("K7MDENG"), 1)
         self.assertIn('"credmgr exec openai -- COMMAND" sets "OPENAI_API_KEY" for programs that read it', shown)
 
     def test_a_second_account(self):
@@ -456,6 +462,12 @@ class WithoutATerminal(SetupTest):
         for words in way["commands"]:
             self.credmgr(*(values.get(word, word) for word in words[1:]))
         self.assertTrue(service.accepts(self.credmgr("token", name).line))
+
+    def test_an_issuer_with_a_slash(self):
+        """Both spellings of a server's root mean the same."""
+        service = self.serve(DiscoveryServer())
+        route = json.loads(self.credmgr("setup", service.issuer + "/", "--json").out)
+        self.assertEqual(route["provider"], json.loads(self.credmgr("setup", service.issuer, "--json").out)["provider"])
 
     def test_an_address_that_cannot_be_reached(self):
         self.assertIn("cannot reach", self.credmgr("setup", "http://127.0.0.1:1", status=UNREACHABLE).err)

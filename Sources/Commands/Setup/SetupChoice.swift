@@ -69,7 +69,10 @@ struct SetupChoice {
         continue
       }
       if let address = Self.address(word) { return address }
-      if word != "-" && Context.isDescriptorFile(word) { return word }
+      if word != "-", Context.isDescriptorFile(word) {
+        if isDescriptor(word) { return word }
+        continue
+      }
       let found = matches(word)
       if let entry = found.first, found.count == 1 { return entry.identifier }
       if found.isEmpty {
@@ -80,11 +83,36 @@ struct SetupChoice {
         let isName = word.utf8.count <= 24 && SecretOption.shown(word, among: []) == word
         let shown = isName ? quoted(word) : "this"
         context.tell("no provider matches \(shown)\(didYouMean(near))")
-        if !isName { context.tell("if it is a key or a token, first name its provider; credmgr prompts for it later") }
+        if !isName { tellOfKeys() }
         continue
       }
       listed = show(found.map(Row.provider))
       context.tell("type a number, or another word")
+    }
+  }
+
+  private func tellOfKeys() {
+    context.tell("if it is a key or a token, first name its provider; credmgr prompts for it later")
+  }
+
+  /// Whether a file is a descriptor. If it is not, says why, but not its name, which may be a key with a slash.
+  private func isDescriptor(_ path: String) -> Bool {
+    guard File.exists(path) else {
+      context.tell("no file has this name")
+      tellOfKeys()
+      return false
+    }
+    do throws(CommandError) {
+      _ = try Setup(context).addition(path)
+      return true
+    } catch {
+      // The message shows lines of the file, so any other file may be private.
+      if path.hasSuffix(".yaml"), let message = context.message(error) {
+        StandardError.show(message)
+      } else {
+        context.tell("this file is not a descriptor")
+      }
+      return false
     }
   }
 

@@ -47,6 +47,9 @@ extension CredentialSource {
       } else if let metadata = try publishedMetadata(of: address) {
         return try found(metadata)
       }
+      if case .otherIssuer(let found) = error, address.rootSpellings.contains(found) {
+        return DiscoveredServer(metadata: try serverMetadata(of: address), resource: nil)
+      }
       if let head, let other = address.withSlash(after: head) { return try self.server(at: other, choosing: server) }
       if case .absent(let attempts) = error, let head, (200..<300).contains(head.status), address.uri.path.count > 1 {
         throw .discovery(.open(attempts), issuer: address.text)
