@@ -203,8 +203,8 @@ git: { hosts: [git.sample.example] }
         person.interrupt()
         self.assertEqual(person.end(), DONE, person.seen)
         self.assertIn('cannot remove "sample-sim": the vault is locked', person.seen)
-        self.assertIn('hint: run "credmgr vault unlock && credmgr logout sample-sim --all --keep-remote && '
-                      'credmgr remove-provider sample-sim --keep-remote"', person.seen)
+        self.assertIn('hint: run "credmgr vault unlock && credmgr logout sample-sim --all --keep-remote", '
+                      'then run "credmgr remove-provider sample-sim --keep-remote"', person.seen)
         path = self.environment["GIT_CONFIG_GLOBAL"]
         self.assertNotIn(address, text_of(path) if os.path.exists(path) else "")
 

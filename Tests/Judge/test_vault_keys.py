@@ -72,6 +72,13 @@ class Terminal(VaultTest):
         self.assertEqual(outcome.status, LOCKED)
         self.assertIn('hint: restore the key file, or run "credmgr vault unlock" to use the passphrase\n', outcome.err)
 
+    def test_the_status_without_any_way_to_open_the_vault(self):
+        os.remove(os.path.join(self.vault, "vault.key"))
+        outcome = self.run_program("vault", "status")
+        self.assertEqual(outcome.status, LOCKED)
+        self.assertIn("hint: restore the key file, or ", outcome.err)
+        self.assertIn(" to start over\n", outcome.err)
+
     def test_the_passphrase_is_asked_without_echo(self):
         self.protect()
         status, out, shown = self.at_terminal("token", self.provider, keys=[PASSPHRASE + "\r"])

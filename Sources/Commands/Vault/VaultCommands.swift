@@ -124,7 +124,8 @@ extension Command {
         case .keyFileMissing, .keyFileInvalid, .keyFileOfAnotherVault: true
         default: false
         }
-      guard isOfKeyFile, !others.isEmpty else { throw CommandError(.vault(fault)) }
+      guard isOfKeyFile else { throw CommandError(.vault(fault)) }
+      if others.isEmpty { throw .failed(fault.message(opensOtherwise: false)) }
       let ways = others.map(\.words).sorted().joined(separator: " or the ")
       let unlocking: Remedy = "\(credmgr: "vault", "unlock") to use the \(ways)"
       throw .failed(fault.message().with(hints: ["restore the key file, or " + unlocking]))

@@ -153,9 +153,11 @@ package enum SimulateCommand {
           }
         let reason = isLocked ? "the vault is locked" : error.message.text
         StandardError.tell("cannot remove \(quoted(identifier)): \(reason)")
-        let commands = [["credmgr", "logout", identifier, "--all"], ["credmgr", "remove-provider", identifier]]
+        if !isLocked, let hint = error.message.hints.first { context.tell(hint: hint) }
         let unlocking = isLocked ? [["credmgr", "vault", "unlock"]] : []
-        context.tell(hint: "\(all: unlocking + commands.map { $0 + ["--keep-remote"] })")
+        let logout = unlocking + [["credmgr", "logout", identifier, "--all", "--keep-remote"]]
+        // Without an account, the logout fails.
+        context.tell(hint: "\(all: logout), then \(credmgr: "remove-provider", identifier, "--keep-remote")")
       }
       return
     }
