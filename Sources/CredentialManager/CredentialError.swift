@@ -102,6 +102,8 @@ package enum CredentialError: Error, Sendable, Equatable {
   /// The provider neither accepted nor refused the credential, and the user did not agree to store it.
   indirect case unverified(provider: String, CredentialError)
   case notStored  // The user read why, and chose so.
+  /// The provider's client is the only one that can use the answer to an interrupted import.
+  case importWaits(provider: String, command: [String])
   case providerChanged(String)  // Another process changed the provider during the login.
   case promptNeeded(provider: String, [String])  // The fields that the user must type.
   /// The labels that the user must bring: a key file, and values of variables with these names.

@@ -13,6 +13,7 @@ extension ImportFault {
     case .changed(let place): .usage("cannot remove the entry from \(quoted(place)): another program changed it")
     case .notRemovable(let place):
       .usage("cannot remove the entry from \(quoted(place)) without changing other entries").hint("edit it by hand")
+    case .notErased(let name): .usage("\(quoted(name)) still returns it")
     case .notWorking(let place):
       .unexpected("cannot read the moved credential back from the vault; \(quoted(place)) is unchanged")
     }

@@ -133,13 +133,14 @@ extension Interruption {
   package func words(now: Moment, titled: (String) -> String = quoted) -> String {
     let whose = (account.map { " of \(quoted($0))" } ?? "") + " at \(titled(provider))"
     let past = startedAt > 0 && now - startedAt >= .seconds(60) ? " \(duration(now - startedAt)) ago" : ""
-    let interrupted = " \(exchange.rawValue)\(whose) was interrupted\(past)"
+    let isImport = !options.importWords.isEmpty
+    let interrupted = " \(isImport ? "import" : exchange.rawValue)\(whose) was interrupted\(past)"
     return switch exchange {
     case .refresh:
       "a" + interrupted
         + (vault.map { ", and the new token may wait on this machine for the vault \(quoted($0))" }
           ?? ", and the new token may be lost")
-    case .login: "a" + interrupted
+    case .login: (isImport ? "an" : "a") + interrupted
     case .logout: "a" + interrupted + ", and the token may be revoked"
     }
   }
@@ -150,6 +151,7 @@ extension Interruption {
     case .refresh:
       vault.map { "\(credmgr: "vault", "sync", "--vault", $0) to store it" }
         ?? "if the token is rejected, \(credmgr: ["login", provider] + account)"
+    case .login where !options.importWords.isEmpty: "\(credmgr: options.importWords) to finish it"
     case .login: "\(credmgr: ["login", provider] + account + options.arguments) again"
     case .logout: "\(credmgr: ["logout", provider] + account) to finish it"
     }

@@ -102,7 +102,87 @@ import Testing
     try fixture.expectNothingLeft()
   }
 
+  /// Only the client to which the provider issued the answer can use it.
+  @Test func anAnswerKeepsItsClient() throws {
+    let fixture = try Self.interrupted()
+    let addition = try fixture.source.addition(shipped: "example", as: nil)
+    let waits = CredentialError.importWaits(provider: "example", command: [])
+    #expect(throws: waits) { try fixture.source.remove("example", keepsRemote: true) }
+    #expect(throws: waits) { try fixture.add(addition, id: "client-2", replaces: true) }
+    try fixture.add(addition, secret: "secret-2", replaces: true)
+    #expect(try fixture.registration()?.clientSecret == Secret("secret-2"))
+    let answer = try fixture.another().accounts().store.answer(for: AccountID("example"))
+    #expect(answer != nil)
+    // The other tool no longer has a valid token, so credmgr revokes this one.
+    fixture.http.then(.json("{}"), .json("{}"))
+    #expect(try fixture.source.dropUnfinished(of: "example", keepsRemote: false, onlyOfImports: true))
+    #expect(fixture.notices == [.importedTokenReplaced(provider: "example")])
+    try fixture.expectNothingLeft()
+    #expect(try fixture.source.remove("example", keepsRemote: true).client == nil)
+  }
+
+  // MARK: The client
+
+  /// Two secrets may be valid at the same time, and the entry has the only copy of its own.
+  @Test func aNewSecretOfTheClient() throws {
+    let fixture = try Fixture.added()
+    let text = #"{"client_id":"client-1","client_secret":"secret-2","refresh_token":"tool-1"}"#
+    let client = try #require(ImportedClient(Secret(text)))
+    func place() throws -> CredentialSource.ClientPlace? {
+      try fixture.source.place(of: client, among: ["example"], suffix: "tool")
+    }
+    guard case .otherSecret("example", let known)? = try place() else {
+      Issue.record("the other secret was not noticed")
+      return
+    }
+    #expect(known == Secret("secret-1"))
+    #expect(throws: CredentialError.notAdded(provider: "example", Self.needs)) {
+      try fixture.login { wish in
+        (wish.refreshToken, wish.clientIdentifier, wish.clientSecret) = (Secret("tool-1"), "client-1", client.secret)
+      }
+    }
+    try fixture.source.replaceSecret(known, by: client.secret, ofClient: "client-1", at: "example")
+    #expect(try fixture.registration()?.clientSecret == Secret("secret-2"))
+    guard case .added("example")? = try place() else {
+      Issue.record("the new secret was not stored")
+      return
+    }
+    // Another process has changed it meanwhile.
+    #expect(throws: CredentialError.providerChanged("example")) {
+      try fixture.source.replaceSecret(known, by: known, ofClient: "client-1", at: "example")
+    }
+    #expect(fixture.http.requests.isEmpty)
+  }
+
+  private static let needs = ClientNeeds(needsIdentifier: true, needsSecret: false, register: nil)
+
   // MARK: Another process
+
+  /// Both imports found no account, and only one of them stores its token.
+  @Test func anAccountThatAppearsAtTheEnd() throws {
+    let fixture = try Fixture.added()
+    fixture.http.then(HTTPResponse(status: 503))
+    fixture.source.notice = { _ in
+      do { try fixture.store(Fixture.credential("theirs")) } catch { Issue.record(error) }
+    }
+    var wish = LoginOptions()
+    (wish.account, wish.replaces, wish.keepsUnverified) = ("ana", false, true)
+    #expect(throws: Self.there()) { try fixture.source.login("example", wish, token: Secret("given")) }
+    #expect(try fixture.stored()?.accessToken == Secret("theirs"))
+  }
+
+  @Test func aHostLoginThatAppearsAtTheEnd() throws {
+    let fixture = try Fixture()
+    let origin = "https://git.example"
+    let (ours, theirs) = (
+      HostLogin(username: "ana", password: Secret("ours")), HostLogin(username: "ana", password: Secret("theirs"))
+    )
+    try fixture.another().store(theirs, for: origin)
+    #expect(throws: CredentialError.self) { try fixture.source.store(ours, for: origin, replacing: nil) }
+    #expect(try fixture.source.hostLogin(HostLoginPattern(origin: origin)) == theirs)
+    try fixture.source.store(ours, for: origin, replacing: theirs)
+    #expect(try fixture.source.hostLogin(HostLoginPattern(origin: origin)) == ours)
+  }
 
   /// The account appears during the wait.
   @Test(arguments: [true, false]) func anImportLooksAgainAfterItsWait(_ replaces: Bool) throws {

@@ -118,7 +118,7 @@ class Git(Import):
         third = self.logged_in_elsewhere()
         self.file(".git-credentials", f"http://ada:{third}@127.0.0.1:{port}\nhttp://bob:{second}@127.0.0.1:{port}\n")
         outcome = self.run_program("import", "git-store", "--remove", "--replace", "--yes")
-        self.assertIn(f'hint: run "credmgr import git-store:bob@127.0.0.1:{port} --remove --replace" to replace the token that '
+        self.assertIn(f'hint: run "credmgr import git-store:bob@127.0.0.1:{port} --remove --yes --replace" to replace the token that '
                       "was moved, which deletes it", outcome.err)
 
     def test_a_login_for_one_repository(self):
@@ -372,6 +372,7 @@ account: login
 client: {{ authentication: client_secret_post }}
 hosts: ["{{host}}"]
 git: {{ hosts: ["{{host}}"] }}
+docker: {{ hosts: [registry.example] }}
 """
 
     def hosts(self, token, *hosts):
@@ -406,6 +407,10 @@ git: {{ hosts: ["{{host}}"] }}
         outcome = self.credmgr("import", f"gh:{other}", "--remove")
         self.assertEqual(self.credmgr("token", other.replace(":", "-")).line, token)
         self.assertNotIn(token, text_of(path))
+        # Its descriptor is what credmgr wrote, so the registry in it is no reason to ask.
+        path = self.hosts("gho_of_another_user", other)
+        row, = json.loads(self.credmgr("import", "--list", "--json").out)
+        self.assertEqual((row["provider"], row["asks_about"]), (other.replace(":", "-"), []))
 
     def test_several_hosts_in_one_import(self):
         """The token of each host goes to its own server only, whichever comes first."""
@@ -620,7 +625,7 @@ class Registries(Import):
         self.registry()
         self.file("docker-credential-own", f"""#!/bin/sh
 case "$1" in
-get) echo '{{"ServerURL":"{self.address}","Username":"ada","Secret":"the-password"}}' ;;
+get) [ -e "{self.folder}/erased" ] || echo '{{"ServerURL":"{self.address}","Username":"ada","Secret":"the-password"}}' ;;
 erase) touch "{self.folder}/erased" ;;
 esac
 """, 0o700)
@@ -632,6 +637,25 @@ esac
         self.assertTrue(os.path.exists(os.path.join(self.folder, "erased")))
         answer = json.loads(self.credmgr("docker-credential", "get", stdin=self.address + "\n").out)
         self.assertEqual((answer["Username"], answer["Secret"]), ("ada", "the-password"))
+
+    def test_a_helper_that_does_not_erase(self):
+        self.registry()
+        script = f"""#!/bin/sh
+case "$1" in
+get) echo '{{"ServerURL":"{self.address}","Username":"ada","Secret":"the-password"}}' ;;
+erase) exit STATUS ;;
+esac
+"""
+        self.environment["PATH"] = self.folder + ":" + self.environment["PATH"]
+        os.makedirs(os.path.join(self.folder, ".docker"), exist_ok=True)
+        self.file(".docker/config.json", json.dumps({"auths": {self.address: {}}, "credsStore": "own"}), 0o600)
+        for status in ("0", "1"):
+            self.file("docker-credential-own", script.replace("STATUS", status), 0o700)
+            outcome = self.run_program("import", "docker", "--remove")
+            self.assertEqual(outcome.status, USAGE, outcome.err)
+            self.assertRegex(outcome.err, f'(moved|already had) docker:{self.address} as a login of docker')
+            self.assertIn(f"left docker:{self.address} in docker-credential-own: ", outcome.err)
+            self.assertNotIn("cannot move", outcome.err)
 
 
 class Packages(Import):
@@ -844,8 +868,9 @@ account: login
         # Only a file of the user says that these servers are Google's.
         self.assertIn("--yes", self.refused("gcloud"))
         self.assertEqual(self.service.counts["issued"], 0)
-        row = self.moved("gcloud", "--yes")
-        self.assertEqual((row["state"], row["provider"], row["account"], row["removed"]), ("moved", "google", USER, False))
+        outcome = self.credmgr("import", "gcloud", "--yes")
+        self.assertIn(f'moved gcloud:application-default as "{USER}" at "google"\n', outcome.err)
+        self.assertIn('the quota project "notes-123456" was not moved', outcome.err)
         token = self.credmgr("token", "google").line
         self.assertTrue(self.service.accepts(token))
         # The provider rotated the token, so a second request with the first one would revoke both.
@@ -876,6 +901,30 @@ account: login
         self.assertEqual((self.is_used(second), os.path.exists(place)), (False, True))
         row = self.moved("gcloud", "--yes", "--remove", "--replace")
         self.assertEqual((row["state"], row["account"], row["removed"]), ("moved", USER, True))
+
+    def test_a_second_secret_of_the_client(self):
+        """Two secrets of a client may be valid, and the file has the only copy of the new one."""
+        values = self.client("764086051850-judge")
+        self.gcloud(**values)
+        self.moved("gcloud", "--yes", "--remove")
+        old = self.service.clients["764086051850-judge"]
+        new = Client(old.identifier, self.service.secret("cs-", 40), "client_secret_post")
+        self.service.clients[old.identifier] = new
+        second = self.refresh_token(old.identifier)
+        place = self.gcloud(**{**values, "client_secret": new.secret, "refresh_token": second})
+        self.assertIn("and the client's secret at", self.refused("gcloud", "--yes", "--remove"))
+        self.credmgr("logout", "google", "--all", "--keep-remote")
+        text = self.refused("gcloud", "--yes", "--remove")
+        self.assertIn("has another secret of this client; nothing was changed", text)
+        self.assertIn("--replace", text)
+        self.assertEqual((self.is_used(second), os.path.exists(place)), (False, True))
+        row = self.moved("gcloud", "--yes", "--remove", "--replace")
+        self.assertEqual((row["state"], row["provider"], row["removed"]), ("moved", "google", True))
+        self.assertTrue(self.service.accepts(self.credmgr("token", "google", "--refresh").line))
+        # A secret that the provider refuses takes the place of no other.
+        self.gcloud(**{**values, "client_secret": "stale", "refresh_token": self.refresh_token(old.identifier)})
+        self.refused("gcloud", "--yes", "--remove", "--replace", status=REFUSED)
+        self.assertTrue(self.service.accepts(self.credmgr("token", "google", "--refresh").line))
 
     def test_another_descriptor_with_the_new_name(self):
         """Neither the user's nor a built-in one loses its name."""
@@ -961,6 +1010,22 @@ account: login
         row = self.moved("gcloud", "--yes", "--remove")
         self.assertEqual((row["account"], row["removed"], self.service.counts["reuse"]), (USER, True, 0))
         self.assertFalse(os.path.exists(place))
+
+    def test_the_client_of_an_interrupted_import_stays(self):
+        """Only this client can use the new refresh token, until the user gives it up."""
+        self.interrupted(signal.SIGKILL)
+        finish = 'hint: run "credmgr import gcloud:application-default --remove --yes" to finish'
+        self.assertIn(f'an import at "google" was interrupted\ncredmgr: {finish} it', self.credmgr("list").err)
+        for arguments in (("remove-provider", "google"), ("add-provider", "google", "--client-id", "another", "--replace", "--yes")):
+            outcome = self.run_program(*arguments)
+            self.assertEqual(outcome.status, USAGE, outcome.err)
+            self.assertIn("an interrupted import needs it", outcome.err)
+            self.assertIn(finish + ' it, or run "credmgr logout google --all" to give it up', outcome.err)
+        outcome = self.credmgr("logout", "google", "--all")
+        self.assertIn("gave up an interrupted import at \"google\"", outcome.err)
+        self.assertIn("the entry of the other tool needs a new login", outcome.err)
+        self.assertNotIn("interrupted", self.credmgr("list").err)
+        self.credmgr("remove-provider", "google")
 
     def test_two_imports_at_the_same_time(self):
         """The second one waits, and then finds the account of the first one."""
@@ -1055,6 +1120,14 @@ cat "$2.printed"
         self.stand_in("work")
         row = self.moved("oidc-agent:work", "--yes")
         self.assertEqual((row["state"], row["provider"]), ("moved", "127.0.0.1-work"))
+
+    def test_an_issuer_whose_address_is_also_an_api(self):
+        """oidc-agent ends each issuer with a slash."""
+        self.service.routes["GET", "/"] = lambda _: json_response({}, 401, [("WWW-Authenticate", "Bearer")])
+        self.environment["OIDC_ENCRYPTION_PW"] = self.PASSWORD
+        self.stand_in("notes")
+        self.assertNotIn("Made for the resource", self.credmgr("import", "oidc-agent", "--yes").err)
+        self.assertTrue(self.service.accepts(self.credmgr("token", "127.0.0.1").line))
 
     def test_two_accounts_of_one_client(self):
         """Without a refresh, credmgr cannot tell whether both have the same user."""

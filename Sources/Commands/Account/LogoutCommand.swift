@@ -26,6 +26,7 @@ extension Command {
         + "credmgr deletes the login that git or docker stored for it.",
       "If the provider has a page that ends your session, credmgr opens it in your browser. It does so at a terminal, "
         + "for one account.",
+      "With ID and \"--all\", credmgr also gives up an interrupted import of the provider.",
       "Without \"--vault\", an account of a shared vault stays in that vault. Only the copy on this machine is "
         + "deleted.",
     ],
@@ -80,6 +81,7 @@ extension Command {
     if invocation.has("--all") {
       names = try manager(context.source.accountsIfAny()?.accounts(of: provider).map(\.name) ?? [])
       if names.isEmpty {
+        if try givesUpImport(at: provider, invocation, context) { return }
         try context.reportDamagedRecords(provider)
         throw nobody(.loginNeeded(provider: provider, account: nil, .noCredential), at: provider, context)
       }
@@ -140,7 +142,20 @@ extension Command {
         outcome.refusal = outcome.refusal ?? error.message(titled: context.titled)
       }
     }
+    if invocation.has("--all") { _ = try givesUpImport(at: provider, invocation, context) }
     if !invocation.has("--all"), selected != nil { try tellDefault(provider, context) }
+  }
+
+  /// Drops the answer to an interrupted import of the provider that the user named.
+  private static func givesUpImport(
+    at provider: String, _ invocation: Invocation, _ context: Context
+  ) throws(CommandError) -> Bool {
+    let keepsRemote = invocation.has("--keep-remote")
+    guard !invocation.operands.isEmpty,
+      try manager(context.source.dropUnfinished(of: provider, keepsRemote: keepsRemote, onlyOfImports: true))
+    else { return false }
+    context.tell("gave up an interrupted import at \(context.titled(provider))")
+    return true
   }
 
   /// Returns the page that ends the user's session; `nil` if the provider has none, or if no browser would show it.

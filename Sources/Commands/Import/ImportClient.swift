@@ -12,46 +12,78 @@ struct ImportClient {
   private let agrees: Bool
   private let replaces: Bool
   private let kept: [String: Set<String>]  // The accounts that this import stored, by provider.
+  private let words: [String]  // The command that moves the entry.
+
+  /// The provider that gets the refresh token.
+  private struct Destination {
+    let provider: String
+    var adding: AddingProvider?  // `nil` if the provider has the client.
+    var earlierSecret: Secret??  // The client's other secret there; `nil` if it has no other one.
+  }
 
   init(
-    _ item: ImportPlan.Item, _ context: Context, agrees: Bool, replaces: Bool, keeping kept: [String: Set<String>]
+    _ item: ImportPlan.Item, _ context: Context, agrees: Bool, replaces: Bool, keeping kept: [String: Set<String>],
+    by words: [String]
   ) {
     (self.item, self.context, self.agrees, self.replaces, self.kept) = (item, context, agrees, replaces, kept)
+    self.words = words
     isShown = item.target != .issuer && item.servers.isEmpty
   }
 
   /// Returns the account of the client, which may already be there. Without a provider, the text names the issuer.
-  func account(at name: String?, _ text: Secret, isAgain: Bool = false) throws(CommandError) -> Account {
+  func account(at name: String?, _ text: Secret, attempts: Int = 4) throws(CommandError) -> Account {
     guard let client = ImportedClient(text) else { throw .usage("the entry has no client with a refresh token") }
-    let (provider, adding) = try self.provider(of: client, at: name)
+    let destination = try self.destination(of: client, at: name)
+    let (provider, adding) = (destination.provider, destination.adding)
     if let account = try manager(context.source.account(importedFrom: client.refreshToken, of: provider)) {
       return account
     }
     // The login looks again, but not before the client is added.
     let accounts = try manager(context.source.accountsIfAny()?.accounts(of: provider))?.map(\.name) ?? []
-    if !accounts.isEmpty, !replaces || kept[provider] != nil { throw refusal(accounts, at: provider) }
+    let hasOtherSecret = destination.earlierSecret != nil
+    if hasOtherSecret && !replaces || !accounts.isEmpty && (!replaces || kept[provider] != nil) {
+      throw refusal(accounts, at: provider, hasOtherSecret: hasOtherSecret)
+    }
     let before = try manager(context.source.snapshot(of: provider))
     do throws(CommandError) {
       if var adding { _ = try adding.add(context) }
+      if let earlier = destination.earlierSecret {
+        try manager(context.source.replaceSecret(earlier, by: client.secret, ofClient: client.identifier, at: provider))
+      }
     } catch {
       // Another import has just added it, perhaps with another client.
-      guard !isAgain, case .credential(.alreadyAdded) = error else { throw error }
-      return try account(at: name, text, isAgain: true)
+      guard attempts > 1 else { throw error }
+      switch error {
+      case .credential(.alreadyAdded), .credential(.providerChanged):
+        return try account(at: name, text, attempts: attempts - 1)
+      default: throw error
+      }
     }
     do throws(CredentialError) { return try logIn(to: provider, client) } catch {
       if adding != nil { try? context.source.restore(before) }
+      // An answer that waits shows that the new secret is valid.
+      if let earlier = destination.earlierSecret, (try? context.source.hasUnfinishedLogin(at: provider)) != true {
+        try? context.source.replaceSecret(client.secret, by: earlier, ofClient: client.identifier, at: provider)
+      }
       switch error {
       case .alreadyThere(let records, _): throw refusal(records.map(\.account), at: provider)
       // Another import of this client failed, and took it away.
-      case .notAdded where adding == nil: return try account(at: name, text)
+      case .notAdded where attempts > 1: return try account(at: name, text, attempts: attempts - 1)
       default: throw CommandError(error)
       }
     }
   }
 
-  /// The error for a refresh token that may be for an account that is already there.
-  private func refusal(_ accounts: [String], at provider: String) -> CommandError {
-    let what = "it may replace the token of \(some(accounts)) at \(context.titled(provider))"
+  /// The error for an entry that may replace the token of an account, or the secret of the client.
+  private func refusal(_ accounts: [String], at provider: String, hasOtherSecret: Bool = false) -> CommandError {
+    let title = context.titled(provider)
+    if accounts.isEmpty {
+      return .usage(
+        "\(title) has another secret of this client; nothing was changed",
+        hint: "\(add: "--replace") to replace the secret by that of the entry")
+    }
+    let secret = hasOtherSecret ? " and the client's secret" : ""
+    let what = "it may replace the token of \(some(accounts))\(secret) at \(title)"
     if kept[provider] != nil { return .usage(what + ", which this import moved") }
     if replaces { return .usage(what + ", which was stored meanwhile; nothing was changed") }
     return .usage(
@@ -62,6 +94,7 @@ struct ImportClient {
     var wish = LoginOptions()
     (wish.refreshToken, wish.clientIdentifier, wish.scope) = (client.refreshToken, client.identifier, client.scope)
     (wish.replaces, wish.keeps) = (replaces, kept[provider] ?? [])
+    (wish.clientSecret, wish.importWords) = (client.secret, words)
     let grants = (try? context.home.library.load(provider))?.descriptor.grants ?? []
     wish.grant = grants.first { $0.traits.renewal == .refreshToken && $0.traits.needsClient }
     let terminal = TerminalUser(provider: provider, offered: grants, fitting: nil, context)
@@ -77,9 +110,7 @@ struct ImportClient {
 
   /// Returns the provider that has the client, or how to add the client: to the issuer's provider, or to a provider
   /// from the issuer's metadata.
-  private func provider(
-    of client: ImportedClient, at name: String?
-  ) throws(CommandError) -> (provider: String, adding: AddingProvider?) {
+  private func destination(of client: ImportedClient, at name: String?) throws(CommandError) -> Destination {
     let providers = try manager(ProvidersOfHosts(context.source))
     let candidates = name.map { [$0] } ?? client.issuer.map(providers.providers(ofIssuer:)) ?? []
     let suffix = item.entry.user ?? item.entry.source
@@ -87,7 +118,10 @@ struct ImportClient {
     switch try manager(context.source.place(of: client, among: candidates, suffix: suffix)) {
     case .added(let provider)?:
       try askWhether(belongsTo: provider, providers)
-      return (provider, nil)
+      return Destination(provider: provider)
+    case .otherSecret(let provider, let secret)?:
+      try askWhether(belongsTo: provider, providers)
+      return Destination(provider: provider, earlierSecret: .some(secret))
     case .addition(let found)?:
       try askWhether(belongsTo: candidates[0], providers)
       addition = found
@@ -98,16 +132,19 @@ struct ImportClient {
     let adding = AddingProvider(
       addition: addition, isDiscovered: candidates.isEmpty, isForeign: candidates.isEmpty,
       clientIdentifier: client.identifier, clientSecret: client.secret, isAgreed: agrees)
-    return (addition.identifier, adding)
+    return Destination(provider: addition.identifier, adding: adding)
   }
 
-  /// oidc-agent ends each issuer with a slash.
+  /// oidc-agent ends each issuer with a slash, and the address with the slash may be that of an API.
   private func discovered(_ issuer: String) throws(CommandError) -> ProviderAddition {
-    do throws(CommandError) { return try Command.discovered(at: issuer, isAgreed: agrees, context) } catch {
+    let address = issuer.hasSuffix("/") ? String(issuer.dropLast()) : issuer
+    do throws(CommandError) { return try Command.discovered(at: address, isAgreed: agrees, context) } catch {
       if case .credential(.alreadyAdded(let provider)) = error {
         throw .usage("\(context.titled(provider)) has already been added for another issuer")
       }
-      guard case .credential(.discovery(.otherIssuer(let found), _)) = error, found + "/" == issuer else { throw error }
+      guard case .credential(.discovery(.otherIssuer(let found), _)) = error, found == address + "/" else {
+        throw error
+      }
       return try Command.discovered(at: found, isAgreed: agrees, context)
     }
   }

@@ -87,7 +87,7 @@ struct ImportPlan {
       else { return }
       let suffix = entry.user ?? entry.source
       switch try? context.source.place(of: client, among: [provider], suffix: suffix) {
-      case .added(let name)?: target = .account(provider: name, isAdded: true)
+      case .added(let name)?, .otherSecret(let name, _)?: target = .account(provider: name, isAdded: true)
       case .addition(let found)? where found.identifier != provider: newName = found.identifier
       case .addition?, nil: break
       }

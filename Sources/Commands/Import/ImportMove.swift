@@ -59,12 +59,21 @@ struct ImportMove {
           kept[account.provider, default: []].insert(account.name)
         }
         if case .login(let origin, _, _) = result { keptLogins.append(origin + " " + (item.entry.user ?? "")) }
-        let reason = removes ? try remove(item, result, having: secret) : nil
+        var (reason, fault): (String?, Message?) = (nil, nil)
+        do throws(CommandError) { reason = removes ? try remove(item, result, having: secret) : nil } catch {
+          guard isStored(secret, of: item, result), let message = context.message(error) else { throw error }
+          (reason, fault, failure) = (message.text, message, failure ?? message.status)
+        }
         let isRemoved = removes && reason == nil
         tell(item, result, isRemoved: isRemoved)
+        if let project = item.entry.isClient ? ImportedClient(secret)?.quotaProject : nil {
+          context.tell(
+            "the quota project \(quoted(project)) was not moved; requests name it in the header X-Goog-User-Project")
+        }
         if let reason { context.tell("left \(item.label) in \(item.entry.place): \(reason)") }
+        if let hint = fault?.hint(after: context.line) { context.tell("hint: " + hint) }
         moved.append(item)
-        rows.append(row(item, result, isRemoved: isRemoved))
+        rows.append(row(item, result, isRemoved: isRemoved, error: fault?.text))
       } catch {
         guard let message = context.message(error) else { throw error }
         if message.status == .interrupted { throw error }
@@ -91,7 +100,8 @@ struct ImportMove {
   private func move(_ item: ImportPlan.Item) throws(CommandError) -> (Result, Secret) {
     let (user, secret) = try login(of: item)
     if case .client(let provider) = item.entry.form {
-      let importing = ImportClient(item, context, agrees: agrees, replaces: replaces, keeping: kept)
+      let importing = ImportClient(
+        item, context, agrees: agrees, replaces: replaces, keeping: kept, by: words(moving: item))
       let account = try importing.account(at: provider, secret)
       return (.account(account, isVerified: true, wasThere: account.credential.loggedInAt < start), secret)
     }
@@ -138,7 +148,7 @@ struct ImportMove {
     case nil: return false
     case false?:
       throw .failed(
-        .refused("the registry rejected the login; nothing was stored")
+        .refused("the registry rejected the login; nothing was changed")
           .hint("\(run: "docker", "login", address.written) again"))
     }
   }
@@ -231,10 +241,14 @@ struct ImportMove {
 
   /// The error for an entry whose account or login has another secret from the same import.
   private func isKept(_ item: ImportPlan.Item, by place: String) -> CommandError {
-    let again = ["import", item.label] + (removes ? ["--remove"] : []) + ["--replace"]
-    return .usage(
+    .usage(
       "this import stored another token of the same account at \(place); nothing was changed",
-      hint: "\(credmgr: again) to replace the token that was moved, which deletes it")
+      hint: "\(credmgr: words(moving: item)) to replace the token that was moved, which deletes it")
+  }
+
+  /// The words of the command that moves only this entry.
+  private func words(moving item: ImportPlan.Item) -> [String] {
+    ["import", item.label] + (removes ? ["--remove"] : []) + (agrees ? ["--yes"] : []) + (replaces ? ["--replace"] : [])
   }
 
   private func store(
@@ -259,7 +273,11 @@ struct ImportMove {
           hint: "\(add: "--replace") to replace it")
       }
     }
-    try manager(context.source.store(login, for: origin))
+    do throws(CredentialError) { try context.source.store(login, for: origin, replacing: known) } catch {
+      // Another process has just stored one.
+      guard case .vault(.conflict) = error else { throw CommandError(error) }
+      return try store(login, origin, of: item, isVerified: isVerified)
+    }
     return .login(origin: origin, isVerified: isVerified, wasThere: false)
   }
 
@@ -346,12 +364,12 @@ struct ImportMove {
     ]
   }
 
-  private func row(_ item: ImportPlan.Item, _ result: Result, isRemoved: Bool) -> JSONValue {
+  private func row(_ item: ImportPlan.Item, _ result: Result, isRemoved: Bool, error: String?) -> JSONValue {
     switch result {
     case .account(let account, let isVerified, _):
-      row(item, isVerified ? "moved" : "moved_unverified", account: account, isRemoved: isRemoved)
+      row(item, isVerified ? "moved" : "moved_unverified", account: account, isRemoved: isRemoved, error: error)
     case .login(_, let isVerified, _):
-      row(item, isVerified == true ? "moved" : "moved_unverified", isRemoved: isRemoved)
+      row(item, isVerified == true ? "moved" : "moved_unverified", isRemoved: isRemoved, error: error)
     }
   }
 }

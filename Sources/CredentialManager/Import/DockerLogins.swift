@@ -51,7 +51,7 @@ extension ImportSource {
       host, host: host, kind: .password, use: .docker,
       held: .command(ImportCommand(program: helper, arguments: ["get"], input: address, key: "Secret")),
       removal: .command(ImportCommand(program: helper, arguments: ["erase"], input: address)))
-    entry.address = address
+    (entry.address, entry.place) = (address, helper)
     return entry
   }
 }

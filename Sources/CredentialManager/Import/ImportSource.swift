@@ -119,6 +119,7 @@ package enum ImportFault: Error, Sendable, Equatable {
   case program(String, status: Int32)
   case changed(path: String)  // Another program changed the entry meanwhile.
   case notRemovable(place: String)
+  case notErased(program: String)  // The program succeeded, but still returns the secret.
   /// The vault did not return the moved credential, so the old place was restored.
   case notWorking(place: String)
 }

@@ -11,6 +11,7 @@ package struct ImportedClient: Sendable {
   package let secret: Secret?
   package let refreshToken: Secret
   package let scope: [String]
+  package let quotaProject: String?  // gcloud: the project whose quota requests use.
 
   /// Reads the JSON of gcloud and of oidc-agent; `nil` without a client or a refresh token.
   package init?(_ text: Secret) {
@@ -22,6 +23,7 @@ package struct ImportedClient: Sendable {
     self.refreshToken = Secret(refreshToken)
     secret = value["client_secret"]?.text.flatMap { $0.isEmpty ? nil : Secret($0) }
     issuer = value["issuer_url"]?.text
+    quotaProject = value["quota_project_id"]?.text
     scope = value["scope"]?.text?.split(separator: " ").map(String.init) ?? []
   }
 }
@@ -30,6 +32,7 @@ extension CredentialSource {
   /// The provider for a tool's client.
   package enum ClientPlace: Sendable {
     case added(String)  // The provider has this client.
+    case otherSecret(String, Secret?)  // The provider has this client with another secret.
     case addition(ProviderAddition)
   }
 
@@ -41,20 +44,46 @@ extension CredentialSource {
   ) throws(CredentialError) -> ClientPlace? {
     let accounts = try accountsIfAny()
     var free: ProviderAddition?
+    var other: ClientPlace?
     for base in candidates {
       let own = base + "-" + suffix
       for name in [base, own] + (2..<100).map({ "\(own)-\($0)" }) {
         let addition = try addition(shipped: base, as: name)
         let isOther = hasOtherDescriptor(than: addition)
-        let known = try accounts?.registration(of: name)?.clientIdentifier
+        let registration = try accounts?.registration(of: name)
+        let known = registration?.clientIdentifier
         // The user may have edited the file since.
         let isOwn = File.exists(home.userProviders + "/" + name + ".yaml")
-        if known == client.identifier, isOwn || !isOther { return .added(name) }
+        if known == client.identifier, isOwn || !isOther {
+          guard let secret = client.secret, secret != registration?.clientSecret else { return .added(name) }
+          other = other ?? .otherSecret(name, registration?.clientSecret)
+        }
         guard known?.isEmpty != false, !isOther else { continue }
         free = free ?? addition
         break
       }
     }
-    return free.map { .addition($0) }
+    return other ?? free.map { .addition($0) }
+  }
+
+  /// Replaces the secret of a client, for example by a further one that the provider issued. Throws if the provider has
+  /// another client or secret than before.
+  package func replaceSecret(
+    _ before: Secret?, by secret: Secret?, ofClient client: String, at provider: String
+  ) throws(CredentialError) {
+    let record = try accounts(.readWrite).record(Accounts.registration(provider))
+    guard let record, var registration = Registration(decoding: record.payload),
+      registration.clientIdentifier == client, registration.clientSecret == before
+    else { throw .providerChanged(provider) }
+    registration.clientSecret = secret
+    // Like a client that the user changes on this machine.
+    registration.vault = nil
+    try store(
+      [provider: registration], with: [noting(.addProvider, of: provider)], after: (provider, record.revision))
+  }
+
+  /// Whether an interrupted import waits, whose answer only the provider's client can use.
+  package func hasUnfinishedLogin(at provider: String) throws(CredentialError) -> Bool {
+    try accountsIfAny()?.hasUnfinishedLogin(at: provider) ?? false
   }
 }

@@ -51,7 +51,9 @@ extension ImportSource {
 
   fileprivate func labelled(_ entry: ImportEntry, _ place: String) -> ImportEntry {
     var entry = entry
-    (entry.source, entry.place) = (name, place)
+    entry.source = name
+    // The entry of a helper is not in the file that names the helper.
+    if entry.place.isEmpty { entry.place = place }
     // GitHub and others take a token as the user name, with this password.
     if entry.kind == .password, entry.user != nil, case .value(let secret) = entry.held,
       ["x-oauth-basic", "X-OAuth-Basic"].contains(where: { Secret($0) == secret })
@@ -119,6 +121,7 @@ extension ImportEntry {
     case .command(let command):
       guard isWorking() else { throw .notWorking(place: place) }
       _ = try places.run(command)
+      if case .command(let reading) = held, (try? login(places)) != nil { throw .notErased(program: reading.program) }
     case .file:
       guard let path = Path.resolved(place) else { throw .changed(path: place) }
       // Another program may have replaced the file since it was read.

@@ -20,6 +20,7 @@ package final class ProvidersOfHosts {
     let provider: String
     let isAdded: Bool
     let isShipped: Bool  // Whether no file of the user or the administrator is part of the descriptor.
+    var isPlain = false  // Whether credmgr wrote that file for a further host of a shipped provider.
     let agreement: Agreement
   }
 
@@ -36,7 +37,9 @@ package final class ProvidersOfHosts {
       // A damaged registration must not hide the others.
       guard let agreement = (try? accounts?.registration(of: provider))?.agreement else { continue }
       added.append(
-        Candidate(provider: provider, isAdded: true, isShipped: agreement.ownFiles == "", agreement: agreement))
+        Candidate(
+          provider: provider, isAdded: true, isShipped: agreement.ownFiles == "",
+          isPlain: Self.isPlain(provider, source), agreement: agreement))
     }
     self.added = added.sorted { $0.provider < $1.provider }
   }
@@ -130,14 +133,15 @@ package final class ProvidersOfHosts {
     let candidates = added.filter { $0.agreement.names(host) } + others
     let shipped = named.filter(\.isShipped) + hidden.filter { $0.agreement.names(host) }
     let known = shipped.flatMap { $0.agreement.servers(otherThan: host) }
-    let certain = candidates.first { candidate in
-      guard candidate.isShipped else {
+    func isCertain(_ candidate: Candidate) -> Bool {
+      guard candidate.isShipped || candidate.isPlain else {
         // The user's own descriptor could publish the token of a shipped provider at that provider's own server.
         return shipped.isEmpty && candidate.agreement.servers(otherThan: host).isEmpty
       }
       // With other variables, a login may use other servers than the defaults name beside the host.
       return !candidate.isAdded || candidate.agreement.servers(otherThan: host, [.endpoints]).allSatisfy(known.contains)
     }
+    let certain = candidates.first { $0.isShipped && isCertain($0) } ?? candidates.first(where: isCertain)
     if let certain { return .one(certain.provider, isAdded: certain.isAdded, servers: []) }
     guard let only = candidates.first, candidates.count == 1 else {
       return candidates.isEmpty ? another(among: named) : .several(candidates.map(\.provider))
@@ -169,9 +173,12 @@ package final class ProvidersOfHosts {
     return candidate(provider, in: shipped)
   }
 
-  /// Whether a descriptor is word for word what credmgr writes for a further host, without its provider.
-  private func isLeftOver(_ provider: String) -> Bool {
-    guard !isAdded(provider), let loaded = try? source.home.library.load(provider), loaded.bases.count == 1,
+  /// Whether a descriptor is only what credmgr writes for a further host, without its provider.
+  private func isLeftOver(_ provider: String) -> Bool { !isAdded(provider) && Self.isPlain(provider, source) }
+
+  /// Whether a descriptor is word for word what credmgr writes for a further host of a shipped provider.
+  private static func isPlain(_ provider: String, _ source: CredentialSource) -> Bool {
+    guard let loaded = try? source.home.library.load(provider), loaded.bases.count == 1,
       let base = loaded.bases.first?.split(separator: "/").last?.dropLast(".yaml".count),
       let shipped = try? source.home.library.load(String(base)), source.isShipped(shipped),
       let addition = try? source.addition(shipped: String(base), as: provider), addition.file != nil

@@ -113,6 +113,21 @@ extension CredentialSource {
     try accounts.apply(removals + [.store(login.encoded, as: identifier), note])
   }
 
+  /// Stores a login that replaces only `known`. Throws `.vault(.conflict)` if another process has stored one since.
+  package func store(_ login: HostLogin, for origin: String, replacing known: HostLogin?) throws(CredentialError) {
+    let accounts = try accounts(.readWrite)
+    let identifier = Self.identifier(origin, login)
+    let record = try accounts.record(identifier)
+    let now = clock.now()
+    let there = record.flatMap { HostLogin(decoding: $0.payload) }.flatMap { login in
+      login.expiresAt.map { $0 <= now } == true ? nil : login
+    }
+    if let record, let there, there != known { throw .vault(.conflict(identifier, actual: record.revision)) }
+    let condition = record.map { Precondition.revision($0.revision) } ?? .absent
+    let note = noting(.store, account: login.username.map(Self.logged), detail: origin)
+    try accounts.apply([.store(login.encoded, as: identifier, if: condition), note])
+  }
+
   package func eraseHostLogins(_ pattern: HostLoginPattern) throws(CredentialError) {
     guard try accountsIfAny() != nil else { return }
     let accounts = try accounts(.readWrite)

@@ -10,7 +10,10 @@ extension Login {
   func imported(_ token: Secret, since before: [Account]) throws(CredentialError) -> Account? {
     // Another import may have taken the client away again, or added its own. Only the token's client may send it.
     let own = options.clientIdentifier ?? client.identifier
-    guard client.identifier == own, try accounts.registration(of: provider)?.clientIdentifier == own else {
+    let now = try accounts.registration(of: provider)
+    guard client.identifier == own, now?.clientIdentifier == own,
+      options.clientSecret.map({ $0 == client.secret && $0 == now?.clientSecret }) ?? true
+    else {
       throw .notAdded(provider: provider, ClientNeeds(client.descriptor))
     }
     let all = try accounts.accounts(of: provider)

@@ -149,7 +149,7 @@ struct Login {
     var loaded = try source.descriptor(provider)
     let descriptor = loaded.descriptor
     given = LoginNote(
-      scope: options.scope,
+      scope: options.scope, importWords: options.importWords,
       variables: options.variables.filter { descriptor.variable($0.key)?.isSecret == false })
     var options = options
     if let there = try source.repeatedAccount(provider, options, hasToken: hasToken) {
@@ -358,9 +358,9 @@ struct Login {
       }
       return Account(provider: provider, name: owned.name, credential: owned.credential, revision: revision)
     } catch {
-      if case .conflict = error.reason {
+      if case .conflict(let place, _) = error.reason {
         discard(credential, nil)
-        throw .notAdded(provider: provider, ClientNeeds(client.descriptor))
+        throw conflict(at: place)
       }
       throw .uncommitted(provider: provider, account: id.name, isKept: error.isKept, error.reason)
     }
@@ -389,8 +389,8 @@ struct Login {
     do throws(StoreError) {
       let revision = try accounts.store.apply(owned.changes)
       return Account(provider: provider, name: owned.name, credential: owned.credential, revision: revision)
-    } catch .conflict {
-      throw .notAdded(provider: provider, ClientNeeds(client.descriptor))
+    } catch .conflict(let place, _) {
+      throw conflict(at: place)
     } catch {
       throw .vault(error)
     }

@@ -111,9 +111,10 @@ extension Login {
     }
     source.keepNonces(in: &credential, permit)
     // Require the provider: if another process removed it, the account could never be refreshed.
+    let place = RecordIdentifier(.credential, of: AccountID(provider, name))
     var changes: [Change] = [
       .require(Accounts.registration(provider)),
-      .store(credential.encoded, as: RecordIdentifier(.credential, of: AccountID(provider, name))),
+      .store(credential.encoded, as: place, if: isKey && !replaces ? try condition(existing, at: place) : .any),
     ]
     for id in [id, AccountID(provider, name)] {
       changes += [.remove(RecordIdentifier(.pending, of: id)), .remove(RecordIdentifier(.failure, of: id))]
@@ -123,6 +124,19 @@ extension Login {
     }
     changes.append(source.noting(.login, of: provider, account: name, detail: credential.grant.rawValue))
     return (name, credential, changes)
+  }
+
+  /// The precondition for a credential that replaces only the account that this login found. `nil` means that it found
+  /// none.
+  private func condition(_ existing: Account?, at place: RecordIdentifier) throws(CredentialError) -> Precondition {
+    if let existing { return .revision(existing.revision) }
+    return try inStore(accounts.store.isLost(place)) ? .any : .absent
+  }
+
+  /// The error if another process has removed the provider or stored the account meanwhile.
+  func conflict(at place: RecordIdentifier) -> CredentialError {
+    if place.kind == .credential { return .alreadyThere([place], files: []) }
+    return .notAdded(provider: provider, ClientNeeds(client.descriptor))
   }
 
   /// Throws if another process has added or changed the provider since the login began: the account would follow a

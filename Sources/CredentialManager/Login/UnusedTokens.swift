@@ -4,15 +4,18 @@ import CredmgrStore
 /// The tokens of a login that failed or was interrupted, which no account will use.
 extension CredentialSource {
   /// Revokes the tokens with `permit`, or reports that they stay valid. Many providers revoke all tokens of a user
-  /// together, so it keeps the tokens beside an account that works, unless they are `ofAnotherUser`.
+  /// together, so it keeps the tokens beside an account that works, unless they are `ofAnotherUser`. `isGivenUp` says
+  /// that the user does not want them.
   func drop(
-    _ credential: Credential, of provider: String, with permit: Permit?, ofAnotherUser isOther: Bool = false
+    _ credential: Credential, of provider: String, with permit: Permit?, ofAnotherUser isOther: Bool = false,
+    isGivenUp: Bool = false
   ) {
     // The user's own key and the token of another tool may be in use elsewhere.
     if credential.isTyped { return }
     if let token = credential.importedFrom {
-      if let new = credential.refreshToken, new != token { notice(.importedTokenReplaced(provider: provider)) }
-      return
+      guard let new = credential.refreshToken, new != token else { return }
+      notice(.importedTokenReplaced(provider: provider))
+      if !isGivenUp { return }
     }
     let permit = isOther || !works(provider) ? permit : nil
     var failure: CredentialError?

@@ -79,6 +79,8 @@ package struct LoginOptions: Sendable {
   package var vault: String?  // The shared vault that gets the account; `nil` for the vault that has it.
   package var refreshToken: Secret?  // Of another tool with the same client, which replaces the consent.
   package var clientIdentifier: String?  // That client; `nil` for the provider's.
+  package var clientSecret: Secret?  // Its secret; `nil` for the provider's.
+  package var importWords: [String] = []  // The words of the `import` that this login is a part of.
   package var hasKeyFile = false  // Whether the user named the key file.
   package var expiresAt: Moment?  // When a key that the user brings expires; `nil` if the user does not say.
 

@@ -151,6 +151,11 @@ extension CredentialSource {
     let client = try client(addition.descriptor, registration)
     if clientSecret != nil { try requireUsableSecret(of: client) }
     let registers = canRegister ? try self.registers(client, given: clientIdentifier, previous: previous) : false
+    if let previous, registers || isForeign || known != previous.clientIdentifier,
+      let words = try existing?.waitingImport(at: identifier)
+    {
+      throw .importWaits(provider: identifier, command: words)
+    }
     if registers { _ = try network() }
     let own = try existing?.accounts(of: identifier) ?? []
     let further = (shared?.accounts ?? []).filter { account in !own.contains { $0.name == account.name } }

@@ -76,6 +76,7 @@ extension CredentialSource {
     for id in try existing?.pending(of: provider) ?? [] where existing?.store.isLocked(id) == true {
       throw .loginUnderWay(provider: provider, account: id.name)
     }
+    if let words = try existing?.waitingImport(at: provider) { throw .importWaits(provider: provider, command: words) }
     try dropUnfinished(of: provider, keepsRemote: keepsRemote)
     // A damaged registration names no client, so just remove it.
     let registration = try? existing?.registration(of: provider)
@@ -85,20 +86,30 @@ extension CredentialSource {
     return ProviderRemoval(client: client, successor: home.library.path(of: provider))
   }
 
-  /// Revokes the tokens of interrupted logins while the client exists.
-  private func dropUnfinished(of provider: String, keepsRemote: Bool) throws(CredentialError) {
-    guard let existing = try accountsIfAny() else { return }
+  /// Revokes the tokens of interrupted logins while the client exists, or only those of imports. Returns whether there
+  /// were any.
+  @discardableResult package func dropUnfinished(
+    of provider: String, keepsRemote: Bool, onlyOfImports: Bool = false
+  ) throws(CredentialError) -> Bool {
+    guard let existing = try accountsIfAny() else { return false }
     var found: [(id: AccountID, credential: Credential)] = []
-    for id in try existing.pending(of: provider) {
-      guard let note = try existing.note(id), let kept = existing.unfinishedLogin(note, id) else { continue }
+    for id in try existing.pending(of: provider) where !existing.store.isLocked(id) {
+      guard let note = try existing.note(id), let kept = existing.unfinishedLogin(note, id),
+        !onlyOfImports || kept.importedFrom != nil
+      else { continue }
       found.append((id, kept))
     }
-    if found.isEmpty { return }
+    if found.isEmpty { return false }
     if !keepsRemote { _ = try network() }
     let accounts = try accounts(.readWrite)
     try accounts.apply(found.map { .remove(RecordIdentifier(.pending, of: $0.id)) })
     for (id, _) in found { accounts.store.removeAnswer(for: id) }
-    drop(found.map(\.credential), of: provider, keepsRemote: keepsRemote)
+    for (_, credential) in found {
+      drop(
+        credential, of: provider,
+        with: keepsRemote ? nil : try? permit(.logout, provider, variables: credential.variables), isGivenUp: true)
+    }
+    return true
   }
 
   /// The descriptor is removed last, because another with its name must not get the client's secret.

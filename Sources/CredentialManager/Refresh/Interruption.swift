@@ -24,6 +24,7 @@ package struct Interruption: Sendable, Equatable {
 /// The options of a login that its hint repeats.
 package struct LoginNote: Sendable, Equatable {
   package var scope: [String] = []
+  package var importWords: [String] = []  // The words of the `import` that it is a part of.
   package var variables: [String: String] = [:]
 }
 
@@ -79,6 +80,7 @@ struct ExchangeNote: Equatable {
       "refused_at": refusal.map { .moment($0.at) } ?? .null, "words": .optional(refusal?.words),
       "after_interruption": .boolean(refusal?.isAfterInterruption == true || isAfterLoss),
       "process": process.map { .integer($0) } ?? .null, "scope": .array(options.scope.map(JSONValue.string)),
+      "import": .array(options.importWords.map(JSONValue.string)),
       "variables": .object(options.variables.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) }),
       "ended": .optional(refusal?.ended?.reveal()),
       "answer": .optional(answer?.encoded.reveal()), "no_answer": .boolean(hasNoAnswer),
@@ -96,6 +98,7 @@ struct ExchangeNote: Equatable {
     isAfterLoss = exchange != .refresh && isAfterInterruption
     process = value?["process"]?.integer.flatMap { Int32(exactly: $0) }
     options.scope = value?["scope"]?.elements?.compactMap(\.text) ?? []
+    options.importWords = value?["import"]?.elements?.compactMap(\.text) ?? []
     for member in value?["variables"]?.members ?? [] { options.variables[member.name] = member.value.text }
     if let refusedAt = value?["refused_at"]?.moment {
       refusal = Refusal(
@@ -160,6 +163,16 @@ extension Accounts {
     try records(.pending, of: provider).contains { record in
       unfinishedLogin(ExchangeNote(decoding: record.payload), record.identifier.accountID) != nil
     }
+  }
+
+  /// The words of an interrupted import whose answer waits, and which only the provider's client can use; `nil` without
+  /// one.
+  func waitingImport(at provider: String) throws(CredentialError) -> [String]? {
+    for id in try pending(of: provider) {
+      guard let note = try note(id), unfinishedLogin(note, id)?.importedFrom != nil else { continue }
+      return note.options.importWords
+    }
+    return nil
   }
 
   /// The result of a login that was interrupted before its commit.
