@@ -103,6 +103,13 @@ extension SharedAccountError {
       .usage(
         "the vault \(quoted(vault)) has another account \(quoted(account)) at \(titled(provider)); nothing was changed"
       ).hint("\(add: "--replace") to replace it, or log in with another name")
+    case .loggedInSince(let provider, let account, let vault):
+      .usage(
+        "the vault \(quoted(vault)) has a newer login of \(quoted(account)) at \(titled(provider)) by another member; "
+          + "your interrupted login stays on this machine, and is valid until you revoke it"
+      ).hint(
+        "\(credmgr: "logout", provider, "--account", account, "--keep-remote") to use the vault's login, or "
+          + "\(credmgr: "share", provider, account, "--vault", vault, "--replace") to replace it")
     case .notInVault(let provider, let account, let vault, let replaces, let error):
       notInVault(provider, account: account, vault: vault, replaces: replaces, error, titled: titled)
     case .otherProvider(let provider, let vault, let places, .isGiven):

@@ -550,6 +550,51 @@ struct SharedAccountTests {
     _ = vaults
   }
 
+  /// A login was interrupted on its way, and another machine has refreshed the account since, or logged in again. Only
+  /// a refreshed token of the replaced login is replaced.
+  @Test(arguments: [false, true], [1, 5] as [Int64]) func aLoginThatAnotherMemberReplaced(
+    _ isLogin: Bool, _ second: Int64
+  ) throws {
+    let (fixture, _) = try Self.shared()
+    let id = AccountID("example", "ana")
+    let theirs = try fixture.source.joined("team").accounts(.readWrite)
+    let there = try theirs.existing(id)
+    var moving = Fixture.credential("token-9", refresh: "refresh-9", identity: "ana")
+    (moving.loggedInAt, moving.loginIdentifier) = (Fixture.now + .seconds(5), "x")
+    (moving.vault, moving.isMoving, moving.isReplacing) = ("team", true, true)
+    (moving.replacedRevision, moving.replacedLogin) = (there.revision, there.credential.loggedInAt)
+    try fixture.store(moving)
+    var newer = Fixture.credential("token-2", refresh: "refresh-2", identity: "ana")
+    newer.loginIdentifier = isLogin ? "y" : nil
+    // The other machine's clock may be behind, and both logins may be in one second.
+    if isLogin { newer.loggedInAt = Fixture.now + .seconds(second) }
+    try theirs.apply([.store(newer.encoded, as: RecordIdentifier(.credential, of: id))])
+    guard isLogin else {
+      fixture.http.then(.token("token-10", refresh: "refresh-10"))
+      #expect(try fixture.refreshedAnew().credential.accessToken == Secret("token-10"))
+      return
+    }
+    #expect(throws: CredentialError.shared(.loggedInSince(provider: "example", account: "ana", vault: "team"))) {
+      try fixture.refreshedAnew()
+    }
+    #expect(try fixture.sharedCredential()?.refreshToken == Secret("refresh-2"))
+    let own = try #require(try fixture.stored())
+    #expect(own.vault == nil && own.refreshToken == Secret("refresh-9"))
+    try fixture.source.share("ana", of: "example", in: "team", replaces: true)
+    #expect(try fixture.sharedCredential()?.refreshToken == Secret("refresh-9"))
+  }
+
+  /// Two members log in to one account in the same second. The login that replaces the other one arrives.
+  @Test func twoLoginsInOneSecond() throws {
+    let (fixture, _) = try Self.shared()
+    try fixture.setLogin("other")
+    for number in [2, 3] {
+      fixture.consent(.token("token-\(number)", refresh: "refresh-\(number)"), .json("{\"login\":\"ana\"}"))
+      #expect(try fixture.login { $0.account = "ana" }.credential.accessToken == Secret("token-\(number)"))
+      #expect(try fixture.sharedCredential()?.refreshToken == Secret("refresh-\(number)"))
+    }
+  }
+
   /// The vault has another account of the name, so the login ends before the user logs in, unless it replaces it.
   @Test func aLoginToANameThatIsTaken() throws {
     let (fixture, vaults) = try Self.shared()
@@ -580,6 +625,15 @@ struct SharedAccountTests {
 }
 
 extension Fixture {
+  /// Gives the login of the account "ana" in the vault another identifier.
+  fileprivate func setLogin(_ identifier: String) throws {
+    var credential = try #require(try sharedCredential())
+    credential.loginIdentifier = identifier
+    try source.joined("team").accounts(.readWrite).apply([
+      .store(credential.encoded, as: RecordIdentifier(.credential, of: AccountID("example", "ana")))
+    ])
+  }
+
   /// Refreshes the account "ana" even if its token is valid.
   fileprivate func refreshedAnew() throws -> Account {
     try source.refreshed(source.accounts().existing(AccountID("example", "ana")), RefreshPolicy(always: true))

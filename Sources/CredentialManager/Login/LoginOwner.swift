@@ -14,6 +14,7 @@ extension Login {
   ) throws(CredentialError) -> (name: String, credential: Credential, changes: [Change]) {
     var credential = credential
     credential.add(options)
+    credential.loginIdentifier = Hexadecimal.encode(source.random.bytes(8))
     credential = source.learn(credential)
     // Ask for the owner only with a token of the provider.
     let (verified, doubt) = try source.verifyingIDToken(of: credential, with: permit)

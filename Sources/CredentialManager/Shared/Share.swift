@@ -41,7 +41,9 @@ extension CredentialSource {
         }
         (account.credential.vault, account.credential.isMoving) = (vault, true)
         account.credential.isReplacing = replaces
-        account.credential.replacedRevision = try replaces ? source.accounts().unlessLost(id)?.revision : nil
+        let there = try replaces ? source.accounts().unlessLost(id) : nil
+        (account.credential.replacedRevision, account.credential.replacedLogin) =
+          (there?.revision, there?.credential.loggedInAt)
         account = try storing(account, in: accounts)
       }
       FaultPoint.reach("share.marked")
@@ -65,9 +67,10 @@ extension CredentialSource {
   ) throws(CredentialError) -> Account {
     let (local, theirs) = (try accounts(.readWrite), try source.accounts(.readWrite))
     var whole = account
+    let isResumed = !replaces
     let replaces = replaces || whole.credential.isReplacing
     (whole.credential.vault, whole.credential.isMoving, whole.credential.isReplacing) = (nil, false, false)
-    whole.credential.replacedRevision = nil
+    (whole.credential.replacedRevision, whole.credential.replacedLogin) = (nil, nil)
     let vault = account.credential.vault ?? ""
     // A login also puts a damaged default account right. The first contact also tells how the server's clock differs.
     var isFirst = try inStore(theirs.store.isLost(Accounts.selection(account.provider)))
@@ -80,10 +83,13 @@ extension CredentialSource {
     let place = Accounts.registration(account.provider)
     while true {
       let there = try replaces ? theirs.unlessLost(account.id) : theirs.account(account.id)
-      // An earlier attempt has stored the account, and another machine may have refreshed it since. Two logins in the
-      // same second look alike.
+      // An earlier attempt has stored the account, and another machine may have refreshed it since.
       let isOurs = there?.credential.isSameLogin(as: whole.credential) == true
       if isOurs, !replaces || there?.revision != account.credential.replacedRevision { break }
+      if isResumed, replaces, !isOurs, let there, account.credential.isOutdated(by: there) {
+        _ = try storing(whole, in: local)
+        throw .shared(.loggedInSince(provider: account.provider, account: account.name, vault: vault))
+      }
       // The members may have changed the provider since the mark, or between this comparison and the change.
       let registration: Record?
       do throws(CredentialError) {
@@ -260,10 +266,18 @@ package struct SharedProvider: Sendable {
 }
 
 extension Credential {
+  /// Whether the account that this credential on its way replaces has another login now. A refresh changes only the
+  /// revision.
+  fileprivate func isOutdated(by there: Account) -> Bool {
+    let login = there.credential.loggedInAt
+    return there.revision != replacedRevision && (replacedLogin.map { $0 != login } ?? (login >= loggedInAt))
+  }
+
   /// Whether both come from the same login. A refresh changes none of these values.
   fileprivate func isSameLogin(as other: Credential) -> Bool {
     grant == other.grant && loggedInAt == other.loggedInAt && isGiven == other.isGiven
       && requestedScope == other.requestedScope && variables == other.variables
+      && (loginIdentifier ?? other.loginIdentifier) == (other.loginIdentifier ?? loginIdentifier)
       && (refreshedWith != nil || accessToken == other.accessToken || grant.traits.renewal == .login)
   }
 }

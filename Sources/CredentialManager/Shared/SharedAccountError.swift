@@ -17,6 +17,8 @@ package enum SharedAccountError: Error, Sendable, Equatable {
   case alreadyShared(provider: String, account: String, vault: String)
   /// The vault has another account of this name.
   case nameTaken(provider: String, account: String, vault: String)
+  /// A login of this machine was interrupted on its way to the vault, and another member has logged in since.
+  case loggedInSince(provider: String, account: String, vault: String)
   /// The account of a login is on this machine only, because the vault did not take it. `replaces` says whether the
   /// vault's account of this name is to be replaced.
   case notInVault(provider: String, account: String, vault: String, replaces: Bool, CredentialError)

@@ -39,6 +39,9 @@ package struct Credential: Sendable, Equatable {
   package var issuer: String?  // The issuer of the login; `nil` if the descriptor named none.
   package var obtainedAt: Moment
   package var loggedInAt: Moment  // Unchanged by a refresh.
+  /// Tells the login from others in the same second, and is unchanged by a refresh; `nil` for a login of an earlier
+  /// version.
+  package var loginIdentifier: String?
   package var margin: Duration  // How long before expiry to refresh.
   /// Whether a server refused this token, so credmgr must refresh before the next use.
   package var isRejected = false
@@ -52,6 +55,8 @@ package struct Credential: Sendable, Equatable {
   package var isReplacing = false
   /// The revision of that account when the move began; `nil` without a readable one.
   package var replacedRevision: Int64?
+  /// When the login of that account was made; `nil` without a readable one, and for a move by an earlier version.
+  package var replacedLogin: Moment?
 
   package init(grant: Grant, accessToken: Secret, obtainedAt: Moment, margin: Duration = .seconds(60)) {
     self.grant = grant
@@ -133,6 +138,7 @@ extension Credential {
     func add(_ name: String, _ value: JSONValue?) {
       if let value { members.append(.init(name, value)) }
     }
+    add("login", loginIdentifier.map(JSONValue.string))
     add("token_type", tokenType.map(JSONValue.string))
     add("expires_at", expiresAt.map(JSONValue.moment))
     add("key_expires_at", keyExpiresAt.map(JSONValue.moment))
@@ -165,6 +171,7 @@ extension Credential {
     add("moving", isMoving ? true : nil)
     add("replacing", isReplacing ? true : nil)
     add("replaced_revision", replacedRevision.map { .integer($0) })
+    add("replaced_login", replacedLogin.map(JSONValue.moment))
     return Secret(JSONValue.object(members).encoded)
   }
 
@@ -179,6 +186,7 @@ extension Credential {
     else { throw .malformedCredential }
     self.init(grant: grant, accessToken: Secret(token), obtainedAt: obtainedAt, margin: margin)
     loggedInAt = value["logged_in_at"]?.moment ?? obtainedAt
+    loginIdentifier = value["login"]?.text
     tokenType = value["token_type"]?.text
     expiresAt = value["expires_at"]?.moment
     keyExpiresAt = value["key_expires_at"]?.moment
@@ -213,6 +221,7 @@ extension Credential {
     isMoving = value["moving"] == .boolean(true)
     isReplacing = value["replacing"] == .boolean(true)
     replacedRevision = value["replaced_revision"]?.integer
+    replacedLogin = value["replaced_login"]?.moment
   }
 
   private static func texts(_ value: JSONValue) -> [String: String] {
