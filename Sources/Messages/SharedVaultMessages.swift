@@ -122,10 +122,15 @@ extension SharedAccountError {
         "this machine has another provider \(quoted(provider)) than the vault \(quoted(vault))",
         items: places.sentences()
       ).hint(difference.remedy(provider, vault))
-    case .providerChanged(let provider, let vault):
+    case .notAgreed(let provider, let vault, let places):
+      .usage(
+        "the vault \(quoted(vault)) has a changed descriptor for \(quoted(provider)), but no member has agreed to it",
+        items: places.sentences()
+      ).hint(.changing(provider, inVault: vault))
+    case .providerChanged(let provider, let vault, let isChangedHere):
       .usage(
         "cannot change \(quoted(provider)) in the vault \(quoted(vault)): another member has just changed it or shared "
-          + "an account; the vault was not changed"
+          + "an account; " + (isChangedHere ? "only this machine's provider was changed" : "the vault was not changed")
       ).hint("run the command again")
     case .notShareable(let provider, let variable):
       .usage(
@@ -191,6 +196,11 @@ extension StoreError {
 }
 
 extension Remedy {
+  /// For a provider of a vault that extends a changed descriptor.
+  package static func changing(_ provider: String, inVault vault: String) -> Remedy {
+    "\(credmgr: "add-provider", provider, "--replace", "--vault", vault) to change it for all members"
+  }
+
   /// For a machine that has seen what its team gave up, such as a fork or what was lost with a disk.
   fileprivate static func goingOn(with record: RecordIdentifier?, _ vault: String) -> Remedy {
     if let record, [.credential, .registration, .descriptor, .selection].contains(record.kind) {

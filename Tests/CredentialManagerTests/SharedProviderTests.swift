@@ -296,7 +296,12 @@ struct SharedProviderTests {
       let (fixture, other) = try Self.twoMachines()
       var asked: [String] = []
       let share = { _ = try? fixture.source.share("ana", of: "example", in: "team") }
-      let change = { asked += (try? Self.move(other.source)) ?? [] }
+      let change = {
+        do { asked += try Self.move(other.source) } catch CredentialError.shared(.providerChanged(_, _, let isChanged))
+        {
+          #expect(isChanged)
+        } catch {}
+      }
       let (outer, inner) = isShareInside ? (change, share) : (share, change)
       let machine = isShareInside ? other.source : fixture.source
       let store = try #require(try machine.joined("team").sharedStore() as? DirectoryStore)

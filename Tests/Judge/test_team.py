@@ -417,14 +417,25 @@ class Team(ProgramTest):
         self.join("grace")
         self.credmgr("vault", "sync", "--yes")
         # The team moves the providers in turn.
+        path = os.path.join(self.homes[1], "config/providers/base.yaml")
+        before = text_of(path)
+        change = "credmgr add-provider smith --replace --vault team"
         for name in ("forge", "smith"):
             self.at(0)
             base(servers[1].port)
-            self.credmgr("add-provider", name, "--client-id", PUBLIC_CLIENT, "--replace", "--vault", "team", "--yes")
+            said = self.credmgr("add-provider", name, "--replace", "--vault", "team", "--yes").err
+            self.assertEqual([words in said for words in ('cannot use "smith" until', change)], [name == "forge"] * 2)
             self.at(1)
-            self.credmgr("vault", "sync")
+            said = self.credmgr("vault", "sync").err
+            if name == "forge":
+                # Without consent, nothing changes, and the other provider goes on.
+                self.assertNotIn("smith", said)
+                self.assertEqual(text_of(path), before)
+                self.credmgr("token", "smith", "--account", ADA, "--refresh")
             self.assertNotIn("another provider", self.credmgr("vault", "sync", "--yes").err)
             self.credmgr("token", name, "--account", ADA)
+            self.assertEqual(change in self.credmgr("vault", "sync").err, name == "forge")
+        self.credmgr("header", "smith", "--url", f"http://127.0.0.1:{servers[1].port}/resource")
 
     @unittest.skipUnless(is_test_build(), "a release build has no fault points")
     def test_a_share_that_is_killed_at_each_step_loses_nothing(self):

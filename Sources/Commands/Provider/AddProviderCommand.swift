@@ -131,11 +131,18 @@ extension Command {
       replaces: updates || invocation.has("--replace"), isAgreed: invocation.has("--yes"))
     if invocation.has("--client-document") { return try adding.printDocument(context) }
     try adding.checkClient(context)
-    if let vault { adding.shared = try manager(context.source.sharedProvider(addition.identifier, in: vault)) }
+    if let vault {
+      adding.shared = try manager(context.source.sharedProvider(addition.identifier, in: vault))
+      adding.dependents = try manager(context.source.dependents(of: addition, in: vault))
+    }
     _ = try adding.run(context)
     if let vault {
       try manager(context.source.publish(addition.identifier, in: vault, replacing: adding.shared))
       context.tell("the other members get it with \"credmgr vault sync\"")
+      for other in adding.dependents {
+        let change: Remedy = .changing(other, inVault: vault)
+        context.tell(note: "\(quoted(other)) extends a changed descriptor; \(change)")
+      }
     }
     let title = context.titled(addition.identifier)
     context.tell(note: "added \(title); \(credmgr: "login", addition.identifier) to log in")

@@ -22,6 +22,8 @@ struct AddingProvider {
   var isForTokens = false  // Whether tokens of the user need no client.
   /// The provider of the shared vault that is changed with it; `nil` for this machine only.
   var shared: SharedProvider?
+  /// The other providers of that vault whose tokens the changed descriptor would send elsewhere.
+  var dependents: [String] = []
   /// Whether the user agreed beforehand to anything unusual.
   var isAgreed = false
   /// The unusual places that the user agreed to after `preview` showed all places; `nil` before that.
@@ -30,6 +32,8 @@ struct AddingProvider {
   /// Adds the provider, and returns its registration if the provider registered a client. Changes nothing if it throws.
   mutating func add(_ context: Context) throws(CommandError) -> Registration? {
     let (identifier, isDiscovered, isAgreed, agreed) = (addition.identifier, isDiscovered, isAgreed, agreed ?? [])
+    let also =
+      dependents.isEmpty ? [] : ["the members cannot use \(some(dependents)) until you change them in the vault too"]
     do throws(CredentialError) {
       return try context.source.add(
         addition, clientIdentifier: clientIdentifier, clientSecret: clientSecret, variables: variables,
@@ -40,7 +44,7 @@ struct AddingProvider {
             ? "the new descriptor of \(quoted(identifier))" : "\(quoted(provider)) extends \(quoted(identifier)) and"
           let tokens = accounts.isEmpty ? "" : " for the tokens of \(some(accounts))"
           return Question.confirm(
-            "\(subject) requires your consent\(tokens)", list: places.map(\.difference), isGiven: isAgreed)
+            "\(subject) requires your consent\(tokens)", list: places.map(\.difference) + also, isGiven: isAgreed)
         },
         // The user saw the complete metadata of the issuer, but not which provider owns its login page.
         agrees: { places in

@@ -1,5 +1,6 @@
 import CredmgrDescriptors
 import CredmgrOAuth
+import CredmgrPlatform
 import CredmgrStore
 import CredmgrText
 
@@ -74,15 +75,13 @@ extension CredentialSource {
       .otherProvider(provider: provider, vault: vault, places, own.vault == vault ? .isOutdated : .isGiven))
   }
 
-  /// Throws if a file of the user takes the place of one of the vault's descriptors, and the tokens of the vault's
-  /// registration would go elsewhere.
+  /// Throws if the tokens of the vault's registration would go elsewhere, because a file of the user takes the place of
+  /// one of the vault's descriptors, or because the members changed a descriptor together with another provider.
   func requirePlaces(
     of provider: String, within theirs: Registration, of vault: String, with descriptors: [String: String]
   ) throws(CredentialError) {
-    guard let agreed = theirs.agreement, let loaded = try? library(with: descriptors).load(provider),
-      ownFiles(of: loaded) != agreed.ownFiles, let client = try? client(loaded.descriptor, theirs)
-    else { return }
-    let places = newPlaces(from: agreed, to: Agreement(client), false)
+    guard let loaded = try? library(with: descriptors).load(provider) else { return }
+    let places = placesBeyond(theirs, with: loaded)
     if places.isEmpty { return }
     var texts: [String: [UInt8]] = [:]
     for record in try joined(vault).accounts().records(.descriptor, of: nil) {
@@ -91,8 +90,43 @@ extension CredentialSource {
     let differing = zip([loaded.path] + loaded.bases, loaded.contents).first { path, text in
       path.hasPrefix(home.userProviders + "/") && texts[path] != text
     }
-    guard let file = differing?.0 else { return }
-    throw .shared(.otherProvider(provider: provider, vault: vault, places, .hasFile(path: file)))
+    if let file = differing?.0 {
+      throw .shared(.otherProvider(provider: provider, vault: vault, places, .hasFile(path: file)))
+    }
+    if theirs.agreement?.ownFiles != nil {
+      throw .shared(.notAgreed(provider: provider, vault: vault, places))
+    }
+  }
+
+  /// Returns the places that get the tokens of a vault's registration with a descriptor and that it does not name.
+  private func placesBeyond(_ theirs: Registration, with loaded: DescriptorLibrary.Loaded) -> [NewPlace] {
+    guard let agreed = theirs.agreement, ownFiles(of: loaded) != agreed.ownFiles,
+      let client = try? client(loaded.descriptor, theirs)
+    else { return [] }
+    return newPlaces(from: agreed, to: Agreement(client), false)
+  }
+
+  /// Returns the other providers of a shared vault that extend a changed descriptor, if their tokens would go to places
+  /// to which the members have not agreed for them.
+  package func dependents(of addition: ProviderAddition, in vault: String) throws(CredentialError) -> [String] {
+    let source = try joined(vault)
+    let theirs = try source.accounts()
+    var texts = try source.sharedDescriptors()
+    for (path, text) in zip([addition.loaded.path] + addition.loaded.bases, addition.loaded.contents)
+    where [home.userProviders, Home.systemFolder].contains(Path.directory(of: path)) {
+      texts[String(Path.lastComponent(of: path).dropLast(".yaml".count))] = String(decoding: text, as: UTF8.self)
+    }
+    if let file = addition.file { texts[addition.identifier] = String(decoding: file, as: UTF8.self) }
+    let library = library(with: texts)
+    var dependents: [String] = []
+    for other in try theirs.addedProviders() where other != addition.identifier {
+      if let registration = try theirs.registration(of: other), let loaded = try? library.load(other),
+        !placesBeyond(registration, with: loaded).isEmpty
+      {
+        dependents.append(other)
+      }
+    }
+    return dependents
   }
 
   /// Returns the origins of one registration that get tokens and that another one does not name. A shipped descriptor

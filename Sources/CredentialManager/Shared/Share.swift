@@ -178,7 +178,7 @@ extension CredentialSource {
     do throws(StoreError) { try theirs.store.apply(changes) } catch {
       // Another member was faster.
       guard case .conflict = error else { throw .vault(error) }
-      if earlier != nil { throw .shared(.providerChanged(provider: provider, vault: vault)) }
+      if earlier != nil { throw .shared(.providerChanged(provider: provider, vault: vault, isChangedHere: true)) }
       return
     }
     registration.vault = vault
@@ -215,7 +215,7 @@ extension CredentialSource {
     do throws(StoreError) {
       try theirs.store.apply(removals + [source.noting(.removeProvider, of: provider)])
     } catch .conflict {
-      throw .shared(.providerChanged(provider: provider, vault: vault))
+      throw .shared(.providerChanged(provider: provider, vault: vault, isChangedHere: false))
     } catch {
       throw .vault(error)
     }

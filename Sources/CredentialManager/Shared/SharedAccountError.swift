@@ -25,8 +25,12 @@ package enum SharedAccountError: Error, Sendable, Equatable {
   /// This machine and the vault have different providers of this name, and the places would get the tokens of the other
   /// one.
   case otherProvider(provider: String, vault: String, [NewPlace], OtherProvider)
-  /// Another member changed the provider or shared an account of it after the user was asked.
-  case providerChanged(provider: String, vault: String)
+  /// The members changed a descriptor that several providers of the vault extend, but not this provider. The places
+  /// would get its tokens.
+  case notAgreed(provider: String, vault: String, [NewPlace])
+  /// Another member changed the provider or shared an account of it after the user was asked. `isChangedHere` says
+  /// whether this machine's own provider is changed already.
+  case providerChanged(provider: String, vault: String, isChangedHere: Bool)
   /// The variable names a place on this machine, which other members must not choose.
   case notShareable(provider: String, variable: String)
   /// A request for the account was interrupted or refused, so its tokens may no longer be valid.

@@ -104,7 +104,13 @@ extension CredentialSource {
         throw .vault(.server(.damaged(record), vault: vault))
       }
       if let registration {
-        try requirePlaces(of: provider, within: registration, of: vault, with: descriptors)
+        do throws(CredentialError) {
+          try requirePlaces(of: provider, within: registration, of: vault, with: descriptors)
+        } catch .shared(.notAgreed) where own != nil && !descriptors.isEmpty {
+          // The texts that this machine has still fit.
+          descriptors = [:]
+          try requirePlaces(of: provider, within: registration, of: vault, with: [:])
+        }
       }
       if let own, let new = registration, own.isSameClient(as: new), descriptors.isEmpty,
         !hasFiles(of: new, for: provider, besides: own)

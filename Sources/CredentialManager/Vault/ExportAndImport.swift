@@ -63,7 +63,7 @@ extension CredentialSource {
   }
 
   /// Returns the descriptors in this shared vault, which may differ from those of this machine.
-  private func sharedDescriptors() throws(CredentialError) -> [String: String] {
+  func sharedDescriptors() throws(CredentialError) -> [String: String] {
     let records = try accounts().records(.descriptor, of: nil)
     return Dictionary(records.map { ($0.identifier.provider, $0.payload.reveal()) }) { first, _ in first }
   }
