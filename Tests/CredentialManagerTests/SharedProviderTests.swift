@@ -397,6 +397,30 @@ struct SharedProviderTests {
     #expect(outcomes == ["token-old", "refused"])
   }
 
+  /// Two vaults have the provider. The members of one move it, so this machine's copies of the other one are removed.
+  @Test func aMoveRemovesTheCopiesOfOtherVaults() throws {
+    let (fixture, other) = try Self.twoMachines()
+    try fixture.source.createVault("second", at: "postgresql://db.example/credmgr", password: nil, member: "ana")
+    try fixture.source.share("ana", of: "example", in: "second")
+    _ = try other.source.joinVault(Secret("second"), as: nil, member: nil)
+    try other.source.synchronize(with: "second")
+    func names() throws -> [String] { try other.source.accounts().accounts(of: "example").map(\.name).sorted() }
+    #expect(try names() == ["ana", "ben"])
+    try Self.move(fixture.source)
+    try other.source.synchronize(with: "team") { _, _ in false }
+    #expect(try names() == ["ana"])
+    try other.source.synchronize(with: "team") { _, _ in true }
+    #expect(try names() == ["ben"])
+    func isWithheld() -> Bool {
+      guard case .withheld("example", "second", .shared(.otherProvider(_, "second", _, .isOwn)))? = other.notices.last
+      else { return false }
+      return true
+    }
+    #expect(other.notices.contains { if case .withheld(_, "second", _) = $0 { true } else { false } })
+    try other.source.synchronize(with: "second") { _, _ in true }
+    #expect(try names() == ["ben"] && isWithheld())
+  }
+
   /// The account of an interrupted share stays here if the members have changed the provider, and is free again.
   @Test func aShareThatIsRefusedTakesItsMarkBack() throws {
     let (fixture, other) = try Self.twoMachines()

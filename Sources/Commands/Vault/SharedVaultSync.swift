@@ -19,7 +19,7 @@ extension SharedVaultOperations {
     let before = try manager(context.source.accountsIfAny()?.addedProviders() ?? [])
     let accounts = try manager(
       context.source.synchronize(with: name) { provider, places in
-        let own = accountsThatFollow(provider, to: places, from: name, context)
+        let own = accountsThatFollow(provider, to: places, context)
         let tokens = own.isEmpty ? "" : " for the tokens of \(some(own)) too, which may not be in the vault"
         return Question.confirm(
           "\(quoted(provider)) requires your consent\(tokens)", list: places.peculiarities,
@@ -38,13 +38,13 @@ extension SharedVaultOperations {
         : "the vault \(quoted(name)) has \(accounts.count == 1 ? "1 account" : "\(accounts.count) accounts")")
   }
 
-  /// Returns the accounts whose tokens go to new places together with those of the vault: this machine's own, those on
-  /// their way to a vault, and those of other vaults.
+  /// Returns the accounts whose tokens go to new places together with those of the vault: this machine's own, and those
+  /// on their way to a vault. The copies of other vaults are removed.
   private static func accountsThatFollow(
-    _ provider: String, to places: [NewPlace], from vault: String, _ context: Context
+    _ provider: String, to places: [NewPlace], _ context: Context
   ) -> [String] {
     guard places.contains(where: { [.secrets, .tokens].contains($0.kind) }) else { return [] }
     let accounts = (try? context.source.accountsIfAny()?.accounts(of: provider)) ?? []
-    return accounts.filter { $0.credential.vault != vault || $0.credential.isMoving }.map(\.name)
+    return accounts.filter { $0.credential.vault == nil || $0.credential.isMoving }.map(\.name)
   }
 }

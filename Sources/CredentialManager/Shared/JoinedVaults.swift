@@ -133,6 +133,33 @@ extension CredentialSource {
 
   /// Removes the copy of an account and, if it was the default, that choice. Another process may have replaced it.
   func forget(_ copy: Account, in accounts: Accounts) throws(CredentialError) {
+    let changes = try forgetting(copy, in: accounts)
+    do throws(StoreError) { try accounts.store.apply(changes) } catch .conflict { return } catch {
+      throw .vault(error)
+    }
+  }
+
+  /// Returns the changes that remove the copies of other vaults, if the provider's tokens will go to new places. The
+  /// members of those vaults have not agreed to these places.
+  func forgetting(
+    copiesOfOthersThan vault: String, of provider: String, before places: [NewPlace], in accounts: Accounts
+  ) throws(CredentialError) -> [Change] {
+    if places.isEmpty { return [] }
+    var (changes, others): ([Change], Set<String>) = ([], [])
+    for copy in try accounts.accounts(of: provider) where !copy.credential.isMoving {
+      guard let other = copy.credential.vault, other != vault else { continue }
+      changes += try forgetting(copy, in: accounts)
+      if others.insert(other).inserted {
+        notice(
+          .withheld(
+            provider: provider, vault: other,
+            .shared(.otherProvider(provider: provider, vault: other, places, .isOwn))))
+      }
+    }
+    return changes
+  }
+
+  private func forgetting(_ copy: Account, in accounts: Accounts) throws(CredentialError) -> [Change] {
     var changes: [Change] = [
       .remove(RecordIdentifier(.credential, of: copy.id), if: .revision(copy.revision)),
       .remove(RecordIdentifier(.pending, of: copy.id)),
@@ -141,9 +168,7 @@ extension CredentialSource {
     if try accounts.selected(for: copy.provider) == copy.name {
       changes.append(.remove(Accounts.selection(copy.provider)))
     }
-    do throws(StoreError) { try accounts.store.apply(changes) } catch .conflict { return } catch {
-      throw .vault(error)
-    }
+    return changes
   }
 
   // MARK: Accounts that this machine does not know

@@ -163,6 +163,10 @@ extension CredentialSource {
     let replacesShipped = files.filter { !others.contains($0.path) }.compactMap(\.provider)
       .filter { home.installedLibrary.path(of: $0) != nil }
     if let vault {
+      for one in imported {
+        let places = newPlaces(of: one, in: accounts).filter { [.secrets, .tokens].contains($0.kind) }
+        changes += try forgetting(copiesOfOthersThan: vault, of: one.provider, before: places, in: accounts)
+      }
       for file in files {
         guard let name = file.provider else { continue }
         try setAside(name, publishedIn: vault)
