@@ -14,7 +14,7 @@ extension CertificateFault {
 }
 
 extension Remedy {
-  static func replacingCertificate(of provider: String) -> Remedy {
+  package static func replacingCertificate(of provider: String) -> Remedy {
     let keys = ["--client-secret-file", "FILE", "--client-certificate", "FILE"]
     return "\(credmgr: ["add-provider", provider, "--replace"] + keys)"
   }

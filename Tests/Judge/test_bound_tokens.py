@@ -6,6 +6,7 @@ import json
 import os
 import ssl
 import subprocess
+import unittest
 
 import jwt
 from glewlwyd_server import GlewlwydTest
@@ -161,6 +162,24 @@ class BoundToCertificate(ProgramTest):
         refused = self.add_client("--client-certificate", self.certificate, status=USAGE)
         self.assertIn("can read", refused.err)
         self.credmgr("login", "mutual-tls")
+
+    @unittest.skipUnless(os.access("/usr/bin/faketime", os.X_OK), "there is no faketime")
+    def test_doctor_names_the_end_of_the_certificate(self):
+        online = os.path.join(os.path.dirname(self.binary), "credmgr-online")
+        self.add_client("--client-certificate", self.certificate)
+
+        def doctor(change):
+            command = ("--exclude-monotonic", "-f", change, online, "doctor")
+            return self.run_program(*command, binary="/usr/bin/faketime")
+
+        for change, words in (("+1h", r"(?m)^note +descriptors +the client certificate of .* expires in 1 d"),
+                              ("+3d", r"(?m)^problem +descriptors +servers will refuse the client certificate of .* expired at ")):
+            outcome = doctor(change)
+            self.assertRegex(outcome.out, words)
+            self.assertIn("--client-certificate FILE", outcome.out)
+        _, self.key = chain, _ = self.authority.client("later", "client", days=30)
+        self.add_client("--client-certificate", chain)
+        self.assertNotIn("client certificate", doctor("+1h").out)
 
     def test_old_versions_of_TLS_are_refused(self):
         self.service.http.socket.context.maximum_version = ssl.TLSVersion.TLSv1_1

@@ -1,6 +1,7 @@
 import CredmgrCredentialManager
 import CredmgrDescriptors
 import CredmgrMessages
+import CredmgrOAuth
 import CredmgrPlatform
 import CredmgrStore
 import CredmgrText
@@ -55,7 +56,9 @@ extension Doctor {
 
   /// Checks that a provider's registration still fits its descriptor.
   private mutating func checkRegistration(_ provider: String, _ vault: Accounts?) {
-    do throws(CredentialError) { _ = try context.source.permit(.validate, provider) } catch .provider(.invalid) {
+    do throws(CredentialError) {
+      checkCertificate(of: try context.source.permit(.validate, provider).client, at: provider)
+    } catch .provider(.invalid) {
       // Already reported.
     } catch .provider(.unknown) {
       let hasAccounts = !((try? vault?.accounts(of: provider)) ?? []).isEmpty
@@ -74,6 +77,19 @@ extension Doctor {
         .descriptors,
         "\(quoted(provider)) was added with other variables: " + error.message(titled: context.titled).text,
         hints: "\(credmgr: ["add-provider", provider, "--replace"] + set)")
+    }
+  }
+
+  /// Checks the client's certificate, which only the user can replace.
+  private mutating func checkCertificate(of client: Client, at provider: String) {
+    let now = context.clock.now()
+    guard let end = client.certificateEnd else { return }
+    let whose = "the client certificate of \(context.titled(provider))"
+    let remedy = Remedy.replacingCertificate(of: provider)
+    if let fault = client.certificateFault(at: now) {
+      problem(.descriptors, "servers will refuse \(whose): \(fault.sentence)", hints: remedy, status: .loginNeeded)
+    } else if end - now <= .days(14) {
+      note(.descriptors, "\(whose) expires in \(duration(end - now))", hint: remedy)
     }
   }
 

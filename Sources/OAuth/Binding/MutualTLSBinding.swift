@@ -58,6 +58,12 @@ extension Client {
     }
   }
 
+  /// When the certificate of a client that needs one expires; `nil` if it is unreadable.
+  package var certificateEnd: Moment? {
+    guard usesCertificate, let certificate = try? certificate() else { return nil }
+    return Moment(secondsSince1970: certificate.endsAt)
+  }
+
   /// Returns why servers may refuse the client's certificate at a moment; `nil` if it is valid or unreadable.
   package func certificateFault(at now: Moment) -> CertificateFault? {
     guard let certificate = try? certificate() else { return nil }
