@@ -49,13 +49,13 @@ struct DiscoveryTests {
   // MARK: PKCE
 
   /// A new provider is added with a warning, because credmgr sends the challenge in any case.
-  @Test(arguments: [("[\"plain\"]", ["plain"]), ("[]", []), ("[\"plain\", \"S256\"]", nil), ("null", nil)])
+  @Test(arguments: [("[\"plain\"]", ["plain"]), ("[]", []), ("[\"plain\", \"S256\"]", nil), ("null", [])])
   func aServerWithoutS256(_ methods: String, _ others: [String]?) throws {
     #expect(try Self.discover("\"code_challenge_methods_supported\": \(methods)").otherProofKeys == others)
   }
 
   /// Metadata that announced S256 before, and no longer does, is not used.
-  @Test(arguments: [("[\"plain\"]", ["plain"]), ("[]", []), ("null", nil)] as [(String, [String]?)])
+  @Test(arguments: [("[\"plain\"]", ["plain"]), ("[]", []), ("null", [])] as [(String, [String]?)])
   func aServerThatDropsS256(_ methods: String, _ offered: [String]?) throws {
     let fixture = try Fixture()
     let announced = "\"code_challenge_methods_supported\": [\"S256\"]"

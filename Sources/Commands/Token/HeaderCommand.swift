@@ -30,6 +30,12 @@ extension Command {
     } else if ["--method", "--data-file", "--nonce"].contains(where: invocation.has) {
       throw .usage("\"--method\", \"--data-file\" and \"--nonce\" require \"--url\"")
     }
+    // RFC 9449, 8.1: visible characters except the quote and the backslash.
+    if let nonce = invocation.value("--nonce"),
+      nonce.isEmpty || nonce.utf8.contains(where: { !(0x21...0x7E).contains($0) || $0 == 0x22 || $0 == 0x5C })
+    {
+      throw .usage("invalid value of \"--nonce\"", hint: "use the value of the header \"DPoP-Nonce\" in the answer")
+    }
     // Do this before reading the body, so that `credmgr-online` can still read it if it must refresh the token.
     let account = try manager(context.source.handOut(name, of: provider, by: .header, to: .caller))
     if let file = invocation.value("--data-file") {

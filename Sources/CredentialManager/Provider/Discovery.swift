@@ -47,7 +47,8 @@ extension CredentialSource {
     return Discovery(
       addition: addition, text: descriptor.text, location: locations.joined(separator: " and "),
       authorizationServer: found.resource == nil ? nil : metadata.issuer.text, foreignEndpoints: foreign,
-      otherProofKeys: metadata.announcesProofKey ? nil : metadata.codeChallengeMethods)
+      otherProofKeys: metadata.announcesProofKey || !addition.descriptor.grants.contains(where: \.traits.redirects)
+        ? nil : metadata.codeChallengeMethods ?? [])
   }
 
   static func discoveryError(_ issuer: Issuer) -> (MetadataError) -> CredentialError {
