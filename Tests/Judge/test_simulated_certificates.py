@@ -125,6 +125,9 @@ class SimulatedCertificates(ProgramTest):
             client = self.file("client.pem", "".join(content(file) for file in files))
             refused = self.credmgr("simulate", path, "--client-secret-file", client, status=USAGE)
             self.assertIn(why, refused.err)
+        client = self.file("client.pem", "".join(content(file) for file in reversed(good)))
+        os.chmod(client, 0o644)
+        self.assertIn("can read", self.credmgr("simulate", path, "--client-secret-file", client, status=USAGE).err)
 
     def test_a_secret_beside_the_certificate(self):
         for method in ("client_secret_basic", "client_secret_post", "client_secret_jwt"):

@@ -57,6 +57,39 @@ struct BoundTokenTests {
     }
   }
 
+  /// The simulator knows no extension, so it must refuse each (RFC 7515, 4.1.11).
+  @Test(arguments: [#""crit":["x"],"x":1"#, #""crit":["b64"],"b64":false"#, #""crit":[]"#, nil])
+  func anExtension(_ members: String?) throws {
+    let play = try Self.play()
+    let credential = try play.login()
+    let uri = try URI(parsing: Play.origin + "/simulator/resource")
+    var request = try play.client.presenting(credential, on: HTTPRequest(method: "GET", uri: uri), nonce: play.nonce())
+    let parts = try #require(request.fields["DPoP"]).split(separator: ".").map(String.init)
+    let header = String(decoding: try #require(Base64.decodeURL(parts[0])), as: UTF8.self)
+    let text =
+      Base64.encodeURL(Array((header.dropLast() + (members.map { "," + $0 } ?? "") + "}").utf8)) + "." + parts[1]
+    let key = try ECPrivateKey(pem: #require(credential.proofKey))
+    request.fields.set("DPoP", text + "." + Base64.encodeURL(try key.signature(for: Array(text.utf8))))
+    #expect(play.send(request).status == (members == nil ? 200 : 401))
+    if members != nil { #expect(try play.lastRefusal()?.hasSuffix("its \"crit\" demands an extension") == true) }
+  }
+
+  /// The metadata leads to the provider's own endpoints, whose tokens are bound.
+  @Test func theMetadataDemandsProofs() throws {
+    let play = try Self.play()
+    let issuer = try Issuer(Play.origin)
+    let location = try #require(MetadataLocation.all(for: issuer).first)
+    let metadata = try AuthorizationServerMetadata(play.send(location.request), of: issuer, at: location)
+    #expect(metadata.proofAlgorithms == ["ES256"])
+    #expect(try metadata.endpoints[.token] == play.client.descriptor.endpoints[.token]?.url.filled { _ in nil })
+    let address = try Issuer(Play.origin + "/simulator/resource")
+    let refusal = play.send(HTTPRequest(method: "GET", uri: address.uri))
+    let place = try #require(try ProtectedResourceMetadata.location(in: refusal.challenges, of: address))
+    let resource = try ProtectedResourceMetadata(
+      play.send(ProtectedResourceMetadata.request(at: place)), of: address, at: place)
+    #expect(resource.requiresProofs && resource.proofAlgorithms == ["ES256"])
+  }
+
   @Test func aStolenTokenIsOfNoUse() throws {
     let play = try Self.play()
     let credential = try play.login()

@@ -232,7 +232,7 @@ extension Discovery {
 
 extension Context {
   /// Throws if other users can read a file with a private key.
-  func checkUnreadable(_ bytes: [UInt8], _ path: String) throws(CommandError) {
+  package func checkUnreadable(_ bytes: [UInt8], _ path: String) throws(CommandError) {
     if path != "-", !File.isGivenStream(path), bytes.firstPlace(of: "PRIVATE KEY-----".utf8) != nil {
       try system(PrivateFile.checkUnreadable(path))
     }

@@ -62,14 +62,15 @@ extension Simulation {
     return isSignature(signature.bytes, of: signature.text, algorithm.scheme, key: clientSecret)
   }
 
-  /// Returns the header and the claims of a JWT, and its signature with the signed text.
+  /// Returns the header and the claims of a JWT, and its signature with the signed text. The simulator knows no
+  /// extension that `crit` may demand, so it must refuse each (RFC 7515, 4.1.11).
   static func parts(
     ofJWT text: String
   ) -> (header: JSONValue, claims: JSONValue, signature: (bytes: [UInt8], text: String))? {
     let pieces = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
     let decoded = pieces.map { Base64.decodeURL($0) ?? [] }
     guard pieces.count == 3, let header = try? JSONValue.parse(decoded[0]),
-      let claims = try? JSONValue.parse(decoded[1])
+      header["crit"] == nil, let claims = try? JSONValue.parse(decoded[1])
     else { return nil }
     return (header, claims, (decoded[2], pieces[0] + "." + pieces[1]))
   }

@@ -20,7 +20,9 @@ extension Simulation {
   mutating func provenKey(_ request: HTTPRequest, token: String? = nil) throws(Refusal) -> String {
     let values = request.fields.values("DPoP")
     guard values.count == 1 else { throw values.isEmpty ? .proofMissing : .proof("it occurs more than once") }
-    guard let (header, claims, signature) = Self.parts(ofJWT: values[0]) else { throw .proof("it is not a JWT") }
+    guard let (header, claims, signature) = Self.parts(ofJWT: values[0]) else {
+      throw .proof("it is not a JWT, or its \"crit\" demands an extension")
+    }
     guard header["typ"]?.text == "dpop+jwt" else { throw .proof("its \"typ\" is not dpop+jwt") }
     guard header["alg"]?.text == "ES256" else { throw .proof("its \"alg\" is not ES256") }
     guard let jwk = header["jwk"], jwk["kty"]?.text == "EC", jwk["crv"]?.text == "P-256",
@@ -59,6 +61,13 @@ extension Simulation {
   /// Adds the nonce for the next proof (RFC 9449, 8.2), and a challenge to refusals of an API (7.1).
   func addServerNonce(to response: inout HTTPResponse) {
     if let nonce = state.serverNonce { response.fields.set("DPoP-Nonce", nonce) }
+  }
+
+  /// The members of metadata for proofs (RFC 9449, 5.1; RFC 9728, 2).
+  func proofMetadata(isResource: Bool = false) -> [JSONValue.Member] {
+    guard descriptor.tokenBinding.needsKey else { return [] }
+    return [.init("dpop_signing_alg_values_supported", ["ES256"])]
+      + (isResource ? [.init("dpop_bound_access_tokens_required", .boolean(true))] : [])
   }
 
   /// Returns the token of a request to the API, which must be presented with a proof of its key (RFC 9449, 7.1).

@@ -46,7 +46,9 @@ extension Simulation {
   /// The standard server for a provider whose own requests no client could learn from metadata, such as one that
   /// registers no clients; `nil` if the metadata describes the provider itself, or if it has no login in a browser.
   var standardServer: Descriptor? {
-    let isOwn = (descriptor.usesCertificates || descriptor.endpoints[.registration]?.send == .json) && isOwnMetadata
+    let isOwn =
+      (descriptor.usesCertificates || descriptor.tokenBinding.needsKey
+        || descriptor.endpoints[.registration]?.send == .json) && isOwnMetadata
     guard !isOAuth1, !isOwn, descriptor.grants.contains(where: \.traits.redirects) else { return nil }
     let library = DescriptorLibrary(directories: []) { _ in nil }
     var server = try? library.load(Array(Self.standardText.utf8), name: "").descriptor
@@ -102,13 +104,12 @@ extension Simulation {
   func resourceMetadata(_ request: HTTPRequest) -> HTTPResponse? {
     let server = request.uri.origin
     guard request.method == "GET", server + request.uri.path == resourceMetadataURL(at: server) else { return nil }
-    return .json(
-      200,
-      [
-        "resource": .string(server + Self.resourcePath), "authorization_servers": [.string(origin)],
-        "scopes_supported": .array(descriptor.scope.requested.map(JSONValue.string)),
-        "bearer_methods_supported": ["header"],
-      ])
+    let members: [JSONValue.Member] = [
+      .init("resource", .string(server + Self.resourcePath)), .init("authorization_servers", [.string(origin)]),
+      .init("scopes_supported", .array(descriptor.scope.requested.map(JSONValue.string))),
+      .init("bearer_methods_supported", ["header"]),
+    ]
+    return .json(200, .object(members + proofMetadata(isResource: true)))
   }
 
   /// Returns the metadata (RFC 8414, 3; OpenID Connect Discovery 1.0, 4); `nil` if the issuer is elsewhere.
@@ -142,8 +143,7 @@ extension Simulation {
       members.append(.init(name, .array(texts.map(JSONValue.string))))
     }
     members.append(.init("authorization_response_iss_parameter_supported", .boolean(issuer != nil)))
-    if descriptor.tokenBinding.needsKey { members.append(.init("dpop_signing_alg_values_supported", ["ES256"])) }
-    members += certificateMetadata(endpoints)
+    members += proofMetadata() + certificateMetadata(endpoints)
     if isStandard { members.append(.init("client_id_metadata_document_supported", .boolean(true))) }
     return .json(200, .object(members))
   }

@@ -21,11 +21,10 @@ package enum SimulateCommand {
     let given = invocation.value("--client-secret-file")
     let practice = try? Simulation.practiceSecret(ofClientOf: descriptor, encryption?.authority)
     let secret =
-      if let given {
-        try context.secret(given, called: "client secret")
-      } else {
+      if let given { try context.secret(given, called: "client secret") } else {
         practice ?? Secret(Base64.encodeURL(random.bytes(32)))
       }
+    if let given { try context.checkUnreadable(secret.revealBytes(), given) }
     var server: LoopbackServer
     do {
       server = try LoopbackServer(
