@@ -33,6 +33,7 @@ package final class CredentialSource {
   var shared: JoinedVault?
   var joinedSources: [String: CredentialSource] = [:]  // By the names of the vaults.
   var exchangeCount = 0  // How many refreshes this source has begun for copies of its accounts.
+  var ownRegistrations: [String: Int64] = [:]  // The revisions of those that this source stored, by provider.
   var ownToken: Secret?  // The last token that this source got from a provider and stored.
 
   /// Creates a source without a network. A step that requires one throws `.networkNeeded` before it changes anything.

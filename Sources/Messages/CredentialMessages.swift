@@ -190,13 +190,13 @@ extension CredentialError {
           vault.map { "\(credmgr: "logout", provider, "--account", accounts[0], "--vault", $0) first" }
             ?? "\(credmgr: "logout", provider, "--all") first")
     case .importWaits(let provider, let words):
-      .usage("cannot remove or replace the client of \(titled(provider)): an interrupted import needs it")
+      .usage("cannot remove or change \(titled(provider)): an interrupted import needs it")
         .hint(
           "\(credmgr: words.isEmpty ? ["import"] : words) to finish it, or "
             + "\(credmgr: "logout", provider, "--all") to give it up")
     case .loginUnderWay(let provider, let account):
-      .usage("cannot remove \(titled(provider)): a login\(account.map { " as \(quoted($0))" } ?? "") is in progress")
-        .hint("stop the login, then \(credmgr: "remove-provider", provider) again")
+      .usage("a login to \(titled(provider))\(account.map { " as \(quoted($0))" } ?? "") is in progress")
+        .hint("stop the login, then run the command again")
     case .accountInLogin(let provider, let account, let process):
       .usage(
         "cannot log out \(quoted(account)) at \(titled(provider)): a login is in progress"

@@ -67,11 +67,18 @@ package enum ExchangeOutcome {
   /// Stores a response in the account's record, with further changes, unless another process has changed the record
   /// since the exchange began.
   case renewed(Secret, replacing: (Secret) -> Bool, [Change])
-  case committed([Change])
+  /// Stores the changes. After a conflict over a record, the function decides what comes next.
+  case committed([Change], after: (RecordIdentifier) -> ConflictDecision = { _ in .discard })
   /// Nothing to store except a note; `nil` restores the earlier one.
   case ended(noting: Secret?)
   /// A response may be lost or may still follow, so the note stays.
   case unfinished
+}
+
+package enum ConflictDecision {
+  case retry([Change])
+  case discard  // The response.
+  case keep  // The next process continues.
 }
 
 package struct CommitError: Error, Sendable {
@@ -87,16 +94,23 @@ extension PendingExchange {
     isFinished = true
     switch outcome {
     case .renewed(let answer, let replaces, let changes): return try renew(answer, replacing: replaces, changes)
-    case .committed(let changes):
-      do {
-        let revision = try store.apply(changes + [noteRemoval])
-        store.removeAnswer(for: id)
-        return revision
-      } catch .conflict(let identifier, let actual) {
-        forget()
-        throw CommitError(reason: .conflict(identifier, actual: actual), isKept: false)
-      } catch {
-        throw CommitError(reason: error, isKept: store.answer(for: id) != nil)
+    case .committed(var changes, let decide):
+      while true {
+        do {
+          let revision = try store.apply(changes + [noteRemoval])
+          store.removeAnswer(for: id)
+          return revision
+        } catch .conflict(let identifier, let actual) {
+          switch decide(identifier) {
+          case .retry(let others): changes = others
+          case .discard:
+            forget()
+            throw CommitError(reason: .conflict(identifier, actual: actual), isKept: false)
+          case .keep: throw CommitError(reason: .conflict(identifier, actual: actual), isKept: true)
+          }
+        } catch {
+          throw CommitError(reason: error, isKept: store.answer(for: id) != nil)
+        }
       }
     case .ended(let note):
       let note = note ?? before

@@ -397,26 +397,6 @@ struct LoginTests {
   }
 
   /// Removing the provider also removes its client, so the account could never be refreshed.
-  /// Otherwise, the account would follow the new registration, whose server must not get its tokens.
-  @Test func aProviderThatWasChangedMeanwhileGetsNoAccount() throws {
-    let text =
-      Fixture.endpoints.replacing("api.provider.example", with: "{host}").replacing("[{host}]", with: "[\"{host}\"]")
-      + "\nvariables: { host: { default: api.provider.example } }"
-    let fixture = try Fixture.added(text)
-    let other = fixture.another()
-    fixture.http.then { _ in
-      _ = try? other.add(
-        other.addition(shipped: "example", as: nil), clientIdentifier: "client-1", clientSecret: Secret("secret-1"),
-        variables: ["host": "other.example"], replaces: true, confirms: { _, _, _ in true }, agrees: { _ in true })
-      return .identity("ana")
-    }
-    #expect(throws: CredentialError.providerChanged("example")) {
-      _ = try fixture.source.login("example", LoginOptions(), token: Secret("token-1"))
-    }
-    #expect(try fixture.registration()?.variables == ["host": "other.example"])
-    #expect(try fixture.another().accounts().accounts(of: "example").isEmpty)
-  }
-
   @Test(arguments: [true, false]) func aProviderThatWasRemovedMeanwhileGetsNoAccount(_ isGiven: Bool) throws {
     let fixture = try Fixture.added()
     if !isGiven { fixture.consent(.token("token-1")) }

@@ -289,6 +289,23 @@ final class WaitingClock: WallClock {
       #expect(other.answer(for: Self.ana) == nil)
     }
     try exchange(number) { pending, other in
+      let stale = Change.store(Secret("token"), as: Self.credential, if: .absent)
+      try pending.finish(.committed([stale]) { _ in .retry([.store(Secret("token"), as: ben)]) })
+      #expect(try other.record(ben)?.payload == Secret("token"))
+      #expect(other.answer(for: Self.ana) == nil)
+    }
+    try exchange(number) { pending, other in
+      pending.keep(Secret("token"), isForced: true)
+      do throws(CommitError) {
+        try pending.finish(.committed([.store(Secret("token"), as: Self.credential, if: .absent)]) { _ in .keep })
+        Issue.record("a precondition that does not hold")
+      } catch {
+        #expect(error.isKept)
+      }
+      #expect(other.answer(for: Self.ana) != nil)
+      other.removeAnswer(for: Self.ana)
+    }
+    try exchange(number) { pending, other in
       do throws(CommitError) {
         try pending.finish(.committed([.store(Secret("token"), as: Self.credential, if: .absent)]))
         Issue.record("a precondition that does not hold")

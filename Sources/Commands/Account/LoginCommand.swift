@@ -132,6 +132,7 @@ extension Command {
     let before = try? context.source.accountsIfAny()?.accounts(of: provider).map(\.name)
     let account: Account
     if invocation.has("--with-token"), !isTyped {
+      wish.seenDigest = context.source.destinationsDigest(ofLogin: wish, to: provider)
       let fields = descriptor?.fieldsOfToken ?? []
       let user = TerminalUser(
         provider: provider, offered: offered, fitting: fitting, context, readsInput: true)

@@ -46,6 +46,10 @@ package struct Accounts {
     RecordIdentifier(.registration, of: AccountID(provider))
   }
 
+  func revision(ofRegistration provider: String) throws(CredentialError) -> Int64? {
+    try record(Self.registration(provider))?.revision
+  }
+
   func record(_ identifier: RecordIdentifier) throws(CredentialError) -> Record? {
     try inStore(store.record(identifier))
   }

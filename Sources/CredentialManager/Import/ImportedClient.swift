@@ -79,7 +79,7 @@ extension CredentialSource {
     // Like a client that the user changes on this machine.
     registration.vault = nil
     try store(
-      [provider: registration], with: [noting(.addProvider, of: provider)], after: (provider, record.revision))
+      [provider: registration], with: [noting(.addProvider, of: provider)], after: [provider: record.revision])
   }
 
   /// Whether an interrupted import waits, whose answer only the provider's client can use.

@@ -29,6 +29,7 @@ extension Login {
     guard let note, let kept = accounts.unfinishedLogin(note, locked.id), let token = kept.importedFrom,
       client.made(kept)
     else { return nil }
+    if !isCurrent(kept) { throw .providerChanged(provider) }
     var wish = LoginOptions()
     (wish.refreshToken, wish.account, wish.replaces) = (token, locked.id.name, false)
     (wish.grant, wish.scope, wish.variables) = (kept.grant, kept.requestedScope, kept.variables)
@@ -41,8 +42,8 @@ extension Login {
   /// Whether an account has to stay beside that of an imported token.
   func isKept(_ account: Account, besides owner: Owner, of credential: Credential) -> Bool {
     if !options.replaces || options.keeps.contains(account.name) { return true }
-    guard let known = account.credential.ownIdentity, !account.isUser(owner, of: credential) else { return false }
-    return owner.name.map { $0 != known } ?? false || account.isAnotherUser(than: owner, of: credential)
+    guard let known = account.credential.ownIdentity, !isUser(account, owner, of: credential) else { return false }
+    return owner.name.map { $0 != known } ?? false || isAnotherUser(account, than: owner, of: credential)
   }
 }
 

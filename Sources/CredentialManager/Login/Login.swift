@@ -129,12 +129,13 @@ struct Login {
   let registration: Registration?
   /// The registration at the beginning of the login, or `registration`.
   let earlierRegistration: Registration?
+  let earlierAccounts: [Account]  // At the beginning of the login.
   private let given: LoginNote
   let accounts: Accounts
   let id: AccountID
   let ending = LoginEnding()
   /// The account of an import that this login finished, whose refresh token is in no other place.
-  private(set) var finished: String?
+  var finished: String?
 
   var provider: String { id.provider }
   var client: Client { permit.client }
@@ -162,14 +163,23 @@ struct Login {
     grant = hasToken ? loaded.descriptor.tokenGrant : try source.grant(options, offered)
     // Without the client, a signature would be wrong.
     let needsClient = grant.traits.needsClient && (!hasToken || grant.traits.tokenSecretField != nil)
-    (permit, registration) = try source.permitToLogIn(loaded, needsClient: needsClient, variables: options.variables)
+    var began: (permit: Permit, registration: Registration?)
+    var known: Registration?
+    // Another process may change the provider meanwhile; and the first login after an update completes what is stored.
+    repeat {
+      known = try source.accountsIfAny()?.registration(of: provider)
+      began = try source.permitToLogIn(loaded, needsClient: needsClient, variables: options.variables)
+    } while try source.accountsIfAny()?.registration(of: provider) != known
+    (permit, registration, earlierRegistration) = (began.permit, began.registration, began.registration ?? known)
+    if let seen = options.seenDigest, seen != earlierRegistration?.digest(withClient: false) {
+      throw .providerChanged(provider)
+    }
     // The key of an older registration may be of no use. The user should know before a consent.
     if needsClient { try source.core(provider, permit.client.checkSecret()) }
     let accounts = try source.accounts(.readWrite)
     let id = AccountID(provider, options.account)
-    earlierRegistration = if let registration { registration } else { try accounts.registration(of: provider) }
     try inStore(accounts.store.check([RecordIdentifier(.credential, of: id), RecordIdentifier(.pending, of: id)]))
-    (self.accounts, self.id) = (accounts, id)
+    (self.accounts, self.id, earlierAccounts) = (accounts, id, try accounts.accounts(of: provider))
   }
 
   // MARK: With the provider
@@ -183,7 +193,7 @@ struct Login {
       let places = others.peculiarities(of: client, loaded, beyond: agreed)
       if !places.isEmpty { throw .peculiar(provider: provider, places, isBeingAdded: false) }
     }
-    let before = try accounts.accounts(of: provider)
+    let before = earlierAccounts
     let deadline = source.clock.monotonic() + options.timeout
     let likely = try likelyAccount()?.id
     var awaited = try AwaitedLogins(besides: id, accounts, options) { () throws(CredentialError) in
@@ -302,7 +312,7 @@ struct Login {
     let now = source.clock.now()
     // A token that must still be exchanged is useless by itself.
     guard client.descriptor.endpoints[.tokenExchange] == nil, let note,
-      let kept = accounts.unfinishedLogin(note, id), asksFor(kept), client.made(kept)
+      let kept = accounts.unfinishedLogin(note, id), asksFor(kept), client.made(kept), isCurrent(kept)
     else { return nil }
     // The refresh token that another tool has may be invalid since.
     if kept.importedFrom != nil { return kept }
@@ -321,78 +331,9 @@ struct Login {
 
   /// Stores the error for processes that wait for this login. They look for the error after this login's note was
   /// removed.
-  private func share(_ error: CredentialError) {
+  func share(_ error: CredentialError) {
     let earlier = try? accounts.failure(id)
     guard let failure = LoginFailure(error, after: earlier?.0) else { return }
     try? accounts.apply([.store(failure.encoded, as: RecordIdentifier(.failure, of: id))])
-  }
-
-  func commit(
-    _ credential: Credential, in pending: consuming PendingExchange, since start: Moment,
-    clockAheadBy difference: Duration = .zero, with element: ExchangedElement? = nil, _ user: (any User)?
-  ) throws(CredentialError) -> Account {
-    let owned: (name: String, credential: Credential, changes: [Change])
-    do throws(CredentialError) {
-      let areMet: Bool
-      do { areMet = try options.demands.areMet(by: credential, since: start, clockAheadBy: difference) } catch {
-        throw .oauth(error, provider: provider)
-      }
-      owned = try identified(credential, with: element, user)
-      if !areMet { source.notice(.authenticationUnconfirmed(provider: provider)) }
-    } catch {
-      // The next login continues after an interruption here.
-      if error != .interrupted { discard(credential, error) }
-      _ = try? pending.finish(error == .interrupted ? .unfinished : .ended(noting: nil))
-      share(error)
-      throw error
-    }
-    FaultPoint.reach("login.identified")
-    let named = AccountID(provider, owned.name)
-    let unused = try named == id ? nil : accounts.note(named).flatMap { accounts.unfinishedLogin($0, named) }
-    do throws(CommitError) {
-      let revision = try pending.finish(.committed(owned.changes)) ?? 0
-      FaultPoint.reach("login.committed")
-      if let unused {
-        accounts.store.removeAnswer(for: named)
-        source.drop(unused, of: provider, with: nil)
-      }
-      return Account(provider: provider, name: owned.name, credential: owned.credential, revision: revision)
-    } catch {
-      if case .conflict(let place, _) = error.reason {
-        discard(credential, nil)
-        throw conflict(at: place)
-      }
-      throw .uncommitted(provider: provider, account: id.name, isKept: error.isKept, error.reason)
-    }
-  }
-
-  private func discard(_ credential: Credential, _ error: CredentialError?) {
-    guard case .identityMismatch(_, _, _, let found, let other)? = error else {
-      return source.drop(credential, of: provider, with: permit)
-    }
-    source.drop(credential, of: provider, with: other == nil ? permit : nil, ofAnotherUser: found != nil)
-  }
-
-  // MARK: With a token
-
-  func keep(_ token: Secret, secret: Secret?, _ user: (any User)?) throws(CredentialError) -> Account {
-    let now = source.clock.now()
-    var credential = Credential(
-      grant: grant, accessToken: token, obtainedAt: now, margin: client.descriptor.expiry.margin)
-    // A provider that takes only keys issues no other credential.
-    credential.isGiven = client.descriptor.grants.first?.traits.isKey != true
-    credential.tokenSecret = secret
-    credential.expiresAt = client.descriptor.key?.lifetime.map { now + $0 }
-    var own = self
-    own.finished = try endUnnamed()
-    let owned = try own.identified(credential, with: nil, user)
-    do throws(StoreError) {
-      let revision = try accounts.store.apply(owned.changes)
-      return Account(provider: provider, name: owned.name, credential: owned.credential, revision: revision)
-    } catch .conflict(let place, _) {
-      throw conflict(at: place)
-    } catch {
-      throw .vault(error)
-    }
   }
 }

@@ -30,14 +30,16 @@ extension Login {
     let renewed: String? = if let unsure, fault != .unnameable, try !works(unsure) { unsure.name } else { nil }
     let all = try accounts.accounts(of: provider)
     // The provider renamed the user of an account that has the user's earlier name.
-    let renamed = all.first { $0.isUser(owner, of: credential) && $0.hasNameOfUser }?.name
-    var wanted = if let name = id.name ?? renamed ?? found ?? renewed { name } else { try freeName() }
+    let renamed = all.first { isUser($0, owner, of: credential) && $0.hasNameOfUser }?.name
+    let own = try found.map { name throws(CredentialError) in try self.name(of: owner, name, as: credential, among: all)
+    }
+    var wanted = if let name = id.name ?? renamed ?? own ?? renewed { name } else { try freeName() }
     if options.refreshToken != nil {
       wanted = try freeName(wanted) { name throws(CredentialError) in
         guard let there = try accounts.readableAccount(AccountID(provider, name)) else { return false }
         return isKept(there, besides: owner, of: credential)
       }
-    } else if wanted == finished, options.replaces, credential.isTyped || options.hasKeyFile {
+    } else if try isImported(wanted), options.replaces, credential.isTyped || options.hasKeyFile {
       wanted = try freeName(wanted) { name throws(CredentialError) in
         try accounts.readableAccount(AccountID(provider, name)) != nil
       }
@@ -55,20 +57,25 @@ extension Login {
     }
     let expected = existing?.credential.ownIdentity
     let other = all.first { other in
-      other.name != name && (other.isUser(owner, of: credential) || found.map(other.isPerson) ?? false)
+      other.name != name && isOfServer(other, as: credential)
+        && (isUser(other, owner, of: credential) || found.map(other.isPerson) ?? false)
     }
-    let isSame = existing?.isUser(owner, of: credential) ?? false
+    let isSame = existing.map { isUser($0, owner, of: credential) } ?? false
     // Another user may have taken the name since. The durable identifiers decide, if both are known.
-    let isOther = existing?.isAnotherUser(than: owner, of: credential) ?? false
+    let isOther = existing.map { isAnotherUser($0, than: owner, of: credential) } ?? false
     // If the provider does not name the user, accept the token: losing it would be worse than an unverified user.
     if let existing, let expected, !isSame, isOther || found.map({ $0 != expected }) ?? (fault == .unnameable),
       try !givesAway(existing, of: expected, to: found, user: other == nil ? user : nil)
     {
       let isNameReused = isOther && found == expected
+      let isHere = isOfServer(existing, as: credential)
+      func told(_ name: String, subject: String?, issuer: String?) -> String {
+        isNameReused ? name + ((isHere ? subject : issuer).map { " (\($0))" } ?? "") : name
+      }
       throw .identityMismatch(
         provider: provider, account: name,
-        expected: expected + (isNameReused ? existing.credential.subject.map { " (\($0))" } ?? "" : ""),
-        found: found.map { $0 + (isNameReused ? owner.subject.map { " (\($0))" } ?? "" : "") }, other: other?.name)
+        expected: told(expected, subject: existing.credential.subject, issuer: existing.credential.issuer),
+        found: found.map { told($0, subject: owner.subject, issuer: credential.issuer) }, other: other?.name)
     }
     try settle(element, for: owner, of: existing, in: &credential, user)
     if isSame, let expected, let found, found != expected {
@@ -102,19 +109,12 @@ extension Login {
     }
     credential.kept.merge(owner.kept.filter { !source.secrets.reveals($0.value) }) { ofToken, _ in ofToken }
     keepElement(of: existing, for: owner, besides: element, in: &credential)
-    try requireRegistration()
-    if let registration, try accounts.registration(of: provider) == nil {
-      try source.store([provider: registration], with: [source.noting(.addProvider, of: provider)])
-      let values = registration.variables.sorted { $0.key < $1.key }.filter { name, value in
-        client.descriptor.variable(name).map { !$0.isSecret && $0.defaultValue != value } ?? false
-      }
-      if !values.isEmpty { source.notice(.valuesStay(provider: provider, values.map { "\($0.key)=\($0.value)" })) }
-    }
+    credential.registrationDigest = nil
+    let following = try following(credential)
     source.keepNonces(in: &credential, permit)
-    // Require the provider: if another process removed it, the account could never be refreshed.
     let place = RecordIdentifier(.credential, of: AccountID(provider, name))
     var changes: [Change] = [
-      .require(Accounts.registration(provider)),
+      following,
       .store(credential.encoded, as: place, if: isKey && !replaces ? try condition(existing, at: place) : .any),
     ]
     for id in [id, AccountID(provider, name)] {
@@ -134,19 +134,40 @@ extension Login {
     return try inStore(accounts.store.isLost(place)) ? .any : .absent
   }
 
-  /// The error if another process has removed the provider or stored the account meanwhile.
-  func conflict(at place: RecordIdentifier) -> CredentialError {
-    if place.kind == .credential { return .alreadyThere([place], files: []) }
-    return .notAdded(provider: provider, ClientNeeds(client.descriptor))
+  /// Whether this process or another one has finished an import since the login began, whose refresh token is in no
+  /// other place than this account.
+  private func isImported(_ name: String) throws(CredentialError) -> Bool {
+    if name == finished { return true }
+    guard let there = try accounts.readableAccount(AccountID(provider, name)) else { return false }
+    return there.credential.importedFrom != nil && there.isNew(since: earlierAccounts)
   }
 
-  /// Throws if another process has added or changed the provider since the login began: the account would follow a
-  /// registration with servers that must not get its tokens.
-  private func requireRegistration() throws(CredentialError) {
-    guard let began = earlierRegistration, let now = try accounts.registration(of: provider) else { return }
-    let kinds: [Agreement.Kind] = [.endpoints, .presented, .helpers]
-    let isSame = kinds.allSatisfy { now.agreement?.places[$0] == began.agreement?.places[$0] }
-    if now.variables != began.variables || !isSame { throw .providerChanged(provider) }
+  /// Returns the change that stores the registration again. A process that changes the provider at this moment notices
+  /// by its revision that there is another account. Throws if another process has removed or changed the provider since
+  /// the login began: the account would follow a registration with servers, or for a client, that must not get its
+  /// tokens.
+  func following(_ credential: Credential) throws(CredentialError) -> Change {
+    let place = Accounts.registration(provider)
+    while true {
+      if let record = try accounts.record(place) {
+        // The user's own token is of no client.
+        let isOfClient = !credential.isTyped && !credential.isGiven
+        let now = try accounts.registration(of: provider)?.digest(withClient: isOfClient)
+        guard now == earlierRegistration?.digest(withClient: isOfClient) else { throw .providerChanged(provider) }
+        return .store(record.payload, as: place, if: .revision(record.revision))
+      }
+      guard let registration else { throw .notAdded(provider: provider, ClientNeeds(client.descriptor)) }
+      do throws(CredentialError) {
+        try source.store(
+          [provider: registration], with: [source.noting(.addProvider, of: provider)], after: [provider: nil])
+      } catch .alreadyAdded {
+        continue
+      }
+      let values = registration.variables.sorted { $0.key < $1.key }.filter { name, value in
+        client.descriptor.variable(name).map { !$0.isSecret && $0.defaultValue != value } ?? false
+      }
+      if !values.isEmpty { source.notice(.valuesStay(provider: provider, values.map { "\($0.key)=\($0.value)" })) }
+    }
   }
 
   /// Whether an account may belong to another user than before. Asks `user` only if the account no longer works, for
@@ -308,25 +329,58 @@ struct Owner {
 }
 
 extension Account {
-  /// Whether the durable identifiers are known and are the same. Accounts with other variables may be at another
-  /// server.
-  func isUser(_ owner: Owner, of new: Credential) -> Bool {
-    owner.subject != nil && credential.subject == owner.subject && credential.isOfServer(of: new)
-  }
-
   /// Whether the account is called like its user, or like its user was once, and so was not named by hand.
   fileprivate var hasNameOfUser: Bool { [credential.identity, credential.earlierIdentity].contains(name) }
+}
 
-  func isAnotherUser(than owner: Owner, of new: Credential) -> Bool {
-    guard let known = credential.subject, let subject = owner.subject else { return false }
-    return known != subject && credential.isOfServer(of: new)
+extension Login {
+  /// Whether the durable identifiers are known and are the same.
+  func isUser(_ account: Account, _ owner: Owner, of new: Credential) -> Bool {
+    owner.subject != nil && account.credential.subject == owner.subject && isOfServer(account, as: new)
+  }
+
+  /// Whether the durable identifiers are known and differ, or another server issued the account's tokens.
+  func isAnotherUser(_ account: Account, than owner: Owner, of new: Credential) -> Bool {
+    guard isOfServer(account, as: new) else { return true }
+    guard let known = account.credential.subject, let subject = owner.subject else { return false }
+    return known != subject
+  }
+
+  /// Whether the server that issued a new credential also issued the account's. Variables may name the server.
+  func isOfServer(_ account: Account, as new: Credential) -> Bool {
+    let there = account.credential
+    if let issuer = there.issuer, let other = new.issuer { return issuer == other }
+    func value(_ name: String, _ credential: Credential) -> String? {
+      credential.variables[name] ?? earlierRegistration?.variables[name]
+        ?? client.descriptor.variable(name)?.defaultValue
+    }
+    return client.descriptor.variablesOfServers.allSatisfy { value($0, there) == value($0, new) }
+  }
+
+  /// Returns the name of the account for a user, who may have the name of a user at another server: two realms of one
+  /// server have an administrator each.
+  private func name(
+    of owner: Owner, _ found: String, as credential: Credential, among all: [Account]
+  ) throws(CredentialError) -> String {
+    guard let there = try accounts.readableAccount(AccountID(provider, found)), !isOfServer(there, as: credential)
+    else { return found }
+    let own = all.first { account in
+      isOfServer(account, as: credential) && account.isPerson(found)
+        && !isAnotherUser(account, than: owner, of: credential)
+    }
+    if let own { return own.name }
+    return try freeName(found) { name throws(CredentialError) in
+      try accounts.readableAccount(AccountID(provider, name)) != nil
+    }
   }
 }
 
-extension Credential {
-  /// Whether the same variables and the same issuer, as far as they are known, made both.
-  fileprivate func isOfServer(of other: Credential) -> Bool {
-    variables == other.variables && (issuer == nil || other.issuer == nil || issuer == other.issuer)
+extension Descriptor {
+  /// The variables in the addresses that decide which server issues a credential.
+  fileprivate var variablesOfServers: [String] {
+    let templates = endpoints.values.map(\.url.template) + hosts + [issuer].compactMap(\.self)
+    let names = Set(templates.flatMap(\.names))
+    return variables.map(\.name).filter(names.contains)
   }
 }
 

@@ -19,6 +19,7 @@ struct LoginSession {
   let deadline: MonotonicMoment
   private var bindingKey: Secret?  // The key of the account, made for this login.
   private(set) var clockDifference = Duration.zero  // How far the provider's clock is ahead of ours.
+  private let registrationDigest: String?
   private let earlier: Account?  // The account whose element of a list the login uses again.
   private(set) var element: ExchangedElement?
   private var unused: Credential?  // The tokens of the last answer that had some.
@@ -29,6 +30,7 @@ struct LoginSession {
     (source, loaded, permit, grant) = (login.source, login.loaded, login.permit, login.grant)
     (options, ending, self.user, self.others) = (login.options, login.ending, user, others)
     (self.person, self.deadline, earlier) = (person, deadline, try login.earlierAccount(user))
+    registrationDigest = login.earlierRegistration?.digest()
     bindingKey = permit.client.newBindingKey(of: grant, random: source.random)
     source.secrets.learn(bindingKey)
   }
@@ -135,6 +137,7 @@ struct LoginSession {
     guard case .done(var credential, let unreadable) = step else { return step }
     credential = source.learn(credential)
     credential.add(options)
+    credential.registrationDigest = registrationDigest
     Signals.deferring { pending.keep(credential, after: nil) }
     return .done(credential, unreadable: unreadable)
   }

@@ -46,16 +46,25 @@ extension CredentialSource {
   }
 
   /// Does the same for logins whose notes were removed. With `keepsRemote`, credmgr sends nothing.
-  func drop(_ credentials: [Credential], of provider: String, keepsRemote: Bool) {
+  func drop(_ credentials: [Credential], of provider: String, keepsRemote: Bool, areGivenUp: Bool = false) {
+    let digest = (try? accountsIfAny()?.registration(of: provider))?.digest()
     for credential in credentials {
+      // Only the server that issued the tokens may get them.
+      let isForeign = credential.registrationDigest.map { $0 != digest } ?? false
       drop(
         credential, of: provider,
-        with: keepsRemote ? nil : try? permit(.logout, provider, variables: credential.variables))
+        with: keepsRemote || isForeign ? nil : try? permit(.logout, provider, variables: credential.variables),
+        isGivenUp: areGivenUp)
     }
   }
 }
 
 extension Login {
+  /// Whether the answer to an interrupted login is of the provider's present servers and client.
+  func isCurrent(_ kept: Credential) -> Bool {
+    kept.registrationDigest.map { $0 == earlierRegistration?.digest() } ?? true
+  }
+
   /// Drops the saved tokens of an interrupted login before this login begins. Revoking them later could also revoke the
   /// new tokens.
   func drop(_ note: ExchangeNote?, in locked: borrowing LockedAccount, removesNote: Bool) throws(CredentialError) {
@@ -70,9 +79,8 @@ extension Login {
       }
     }
     guard let kept else { return }
-    source.drop(
-      kept, of: provider,
-      with: try? source.permitToLogIn(loaded, needsClient: false, variables: kept.variables).permit)
+    let permit = try? source.permitToLogIn(loaded, needsClient: false, variables: kept.variables).permit
+    source.drop(kept, of: provider, with: isCurrent(kept) ? permit : nil)
   }
 
   /// Ends an interrupted login without an account name, which this login replaces. Returns the account of an import

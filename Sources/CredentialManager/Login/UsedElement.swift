@@ -58,7 +58,7 @@ extension Login {
     let (name, subject, _) = try source.core(provider, client.identity(response, of: credential, element: 0))
     let person = person(Owner(name: name, subject: subject), in: credential)
     let earlier = try earlierAccount(user)
-    guard let earlier, earlier.isUser(person, in: credential) == false else {
+    guard let earlier, isUser(earlier, person, in: credential) == false else {
       let own: Account? = if id.name == nil { try account(of: person, in: credential) } else { nil }
       return try source.element(of: list, as: own ?? earlier, at: provider, user)
     }
@@ -78,7 +78,7 @@ extension Login {
     let person = person(owner, in: credential)
     for (used, read) in [(exchanged?.used, exchanged?.read), (owner.element, nil)] {
       guard var used else { continue }
-      if let read, case .earlier(let there) = used.reason, there.isUser(person, in: credential) == false {
+      if let read, case .earlier(let there) = used.reason, isUser(there, person, in: credential) == false {
         used = try source.element(of: used.list, as: account(of: person, in: credential), at: provider, user)
         try credential.exchange(for: source.core(provider, read(used.place)), source)
       }
@@ -89,10 +89,10 @@ extension Login {
           .chosen(
             provider: provider, used.label, of: used.list.labels.count, variable: client.descriptor.choosingVariable))
       case .earlier(let account):
-        guard account.isUser(person, in: credential) == nil else { continue }
+        guard isUser(account, person, in: credential) == nil else { continue }
         source.notice(.usedAgain(provider: provider, used.label, account: account.name))
       case .only:
-        guard !used.list.isNamed, let existing, existing.isUser(person, in: credential) != false,
+        guard !used.list.isNamed, let existing, isUser(existing, person, in: credential) != false,
           used.list.isKnown(existing.credential.kept), used.list.place(of: existing.credential.kept) == nil
         else { continue }
         source.notice(.usedInstead(provider: provider, used.label, account: existing.name))
@@ -105,7 +105,7 @@ extension Login {
     of existing: Account?, for owner: Owner, besides exchanged: ExchangedElement?, in credential: inout Credential
   ) {
     guard let existing, exchanged == nil, owner.element == nil,
-      existing.isUser(person(owner, in: credential), in: credential) != false
+      isUser(existing, person(owner, in: credential), in: credential) != false
     else { return }
     let fields = client.descriptor.elementFields(of: [.identity, .tokenExchange])
     let kept = existing.credential.kept.filter { fields.contains($0.key) }
@@ -127,21 +127,19 @@ extension Login {
     return person
   }
 
+  /// Whether an account belongs to a person who logged in; `nil` if that is unknown.
+  private func isUser(_ account: Account, _ person: Owner, in new: Credential) -> Bool? {
+    if isUser(account, person, of: new) { return true }
+    if isAnotherUser(account, than: person, of: new) { return false }
+    guard let name = person.name, let own = account.credential.ownIdentity else { return nil }
+    return name.lowercased() == own.lowercased()
+  }
+
   /// Returns the account of a person that the login will renew: with the person's name, or else the default one.
   private func account(of person: Owner, in credential: Credential) throws(CredentialError) -> Account? {
-    let own = try accounts.accounts(of: provider).filter { $0.isUser(person, in: credential) == true }
+    let own = try accounts.accounts(of: provider).filter { isUser($0, person, in: credential) == true }
     let selected = try accounts.selected(for: provider)
     return own.first { $0.name == person.name } ?? own.first { $0.name == selected } ?? own.first
-  }
-}
-
-extension Account {
-  /// Whether the account belongs to a person who logged in; `nil` if that is unknown.
-  fileprivate func isUser(_ person: Owner, in new: Credential) -> Bool? {
-    if isUser(person, of: new) { return true }
-    if isAnotherUser(than: person, of: new) { return false }
-    guard let name = person.name, let own = credential.ownIdentity else { return nil }
-    return name.lowercased() == own.lowercased()
   }
 }
 

@@ -76,6 +76,8 @@ package struct LoginOptions: Sendable {
   package var replaces = true
   package var keeps: Set<String> = []  // Accounts that it never replaces.
   package var givesAway = false  // Whether the account may belong to another user from now on.
+  /// The `CredentialSource.destinationsDigest` from before a question or a prompt; `nil` without one.
+  package var seenDigest: String?
   package var vault: String?  // The shared vault that gets the account; `nil` for the vault that has it.
   package var refreshToken: Secret?  // Of another tool with the same client, which replaces the consent.
   package var clientIdentifier: String?  // That client; `nil` for the provider's.

@@ -110,11 +110,13 @@ extension CredentialSource {
   ) throws(CredentialError) -> Registration? {
     let identifier = addition.identifier
     let existing = try accountsIfAny()
-    // Another process may add a client meanwhile, without which its refresh tokens are useless.
-    let place = Accounts.registration(identifier)
-    let before = try replaces ? nil : existing.map { accounts throws(CredentialError) in try accounts.record(place) }
+    // Another process may change the client meanwhile, or log in to an account that no question names.
+    var revisions: [String: Int64?] = [:]
     var previous: Registration?
-    do throws(CredentialError) { previous = try existing?.registration(of: identifier) } catch {
+    do throws(CredentialError) {
+      revisions[identifier] = .some(try existing?.revision(ofRegistration: identifier))
+      previous = try existing?.registration(of: identifier)
+    } catch {
       // `replaces` may overwrite damaged data, whose content is unknown.
       switch error {
       case .vault(.damagedRecord) where replaces, .malformedRegistration where replaces: break
@@ -161,6 +163,7 @@ extension CredentialSource {
     let further = (shared?.accounts ?? []).filter { account in !own.contains { $0.name == account.name } }
     let kept = KeptSecrets(
       accounts: own + further,
+      unreadable: (shared?.unreadable ?? []).filter { name in !own.contains { $0.name == name } },
       clientSecret: clientSecret == nil && previous?.clientSecret != nil,
       variable: keepsSecretVariable(addition, previous, given: variables),
       login: try existing?.hasUnfinishedLogin(at: identifier) ?? false)
@@ -183,7 +186,9 @@ extension CredentialSource {
       }
     }
     var dependents: [String: Registration?] = [:]
-    if let existing { dependents = try dependentProviders(of: addition, existing, confirmsAndNotes) }
+    if let existing {
+      dependents = try dependentProviders(of: addition, existing, revisions: &revisions, confirmsAndNotes)
+    }
     let isOwn = !ownFiles.isEmpty
     let others = try OtherProviders(self, than: identifier, isOwn: isOwn)
     let places = others.peculiarities(of: client, addition.loaded, beyond: agreed).filter { place in
@@ -192,18 +197,29 @@ extension CredentialSource {
     }
     if !places.isEmpty, !agrees(places) { throw .peculiar(provider: identifier, places, isBeingAdded: true) }
     // Open the vault before installing: a descriptor with another registration would send a secret to the wrong place.
-    _ = try accounts(.readWrite)
+    let accounts = try accounts(.readWrite)
+    func changed(_ provider: String) -> CredentialError {
+      if !replaces, provider == identifier { return .alreadyAdded(provider: provider) }
+      return .vault(.conflict(Accounts.registration(provider), actual: nil))
+    }
+    for (provider, revision) in revisions where try accounts.revision(ofRegistration: provider) != revision {
+      throw changed(provider)
+    }
     if registers {
       let (redirect, agreement) = (registration.redirect, registration.agreement)
       registration = try register(permit, variables: values, initialAccessToken: initialAccessToken)
       (registration.redirect, registration.agreement) = (redirect, agreement)
     }
     registration.seal(addition.loaded, try self.client(addition.descriptor, registration), ownFiles: ownFiles)
-    try install(addition)
+    if let previous, registration.digest() != previous.digest() { try requireNoLogin(at: identifier, accounts) }
     dependents[identifier] = registration
-    try store(
-      dependents, with: [noting(.addProvider, of: identifier)],
-      after: replaces ? nil : (identifier, before??.revision))
+    let uninstall = try install(addition)
+    do throws(CredentialError) {
+      try store(dependents, with: [noting(.addProvider, of: identifier)], after: revisions)
+    } catch .alreadyAdded(let provider) {
+      try uninstall()
+      throw changed(provider)
+    }
     if let conflict = others.conflict(of: client) { notice(.loginsRefused(conflict)) }
     return registers ? registration : nil
   }
@@ -240,26 +256,46 @@ extension CredentialSource {
     throw .descriptorExists(path)
   }
 
-  private func install(_ addition: ProviderAddition) throws(CredentialError) {
-    guard let file = addition.file else { return }
+  /// Throws while a process logs in, which has asked the provider as it was, or if the answer to an import waits.
+  func requireNoLogin(at provider: String, _ accounts: Accounts) throws(CredentialError) {
+    for id in try accounts.pending(of: provider) where accounts.store.isLocked(id) {
+      throw .loginUnderWay(provider: provider, account: id.name)
+    }
+    if let words = try accounts.waitingImport(at: provider) { throw .importWaits(provider: provider, command: words) }
+  }
+
+  /// Writes the descriptor, and returns the function that restores the file before.
+  private func install(_ addition: ProviderAddition) throws(CredentialError) -> () throws(CredentialError) -> Void {
+    guard let file = addition.file else { return { () throws(CredentialError) in } }
     try wrapping(CredentialError.system, File.createDirectory(home.userProviders))
     let path = home.userProviders + "/" + addition.identifier + ".yaml"
     // Write to the target of a symbolic link, for example in a dotfiles repository.
-    try wrapping(CredentialError.system, File.replace(Path.resolved(path) ?? path, file))
+    let target = Path.resolved(path) ?? path
+    let before = try? File.read(target, limit: 1 << 20)
+    try wrapping(CredentialError.system, File.replace(target, file))
+    return { () throws(CredentialError) in
+      // Another process may have written its own since.
+      guard (try? File.read(target, limit: 1 << 20)) == file else { return }
+      do throws(POSIXError) {
+        if let before { try File.replace(target, before) } else { _ = try File.remove(path) }
+      } catch { throw .system(error) }
+    }
   }
 
   /// Asks for consent to the descriptors that extend the installed one; returns the registrations that change.
   private func dependentProviders(
-    of addition: ProviderAddition, _ accounts: Accounts, _ confirms: Consent
+    of addition: ProviderAddition, _ accounts: Accounts, revisions: inout [String: Int64?], _ confirms: Consent
   ) throws(CredentialError) -> [String: Registration?] {
     guard let file = addition.file else { return [:] }
     let path = home.userProviders + "/" + addition.identifier + ".yaml"
     let library = home.library(replacing: [path: file])
     var dependents: [String: Registration?] = [:]
     for provider in try accounts.addedProviders() where provider != addition.identifier {
+      let revision = try accounts.revision(ofRegistration: provider)
       guard var registration = try accounts.registration(of: provider), let loaded = try? library.load(provider),
         loaded.bases.contains(path), let client = try? client(loaded.descriptor, registration)
       else { continue }
+      revisions[provider] = .some(revision)
       let before = registration.agreement
       let keepsVariable = client.descriptor.variables.contains { $0.isSecret && registration.variables[$0.name] != nil }
       let now = Agreement(client, ownFiles: ownFiles(of: loaded), files: loaded.digest)

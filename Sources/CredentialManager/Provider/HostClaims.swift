@@ -168,28 +168,28 @@ extension CredentialSource {
     (try? home.library.load(provider)).flatMap { Agreement(Client(unregistered: $0.descriptor)).claims } ?? []
   }
 
-  /// Stores or removes registrations with their host claims, together with `changes` without preconditions. Throws if a
-  /// provider's registration is not `before`; without a revision, it must not exist.
+  /// Stores or removes registrations with their host claims, together with `changes` without preconditions. Throws
+  /// `.alreadyAdded` if a provider's registration does not have the revision in `before`; `nil` means none.
   func store(
-    _ registrations: [String: Registration?], with changes: [Change],
-    after before: (provider: String, revision: Int64?)? = nil
+    _ registrations: [String: Registration?], with changes: [Change], after before: [String: Int64?] = [:]
   ) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     while true {
       let own = registrations.map { provider, registration -> Change in
         let identifier = Accounts.registration(provider)
-        var condition = Precondition.any
-        if let before, before.provider == provider { condition = before.revision.map { .revision($0) } ?? .absent }
-        return registration.map { .store($0.encoded, as: identifier, if: condition) } ?? .remove(identifier)
+        let condition: Precondition = before[provider].map { $0.map { .revision($0) } ?? .absent } ?? .any
+        return registration.map { .store($0.encoded, as: identifier, if: condition) }
+          ?? .remove(identifier, if: condition)
       }
       let claims = try claims(accounts, replacing: registrations).changes
       do throws(StoreError) {
-        try accounts.store.apply(own + claims + changes)
+        let revision = try accounts.store.apply(own + claims + changes)
+        for provider in registrations.keys { ownRegistrations[provider] = revision }
         return
       } catch .conflict {
         // Another process changed the claims meanwhile.
-        if let before, try accounts.record(Accounts.registration(before.provider))?.revision != before.revision {
-          throw .alreadyAdded(provider: before.provider)
+        for (provider, revision) in before where try accounts.revision(ofRegistration: provider) != revision {
+          throw .alreadyAdded(provider: provider)
         }
       } catch {
         throw .vault(error)

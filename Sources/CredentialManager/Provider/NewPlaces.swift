@@ -48,13 +48,16 @@ extension [NewPlace] {
 /// The stored secrets of a provider that is being added again, which the new descriptor could send elsewhere.
 struct KeptSecrets {
   var accounts: [Account] = []
+  var unreadable: [String] = []  // The names of accounts that a server may show again later.
   var clientSecret = false
   var variable = false
   var login = false  // Whether an interrupted login may have a token.
 
-  var isEmpty: Bool { accounts.isEmpty && !clientSecret && !variable && !login }
+  var isEmpty: Bool { accounts.isEmpty && unreadable.isEmpty && !clientSecret && !variable && !login }
   /// A secret variable goes to the same places as a token.
-  var subject: NewPlace.Kind { accounts.isEmpty && !variable && !login ? .secrets : .tokens }
+  var subject: NewPlace.Kind {
+    accounts.isEmpty && unreadable.isEmpty && !variable && !login ? .secrets : .tokens
+  }
 }
 
 extension Agreement {
@@ -255,7 +258,7 @@ extension CredentialSource {
       in: now.keepingClusters(of: agreed), loaded, variables: previous.variables, for: kept.subject)
     places.add(newPlaces(ofAccounts: kept.accounts, client, agreed: agreed, now))
     guard !places.isEmpty else { return }
-    let names = kept.accounts.map(\.name)
+    let names = kept.accounts.map(\.name) + kept.unreadable
     if !confirms(provider, names, places) {
       throw .destinationChange(provider: provider, accounts: names, places: places)
     }

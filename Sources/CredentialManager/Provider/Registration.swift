@@ -28,6 +28,17 @@ package struct Registration: Sendable, Equatable {
   }
 }
 
+extension CredentialSource {
+  /// Returns a digest of what decides where the tokens of a login would go now, for the time until the user has
+  /// answered a question or a prompt; `nil` if the login would fail.
+  package func destinationsDigest(ofLogin options: LoginOptions, to provider: String) -> String? {
+    guard let loaded = try? descriptor(provider) else { return nil }
+    let began = try? permitToLogIn(loaded, needsClient: false, variables: options.variables)
+    let known = try? accountsIfAny()?.registration(of: provider)
+    return (began?.registration ?? known)?.digest(withClient: false)
+  }
+}
+
 extension Registration {
   /// Returns the descriptor for this client. The provider's answer overrides the descriptor, and a secret variable
   /// stays secret.
@@ -40,6 +51,20 @@ extension Registration {
       descriptor.variables[index].isSecret = true
     }
     return descriptor
+  }
+
+  /// A digest of what decides where the tokens of a login may go and, `withClient`, of the client that gets them.
+  func digest(withClient: Bool = true) -> String {
+    func list(_ texts: [String: [String]]) -> JSONValue {
+      .array(texts.sorted { $0.key < $1.key }.map { .array(([$0.key] + $0.value).map(JSONValue.string)) })
+    }
+    let kinds: [Agreement.Kind] = [.endpoints, .presented, .helpers]
+    let places = kinds.map { list(agreement?.places[$0] ?? [:]) }
+    let value: JSONValue = [
+      "client": .string(withClient ? clientIdentifier : ""), "variables": list(variables.mapValues { [$0] }),
+      "places": .array(places),
+    ]
+    return Base64.encodeURL(HashAlgorithm.sha256.digest(Array(value.encoded.utf8)))
   }
 
   /// Whether another issuer registered the client. Identifiers of clients are unique only at their own authorization

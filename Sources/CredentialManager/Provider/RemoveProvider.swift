@@ -35,7 +35,7 @@ extension CredentialSource {
   }
 
   /// Undoes an addition without `replaces`, which never changes a file that existed before. The addition stays if an
-  /// account or a login needs it.
+  /// account or a login needs it, or if another process has changed it.
   package func restore(_ snapshot: ProviderSnapshot) throws(CredentialError) {
     let provider = snapshot.provider
     let accounts = try accounts(.readWrite)
@@ -45,11 +45,12 @@ extension CredentialSource {
       let isUnderWay = try accounts.pending(of: provider).contains { $0.name != nil && accounts.store.isLocked($0) }
       // Only the added client can use the answer to an interrupted login.
       let isAwaited = try accounts.hasUnfinishedLogin(at: provider)
-      if isUsed || isUnderWay || isAwaited { return }
+      let revision = try accounts.revision(ofRegistration: provider)
+      if isUsed || isUnderWay || isAwaited || revision != ownRegistrations[provider] { return }
       if let registration = snapshot.registration {
-        try store([provider: registration], with: [])
+        try store([provider: registration], with: [], after: [provider: revision])
       } else {
-        try forget(provider)
+        try forget(provider, after: revision)
       }
       if snapshot.hasFile { return }
       let path = home.userProviders + "/" + provider + ".yaml"
@@ -81,7 +82,15 @@ extension CredentialSource {
     // A damaged registration names no client, so just remove it.
     let registration = try? existing?.registration(of: provider)
     let client = try deleteClient(registration, of: provider, keepsRemote: keepsRemote)
-    if existing != nil { try forget(provider) }
+    if let existing {
+      // A login may have ended meanwhile. Without its provider, its account could never be refreshed.
+      let revision = registration == nil ? nil : try existing.revision(ofRegistration: provider)
+      let accounts = try existing.accounts(of: provider).map(\.name)
+      guard accounts.isEmpty else { throw .accountsRemain(provider: provider, accounts: accounts) }
+      do throws(CredentialError) { try forget(provider, after: revision) } catch .alreadyAdded {
+        throw .vault(.conflict(Accounts.registration(provider), actual: nil))
+      }
+    }
     do throws(POSIXError) { _ = try File.remove(path) } catch { throw .system(error) }
     return ProviderRemoval(client: client, successor: home.library.path(of: provider))
   }
@@ -104,23 +113,21 @@ extension CredentialSource {
     let accounts = try accounts(.readWrite)
     try accounts.apply(found.map { .remove(RecordIdentifier(.pending, of: $0.id)) })
     for (id, _) in found { accounts.store.removeAnswer(for: id) }
-    for (_, credential) in found {
-      drop(
-        credential, of: provider,
-        with: keepsRemote ? nil : try? permit(.logout, provider, variables: credential.variables), isGivenUp: true)
-    }
+    drop(found.map(\.credential), of: provider, keepsRemote: keepsRemote, areGivenUp: true)
     return true
   }
 
   /// The descriptor is removed last, because another with its name must not get the client's secret.
-  private func forget(_ provider: String) throws(CredentialError) {
+  private func forget(_ provider: String, after revision: Int64? = nil) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     let pending = try accounts.pending(of: provider)
     let failures = try accounts.records(.failure, of: provider).map(\.identifier)
     let gone =
       [Accounts.selection(provider), Accounts.keySet(provider)] + pending.map { RecordIdentifier(.pending, of: $0) }
       + failures
-    try store([provider: nil], with: gone.map { .remove($0) } + [noting(.removeProvider, of: provider)])
+    try store(
+      [provider: nil], with: gone.map { .remove($0) } + [noting(.removeProvider, of: provider)],
+      after: revision.map { [provider: $0] } ?? [:])
     for id in pending { accounts.store.removeAnswer(for: id) }
   }
 

@@ -232,11 +232,10 @@ extension CredentialSource {
     let accounts = try theirs.accounts(of: provider)
     // The server may hide an account from the question, and show it again later. Only this change replaces a
     // registration that is lost too.
-    if !isLost, let damaged = try theirs.unreadable(of: provider, without: accounts).first {
-      throw .vault(.server(.damaged(damaged), vault: vault))
-    }
+    let unreadable = try theirs.unreadable(of: provider, without: accounts)
+    if !isLost, let damaged = unreadable.first { throw .vault(.server(.damaged(damaged), vault: vault)) }
     return SharedProvider(
-      accounts: accounts,
+      accounts: accounts, unreadable: unreadable.map(\.account),
       agreement: record.flatMap { Registration(decoding: $0.payload)?.agreement },
       precondition: isLost ? .any : record.map { .revision($0.revision) } ?? .absent)
   }
@@ -259,6 +258,8 @@ extension Accounts {
 package struct SharedProvider: Sendable {
   /// The accounts whose tokens the changed provider gets.
   let accounts: [Account]
+  /// The names of accounts that the server has altered or hides.
+  let unreadable: [String]
   /// The agreement of the vault's registration; `nil` without a readable one.
   let agreement: Agreement?
   /// Holds until a member changes the registration or shares an account.

@@ -35,7 +35,16 @@ extension CredentialSource {
       notice(.vanished(provider: copy.provider, account: copy.name, vault: vault))
     }
     for (provider, accounts) in Dictionary(grouping: all, by: \.provider).sorted(by: { $0.key < $1.key }) {
-      do throws(CredentialError) { try take(accounts, of: provider, from: theirs, in: vault, agrees) } catch {
+      do throws(CredentialError) {
+        while true {
+          do throws(CredentialError) {
+            try take(accounts, of: provider, from: theirs, in: vault, agrees)
+            break
+          } catch .vault(.conflict) {
+            // A login has ended meanwhile, so the question must name its account as well.
+          }
+        }
+      } catch {
         switch error {
         case .peculiar, .importWidens, .shared, .provider:
           try forgetOutdated(provider, theirs, in: vault)
@@ -117,6 +126,9 @@ extension CredentialSource {
       {
         registration = nil
       }
+    }
+    if let own, let registration, own.digest() != registration.digest() {
+      try requireNoLogin(at: provider, accounts)
     }
     if own != nil, registration == nil {
       try requirePlaces(of: provider, within: theirs.registration(of: provider), of: vault)

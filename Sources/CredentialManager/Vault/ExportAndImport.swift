@@ -145,6 +145,16 @@ extension CredentialSource {
       let precondition = record.map { Precondition.revision($0.revision) } ?? .absent
       changes.append(.store(payload, as: item.identifier, if: precondition))
     }
+    // A process that changes a provider at this moment notices its new accounts by the revision, as after a login.
+    let stored = changes.compactMap { change in
+      if case .store(_, let identifier, _) = change { identifier } else { nil }
+    }
+    var repeated: [Change] = []
+    for provider in Set(stored.filter { $0.kind == .credential }.map(\.provider)) {
+      let place = Accounts.registration(provider)
+      guard !stored.contains(place), let record = try accounts.record(place) else { continue }
+      repeated.append(.store(record.payload, as: place, if: .revision(record.revision)))
+    }
     let claims = try claims(accounts, replacing: registrations).changes
     let files = differingFiles(export)
     let others = files.map(\.path).filter { File.exists($0) }
@@ -174,7 +184,7 @@ extension CredentialSource {
       }
     }
     if !changes.isEmpty {
-      try accounts.apply(changes + claims + [noting(.import, detail: vault ?? "\(changes.count) records")])
+      try accounts.apply(changes + repeated + claims + [noting(.import, detail: vault ?? "\(changes.count) records")])
     }
     for file in files {
       if let folder = Path.directory(of: file.path) {

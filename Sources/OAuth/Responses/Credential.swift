@@ -57,6 +57,8 @@ package struct Credential: Sendable, Equatable {
   package var replacedRevision: Int64?
   /// When the login of that account was made; `nil` without a readable one, and for a move by an earlier version.
   package var replacedLogin: Moment?
+  /// A digest of the destinations that the user agreed to before a login; `nil` once it has ended.
+  package var registrationDigest: String?
 
   package init(grant: Grant, accessToken: Secret, obtainedAt: Moment, margin: Duration = .seconds(60)) {
     self.grant = grant
@@ -172,6 +174,7 @@ extension Credential {
     add("replacing", isReplacing ? true : nil)
     add("replaced_revision", replacedRevision.map { .integer($0) })
     add("replaced_login", replacedLogin.map(JSONValue.moment))
+    add("registration_digest", registrationDigest.map(JSONValue.string))
     return Secret(JSONValue.object(members).encoded)
   }
 
@@ -222,6 +225,7 @@ extension Credential {
     isReplacing = value["replacing"] == .boolean(true)
     replacedRevision = value["replaced_revision"]?.integer
     replacedLogin = value["replaced_login"]?.moment
+    registrationDigest = value["registration_digest"]?.text
   }
 
   private static func texts(_ value: JSONValue) -> [String: String] {
