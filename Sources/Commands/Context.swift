@@ -168,7 +168,10 @@ package struct Context {
 
   /// Returns the message for a provider without an account.
   func noCredential(_ provider: String, _ account: String?) -> Message {
-    if let unknown = unknown(provider) { return message(unknown) }
+    if let unknown = unknown(provider) {
+      // A warning has just named the reason.
+      return source.withheld.contains(provider) ? .usage("cannot use \(quoted(provider)) here") : message(unknown)
+    }
     let error = CredentialError.loginNeeded(provider: provider, account: account, .noCredential)
     let message = error.message(titled: titled)
     do {

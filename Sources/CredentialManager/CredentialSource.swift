@@ -32,6 +32,7 @@ package final class CredentialSource {
   /// The shared vault that this source uses; `nil` for the user's own vault.
   var shared: JoinedVault?
   var joinedSources: [String: CredentialSource] = [:]  // By the names of the vaults.
+  package var withheld: [String] = []  // The providers of those vaults about which a warning was shown.
   var exchangeCount = 0  // How many refreshes this source has begun for copies of its accounts.
   var ownRegistrations: [String: Int64] = [:]  // The revisions of those that this source stored, by provider.
   var ownToken: Secret?  // The last token that this source got from a provider and stored.

@@ -4,6 +4,7 @@ import CredmgrOAuth
 import CredmgrPlatform
 import CredmgrStore
 import CredmgrText
+import Glibc
 import Testing
 
 @testable import CredmgrCredentialManager
@@ -137,6 +138,33 @@ struct SharedProviderTests {
       #expect(try File.read(path, limit: 1 << 20) == own)
       #expect(try Self.hasFile(path, other) == (host == "other.example"))
     }
+  }
+
+  /// A file that cannot be read here is the user's as well, and the warning names it.
+  @Test(arguments: ["long", "link", "invalid"]) func anOwnFileThatCannotBeRead(_ kind: String) throws {
+    let fixture = try Fixture()
+    try fixture.addOwn(Fixture.endpoints)
+    try fixture.store(Fixture.credential())
+    let vaults = try fixture.team()
+    try fixture.source.share("ana", of: "example", in: "team")
+    let other = try OtherMachine(beside: fixture, vaults)
+    let path = other.source.home.userProviders + "/example.yaml"
+    try File.createDirectory(other.source.home.userProviders)
+    let target = other.source.home.userProviders + "/target.yaml"
+    switch kind {
+    case "link": try #require(unsafe symlink(target, path) == 0)
+    case "long": try File.replace(path, [UInt8](repeating: UInt8(ascii: "#"), count: 1 << 20 + 1))
+    default: try File.replace(path, Array("grant: nonsense\n".utf8))
+    }
+    try other.source.synchronize(with: "team") { _, _ in true }
+    #expect(!File.exists(target) && File.isLink(path) == (kind == "link"))
+    if kind == "long" { #expect(try File.read(path, limit: 1 << 21).count == 1 << 20 + 1) }
+    switch other.notices.last {
+    case .withheld(_, _, .provider(.invalid(let findings))) where kind == "invalid":
+      #expect(findings.first?.place.source.name == path)
+    default: #expect(try Self.hasFile(path, other), "\(other.notices)")
+    }
+    #expect(try other.source.accounts().accounts(of: nil).isEmpty)
   }
 
   /// The file of the machine that gave its descriptor to the vault is replaced, and its text is in a copy.

@@ -351,6 +351,8 @@ class SharedVault(TeamTest):
         old = first.token().line
         self.kill(first, "refresh.kept")
         first.run("logout", PROVIDER, "--account", BOT)
+        for options in ([], ["--json"]):
+            self.assertIn("waits on this machine", first.run("status", *options).err)
         self.assertNotEqual(first.run("token", PROVIDER, "--account", BOT).line, old)
         self.assertTrue(service.accepts(second.token("--refresh").line))
         self.kill(second, "refresh.kept")

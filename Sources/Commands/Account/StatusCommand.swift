@@ -17,6 +17,7 @@ extension Command {
     let now = overview.now
     if context.isJSON {
       try context.output(.array(overview.rows.map(\.json) + overview.logins.map(\.json)))
+      try SharedVaultOperations.tellAnswersOfOthers(context)
       return try overview.reportDamagedRecords(context)
     }
     overview.tellIfEmpty(context)

@@ -48,6 +48,7 @@ extension CredentialSource {
         switch error {
         case .peculiar, .importWidens, .shared, .provider:
           try forgetOutdated(provider, theirs, in: vault)
+          withheld.append(provider)
           notice(.withheld(provider: provider, vault: vault, error))
         default: throw error.inVault(vault)
         }
@@ -182,17 +183,29 @@ extension CredentialSource {
     of provider: String, _ theirs: Accounts, of vault: String
   ) throws(CredentialError) -> [String: String] {
     var texts: [String: String] = [:]
+    var unreadable: String?
     for record in try theirs.records(.descriptor, of: nil) {
       let (name, text) = (record.identifier.provider, record.payload.reveal())
       guard DescriptorLibrary.isIdentifier(name) else { continue }
-      let here = try? File.read(path(ofOwn: name), limit: 1 << 20)
-      if here == Array(text.utf8) { continue }
-      if let here, try !isTaken(here, as: name, from: vault) { continue }
+      let path = path(ofOwn: name)
+      if let here = try? File.read(path, limit: 1 << 20) {
+        let isTaken = try isTaken(here, as: name, from: vault)
+        if !isTaken || here == Array(text.utf8) { continue }
+      } else if File.exists(path) || File.isLink(path) {
+        unreadable = path
+        continue
+      }
       texts[name] = text
     }
-    guard !texts.isEmpty, let loaded = try? library(with: texts).load(provider) else { return [:] }
-    let needed = Set([loaded.path] + loaded.bases)
-    return texts.filter { needed.contains(path(ofOwn: $0.key)) }
+    if texts.isEmpty, unreadable == nil { return [:] }
+    do throws(ProviderError) {
+      let loaded = try library(with: texts).load(provider)
+      let needed = Set([loaded.path] + loaded.bases)
+      return texts.filter { needed.contains(path(ofOwn: $0.key)) }
+    } catch {
+      guard let unreadable else { throw .provider(error) }
+      throw .shared(.otherProvider(provider: provider, vault: vault, [], .hasFile(path: unreadable)))
+    }
   }
 
   /// Whether this machine took this text of a descriptor from a vault, or gave it to the vault.
