@@ -88,10 +88,13 @@ private let credential = RecordIdentifier(.credential, of: AccountID("example", 
     let team = try Team(2)
     let text = try invitation(team)
     let restore = try team.backup()
+    let columns = "SELECT id,expires,sealed FROM credmgr.invitation WHERE vault=$1 AND state>=0"
+    let row = try #require(try team.tamper(columns).first)
     try team.machines[0].open().rotate()
-    let rows = try team.tamper("SELECT id FROM credmgr.invitation WHERE vault=$1 AND state=1")
-    #expect(!rows.isEmpty)
-    try team.tamper("UPDATE credmgr.invitation SET state=2 WHERE vault=$1 AND state=1")
+    #expect(try team.tamper(columns).isEmpty)
+    try team.tamper(
+      "INSERT INTO credmgr.invitation(vault,id,state,expires,sealed) VALUES($1,$2,2,$3,$4)",
+      [.bytes(row.bytes(0) ?? []), .integer(row.integer(1) ?? 0), .bytes(row.bytes(2) ?? [])])
     #expect(throws: (any Error).self) { try join(text, Machine()) }
     try restore()
     let machine = try Machine()
@@ -258,6 +261,17 @@ private let credential = RecordIdentifier(.credential, of: AccountID("example", 
     }
     try team.machines[0].open().rotate()
     #expect(try team.machines[1].open().verify() == [])
+  }
+
+  /// The server shows the row of a used invitation as open. A change of the key removes the row.
+  @Test func aUsedInvitationThatIsPutBack() throws {
+    let team = try Team(1)
+    try join(invitation(team), Machine())
+    #expect(try team.machines[0].open().verify() == [])
+    try team.tamper("UPDATE credmgr.invitation SET state=1,sealed='\\x00' WHERE vault=$1")
+    #expect(try team.machines[0].open().verify() == [.invitation("new")])
+    try team.machines[0].open().rotate()
+    #expect(try team.machines[0].open().verify() == [])
   }
 
   @Test func forgetting() throws {

@@ -137,6 +137,8 @@ extension TeamVault: SharedStore {
     }) { next throws(StoreError) in
       let new = try cryptography(next.keys())
       try server.query("DELETE FROM credmgr.wrap WHERE vault=$1", [.bytes(vault)])
+      // Each open invitation ends with the key, also a used one that the server shows as open.
+      try server.query("DELETE FROM credmgr.invitation WHERE vault=$1 AND state>=0", [.bytes(vault)])
       try server.query(
         "INSERT INTO credmgr.wrap(vault,member,epoch,sealed) SELECT $1,m,$2,s FROM unnest($3::bytea[],$4::bytea[]) "
           + "AS n(m,s)",
