@@ -96,6 +96,7 @@ struct SimulationState: Sendable {
   var certificate: Certificate?  // The certificate that the client of the current request presented.
   var provenKey: String?  // The hash of the key or certificate to which the current request binds new tokens.
   var proofs: Set<String> = []  // The `jti` of each proof.
+  var assertions: Set<String> = []  // The `jti` of each client assertion.
   var serverNonce: String?
   var tokenOfPath: String?  // The token before the path of the current request.
   var consents: [Consent] = []

@@ -232,6 +232,130 @@ struct SignedTokenTests {
     #expect(try play.log("refusals") == 0)
   }
 
+  /// Returns a JWT with other claims or another header, signed with the key of the client.
+  private static func resigned(
+    _ jwt: String, header: [String: JSONValue?] = [:], claims: [String: JSONValue?] = [:],
+    key: Secret = Simulation.practiceKey(.es256)
+  ) throws -> String {
+    let (oldHeader, oldClaims, _) = try #require(Simulation.parts(ofJWT: jwt))
+    func changed(_ value: JSONValue, _ changes: [String: JSONValue?]) -> JSONValue {
+      let own = (value.members ?? []).filter { changes[$0.name] == nil }
+      return .object(own + changes.compactMap { name, value in value.map { .init(name, $0) } })
+    }
+    let text = Simulation.jwt(changed(oldHeader, header), changed(oldClaims, claims))
+    return text + "." + Base64.encodeURL(try ECPrivateKey(pem: key).signature(for: Array(text.utf8)))
+  }
+
+  private typealias Change = (claims: [String: JSONValue?], reason: String?)
+
+  /// The changes of a JWT that both kinds refuse, and those that both accept.
+  private static func changes(at now: Int64) -> [Change] {
+    [
+      (["exp": nil], "it has no \"exp\""), (["exp": .integer(now - 1)], "it expired 1 s ago"),
+      (["exp": .integer(Int64.min)], "it expired"),
+      (["exp": .integer(now + 3620), "nbf": .integer(now)], "its \"exp\" is too far ahead"),
+      (["exp": "1"], "its \"exp\" is not a number"), (["iat": .integer(now + 11)], "its \"iat\" is 11 s ahead"),
+      (["nbf": .integer(now + 11)], "its \"nbf\" is 11 s ahead"), (["nbf": "1"], "its \"nbf\" is not a number"),
+      (["nbf": .integer(now + 9), "exp": .integer(now + 8)], "its \"exp\" is before its \"nbf\""),
+      (["iss": "other"], "its \"iss\" is not the client"), (["iss": nil], "its \"iss\" is not the client"),
+      (["aud": "https://evil.example"], "its \"aud\" is not"), (["aud": nil], "its \"aud\" is not"),
+      (["nbf": .integer(now + 10), "iat": .integer(now + 10), "exp": .integer(now + 60)], nil),
+    ]
+  }
+
+  /// RFC 7523, 3, and FAPI 2.0 Security Profile, 5.3.2.1.
+  @Test(arguments: [false, true]) func theClaimsOfAssertions(_ isStrict: Bool) throws {
+    let play = try Self.play(
+      isStrict ? "profile: fapi2" : "client: { authentication: private_key_jwt }\nassertion: { algorithm: ES256 }",
+      legs: "\n  pushed_authorization_request: https://signed.example/par", secret: Simulation.practiceKey(.es256))
+    let now = play.clock.now.secondsSince1970
+    let token = try #require(play.client.descriptor.endpoints[.token]?.url.template.text)
+    let issuer = try #require(play.client.issuer)
+    let lenient: String? = isStrict ? "its \"aud\" is not the issuer" : nil
+    /// Sends a pushed request, whose assertion is changed.
+    func send(_ claims: [String: JSONValue?], header: [String: JSONValue?] = [:], by other: Secret? = nil) throws {
+      var request = try play.client.pushedRequest(
+        play.authorization(.authorizationCode, scope: ["openid"]), nonce: play.nonce())
+      let text = String(decoding: request.body, as: UTF8.self)
+      let assertion = try #require(FormParameters(decoding: text)[first: "client_assertion"])
+      let changed = try Self.resigned(
+        assertion, header: header, claims: claims, key: other ?? Simulation.practiceKey(.es256))
+      request.body = Array(text.replacing(assertion, with: changed).utf8)
+      let response = play.send(request)
+      guard response.status != 201 else { return }
+      #expect(try response.json()["error"]?.text == "invalid_client")
+      throw Refusal(try play.lastRefusal() ?? "", code: "")
+    }
+    let more: [Change] = [
+      (["sub": "other"], "its \"sub\" is not the client"), (["sub": nil], "its \"sub\" is not the client"),
+      (["jti": nil], "it has no \"jti\""), (["jti": "once"], nil), (["jti": "once"], "its \"jti\" was already"),
+      (["aud": .string(issuer)], nil), (["aud": .string(token)], lenient), (["aud": [.string(issuer)]], lenient),
+      (["aud": .string(token + "/x")], "its \"aud\" is not"), (["exp": .integer(now + 3500)], nil),
+    ]
+    for (claims, reason) in Self.changes(at: now) + more {
+      var found: String?
+      do { try send(claims) } catch let error as Refusal { found = error.sentence }
+      #expect((found == nil) == (reason == nil), "\(claims) \(found ?? "")")
+      #expect(
+        found?.hasPrefix("the client assertion is invalid: " + (reason ?? "")) ?? true, "\(claims) \(found ?? "")")
+    }
+    for type: JSONValue? in ["dpop+jwt", 7] {
+      #expect(throws: Refusal.self) { try send([:], header: ["typ": type]) }
+    }
+    for type: JSONValue? in [nil, "jwt", "client-authentication+jwt"] { try send([:], header: ["typ": type]) }
+    #expect(throws: Refusal("the client assertion is invalid: its \"alg\" is not ES256", code: "")) {
+      try send([:], header: ["alg": "none"])
+    }
+    #expect(
+      throws: Refusal("the client assertion is invalid: its signature does not match the key of the client", code: "")
+    ) { try send([:], by: ECPrivateKey.pem(random: TestRandom())) }
+  }
+
+  /// A descriptor says what its assertions contain.
+  @Test func theClaimsOfTheDescriptor() throws {
+    let play = try Self.play(
+      """
+      client: { authentication: private_key_jwt }
+      assertion: { algorithm: ES256, audience: endpoint, claims: { team: blue } }
+      """, secret: Simulation.practiceKey(.es256))
+    _ = try play.refresh(play.login(scope: ["openid"]))
+    #expect(try play.log("refusals") == 0)
+    var request = try play.tokenRequest(scope: ["openid"])
+    let form = FormParameters(decoding: String(decoding: request.body, as: UTF8.self))
+    let assertion = try #require(form[first: "client_assertion"])
+    let changed = try Self.resigned(assertion, claims: ["team": "red"])
+    request.body = Array(String(decoding: request.body, as: UTF8.self).replacing(assertion, with: changed).utf8)
+    #expect(play.send(request).status == 401)
+    #expect(try play.lastRefusal() == "the client assertion is invalid: its \"team\" is not that of the descriptor")
+  }
+
+  /// The log says which rule a signed request breaks.
+  @Test func theReasonsOfSignedRequests() throws {
+    let play = try Self.play(Self.signing, secret: Simulation.practiceKey(.es256))
+    let request = try play.authorization(.authorizationCode, scope: ["openid"])
+    let object = try #require(request.uri.queryParameters[first: "request"])
+    let now = play.clock.now.secondsSince1970
+    func reason(_ claims: [String: JSONValue?], header: [String: JSONValue?] = [:]) throws -> String? {
+      let changed = try Self.resigned(object, header: header, claims: claims)
+      let page = try play.get(request.uri.text.replacing(object, with: changed))
+      return page.status == 200 ? nil : try play.lastRefusal()
+    }
+    let more: [Change] = [
+      (["nbf": nil], "it has no \"nbf\""), (["nbf": .integer(now - 3601)], "it is valid for more than an hour"),
+      (["nbf": .integer(Int64.min)], "it is valid for more than an hour"),
+      (["request_uri": "urn:x"], "it contains \"request_uri\""),
+    ]
+    for (claims, expected) in Self.changes(at: now) + more {
+      let found = try reason(claims)
+      #expect((found == nil) == (expected == nil), "\(claims)")
+      #expect(
+        found?.hasPrefix("the request object is invalid: " + (expected ?? "")) ?? true, "\(claims) \(found ?? "")")
+    }
+    #expect(
+      try reason([:], header: ["typ": "JWT"])
+        == "the request object is invalid: its \"typ\" is not oauth-authz-req+jwt")
+  }
+
   /// FAPI 2.0 Security Profile, 5.3.2.1: the client's clock may be ahead by 10 s.
   @Test(arguments: [(10, 200), (11, 400)])
   func aClientWithAFastClock(_ seconds: Double, _ status: Int) throws {

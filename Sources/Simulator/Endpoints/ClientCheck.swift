@@ -9,7 +9,7 @@ extension Simulation {
 
   /// Checks a request that does not come from a browser: the parameters that the descriptor adds and drops, the
   /// headers, and the client authentication.
-  func checkClient(_ parameters: EndpointParameters, kept: [String: String] = [:]) throws(Refusal) {
+  mutating func checkClient(_ parameters: EndpointParameters, kept: [String: String] = [:]) throws(Refusal) {
     try parameters.checkRulesAndHeaders(knowledge(kept))
     let endpoint = parameters.endpoint
     let expected = authentication(endpoint)
@@ -43,23 +43,9 @@ extension Simulation {
     case .privateKeyJWT, .clientSecretJWT:
       let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
       guard try parameters.needed("client_assertion_type") == type else { throw wrong }
-      guard try isAssertion(parameters.needed("client_assertion"), expected) else { throw .unknownClient }
+      try checkAssertion(parameters.needed("client_assertion"), of: expected, parameters, kept: kept)
     case .accessToken: break
     }
-  }
-
-  /// Checks signature and times (RFC 7523, 3). Claims that the descriptor sets may have any value.
-  private func isAssertion(_ text: String, _ method: ClientAuthentication) -> Bool {
-    guard let (header, claims, signature) = Self.parts(ofJWT: text) else { return false }
-    let rules = descriptor.assertion ?? AssertionRules()
-    let algorithm = rules.algorithm ?? (method == .clientSecretJWT ? .hs256 : .rs256)
-    guard header["alg"]?.text == algorithm.rawValue,
-      rules.claims.contains(where: { $0.name == "sub" }) || claims["sub"]?.text.map(isClient) == true,
-      claims["exp"]?.integer ?? .max >= now.wholeSeconds
-    else { return false }
-    // The simulator knows no key except the client's secret.
-    guard rules.key.names == ["client_secret"] else { return true }
-    return isSignature(signature.bytes, of: signature.text, algorithm.scheme, key: clientSecret)
   }
 
   /// Returns the header and the claims of a JWT, and its signature with the signed text. The simulator knows no

@@ -5,9 +5,6 @@ import CredmgrText
 
 /// Signed authorization requests (RFC 9101) and answers (JARM).
 extension Simulation {
-  /// How many seconds the client's clock may be ahead: FAPI 2.0 Security Profile, 5.3.2.1, demands 10.
-  private static let fastestClock: Int64 = 10
-
   /// Returns the parameters inside the request object, if the descriptor says that requests are signed. Parameters
   /// outside of it do not count (RFC 9101, 6.3), so a client that sends any others has a fault.
   func opened(_ parameters: EndpointParameters) throws(Refusal) -> EndpointParameters {
@@ -18,18 +15,22 @@ extension Simulation {
     let identifier = parameters.wireName("client_id")
     for name in parameters.names where name != identifier && name != "request" { throw .unwanted(name) }
     guard isClient(try parameters.needed("client_id")) else { throw .unknownClient }
-    let rules = descriptor.assertion ?? AssertionRules()
-    let algorithm = rules.algorithm ?? .rs256
-    guard let (header, claims, signature) = Self.parts(ofJWT: try parameters.needed("request")),
-      header["alg"]?.text == algorithm.rawValue, header["typ"]?.text == "oauth-authz-req+jwt",
-      rules.key.names != ["client_secret"]
-        || isSignature(signature.bytes, of: signature.text, algorithm.scheme, key: clientSecret),
-      claims["iss"]?.text.map(isClient) == true, let beginning = claims["nbf"]?.integer,
-      let end = claims["exp"]?.integer,
-      beginning <= now.wholeSeconds + Self.fastestClock, now.wholeSeconds <= end, end - beginning <= 3600,
-      claims["aud"]?.text == issuer ?? (try? parameters.endpoint.url.filled(value))?.withoutQueryAndFragment.text,
-      claims["request"] == nil, claims["request_uri"] == nil
-    else { throw .wrongValue("request") }
+    let object = try ClientJWT(
+      parameters.needed("request"), as: .requestObject, descriptor.assertion?.algorithm ?? .rs256, checkedBy: self)
+    let claims = object.claims
+    guard claims["iss"]?.text.map(isClient) == true else { throw object.fault("its \"iss\" is not the client") }
+    guard let beginning = claims["nbf"]?.integer, let end = claims["exp"]?.integer else {
+      throw object.fault("it has no \"nbf\"")
+    }
+    // FAPI 2.0 Message Signing, 5.3.1.
+    guard beginning >= end - 3600 else { throw object.fault("it is valid for more than an hour") }
+    let address = (try? parameters.endpoint.url.filled(value))?.withoutQueryAndFragment.text
+    guard claims["aud"]?.text == issuer ?? address else {
+      throw object.fault("its \"aud\" is not the \(issuer == nil ? "address of the page" : "issuer")")
+    }
+    for name in ["request", "request_uri"] where claims[name] != nil {
+      throw object.fault("it contains \(quoted(name))")
+    }
     let own = (claims.members ?? []).filter { !["iss", "aud", "exp", "nbf", "iat", "jti"].contains($0.name) }
     var page = HTTPRequest(method: "GET", uri: parameters.request.uri)
     page.uri = page.uri.withoutQueryAndFragment.adding(

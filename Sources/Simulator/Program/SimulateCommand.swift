@@ -61,8 +61,9 @@ package enum SimulateCommand {
       settings.commands.append(
         trust + ["credmgr", "request", identifier, resource].map(argument).joined(separator: " "))
     }
+    let clock = SimulationClock(SystemClock())
     var simulation = try Simulation(
-      descriptor, at: origin, settings: settings, clientSecret: secret, clock: clock(), random: random,
+      descriptor, at: origin, settings: settings, clientSecret: secret, clock: { clock.now() }, random: random,
       certified: encryption.map { (other, $0.authority.certificate) },
       fetch: { try? context.source.document(at: $0) })
     let key = simulation.state.key
@@ -111,11 +112,10 @@ package enum SimulateCommand {
       }
       StandardError.tell("open \(address)/ to see the requests; press Ctrl-C to stop")
     }
-    let clock = SystemClock()
     try? server.serve(isCancelled: { Signals.isInterrupted }) { request, certificate in
       var answer = simulation.answer(request, certificate: certificate.flatMap { Certificate(bytes: $0) })
       // Clients compare their clocks with it.
-      answer.response.fields.set("Date", clock.now().httpDate)
+      answer.response.fields.set("Date", (0 + clock.now() as Moment).httpDate)
       return answer
     }
     // Without a terminal, a script may still need what it added.
@@ -256,13 +256,6 @@ package enum SimulateCommand {
     (Int64(text).map { .seconds($0) } ?? Duration(text)).flatMap {
       (.zero ... .seconds(10_000_000_000)).contains($0) ? $0 : nil
     }
-  }
-
-  /// Returns the time since 1970; it never decreases.
-  private static func clock() -> @Sendable () -> Duration {
-    let clock = SystemClock()
-    let (date, start) = (clock.now(), clock.monotonic())
-    return { .seconds(date.secondsSince1970) + (clock.monotonic() - start) }
   }
 
   // MARK: The descriptor
