@@ -24,10 +24,15 @@ package final class CredentialSource {
   package let secrets: KnownSecrets  // The secrets sent to providers, which messages must not show.
   package var notice: (Notice) -> Void = { _ in }
   var openVault = OpenVault()
-  /// The last nonce of each server, by origin, for the next proof (RFC 9449, 8.2).
-  struct ServerNonces { var nonces: [String: String] = [:] }
+  /// The facts that the heads of a provider's answers told.
+  struct Conversation {
+    /// The last nonce of each server, by origin, for the next proof (RFC 9449, 8.2).
+    var nonces: [String: String] = [:]
+    var clockDifference = Duration.zero  // How far the clock of the server was ahead of ours at the last answer.
+    var signsRequests = false  // Whether the client signs requests, whose times the server compares with its clock.
+  }
   /// By provider. Without a type of its own, the dictionary inside would be expensive at each start.
-  var serverNonces: [String: ServerNonces] = [:]
+  var conversations: [String: Conversation] = [:]
   package var vaults: (any SharedVaults)?  // `nil` without a network.
   /// The shared vault that this source uses; `nil` for the user's own vault.
   var shared: JoinedVault?
@@ -152,8 +157,15 @@ package final class CredentialSource {
     _ provider: String, _ step: @autoclosure () throws(OAuthError) -> Result
   ) throws(CredentialError) -> Result {
     do { return try step() } catch .noSignatures { throw .networkNeeded } catch {
-      throw .oauth(error.masked(by: secrets), provider: provider)
+      throw failure(error, of: provider)
     }
+  }
+
+  /// Returns an error without secrets. The error names the clock if it may explain the refusal of a signed request.
+  func failure(_ error: OAuthError, of provider: String) -> CredentialError {
+    let conversation = conversations[provider]
+    let difference = conversation?.signsRequests == true ? conversation?.clockDifference : nil
+    return .oauth(error.masked(by: secrets).explained(byClockDifference: difference ?? .zero), provider: provider)
   }
 
   /// Learns a credential's secrets, and removes them from the parts that credmgr shows.

@@ -1,5 +1,6 @@
 import CredmgrHTTP
 import CredmgrOAuth
+import CredmgrText
 
 // The only code that sends requests to providers: it builds and sends each request, and checks the answer.
 extension CredentialSource {
@@ -66,7 +67,7 @@ extension CredentialSource {
     while true {
       var request = try core(provider, make(nonce))
       let server = request.uri.origin
-      let last = serverNonces[provider]?.nonces[server] ?? binding?.lastNonce(of: server)
+      let last = conversations[provider]?.nonces[server] ?? binding?.lastNonce(of: server)
       if let last, binding != nil, nonce.demanded == nil {
         nonce.demanded = last
         request = try core(provider, make(nonce))
@@ -78,7 +79,7 @@ extension CredentialSource {
       do {
         response = try transmit(network, request) { head in
           if let next = binding?.serverNonce(in: head) {
-            self.serverNonces[provider, default: ServerNonces()].nonces[server] = next
+            self.conversations[provider, default: Conversation()].nonces[server] = next
           }
           demanded = mayRepeat ? binding?.nonce(demandedBy: head, after: nonce) : nil
           return demanded != nil
@@ -91,6 +92,10 @@ extension CredentialSource {
         }
         throw error == .interrupted ? .interrupted : .http(error, provider: provider)
       }
+      if let permit, let date = response.fields["Date"].flatMap(Moment.init(httpDate:)) {
+        conversations[provider, default: Conversation()].clockDifference = date - clock.now()
+        conversations[provider]?.signsRequests = permit.client.descriptor.signsRequestsWithTimes
+      }
       guard let next = demanded else { return response }
       (nonce, mayRepeat) = (next, false)
     }
@@ -101,7 +106,7 @@ extension CredentialSource {
   func keepNonces(in credential: inout Credential, after old: Credential? = nil, _ permit: Permit) {
     guard credential.proofKey != nil else { return }
     let nonces = old?.serverNonces ?? [:]
-    credential.serverNonces = nonces.merging(serverNonces[permit.provider]?.nonces ?? [:]) { _, new in new }
+    credential.serverNonces = nonces.merging(conversations[permit.provider]?.nonces ?? [:]) { _, new in new }
   }
 }
 

@@ -330,6 +330,7 @@ extension ClientNeeds {
   /// The options to add to "credmgr add-provider ID".
   package var options: [String] {
     (needsIdentifier ? ["--client-id", "ID"] : []) + (needsSecret ? ["--client-secret-file", "FILE"] : [])
+      + (needsCertificate ? ["--client-certificate", "FILE"] : [])
       + variables.flatMap { ["--set", $0] }
   }
 }

@@ -27,11 +27,13 @@ extension OAuthError {
       .usage("\(at(kind)) requires a value for \(quoted(value))")
         .hint("\(credmgr: "add-provider", provider, "--replace", "--set", "\(value)=VALUE")")
     case .refused(let kind, let response):
-      .refused("\(name) refused the \(quoted(kind.rawValue)) request \(response.reason)")
+      .refused("\(name) refused the \(quoted(kind.rawValue)) request \(response.reason)\(response.clock)")
         // That request contains no other credentials than the client's.
         .hint(
-          kind == .temporaryCredentials && response.code == "http_401"
-            ? hint("invalid_client", provider) : hint(response.code, provider))
+          response.clockDifference != nil
+            ? .checkingClock
+            : kind == .temporaryCredentials && response.code == "http_401"
+              ? hint("invalid_client", provider) : hint(response.code, provider))
     case .unavailable(let kind, let status, let words, let retryAfter):
       .unreachable(
         "\(at(kind)) is unavailable" + (status.map { " (status \($0))" } ?? "") + (words.map { ": \($0)" } ?? "")
@@ -91,8 +93,8 @@ extension OAuthError {
     case .signedAnswer(let fault): answer("invalid signed redirect from \(name): \(fault.sentence)")
     case .foreignAssertion(let kind, let origin):
       .usage(
-        "cannot send the signed assertion to \(at(kind)): it is on another server (\(quoted(origin))) than the "
-          + "token endpoint"
+        "cannot send the signed assertion to \(at(kind)): its server (\(quoted(origin))) is neither that of the token "
+          + "endpoint nor that of the audience"
       ).hint("check the endpoints in the descriptor; \(file)")
     case .foreignAudience(let audience):
       .usage(
@@ -203,7 +205,7 @@ extension OAuthError {
     case "invalid_client", "incorrect_client_credentials", "signature_invalid": replacingClient(provider)
     case "access_denied", "invalid_grant": "\(credmgr: "login", provider) again"
     case "invalid_scope": "\(credmgr: "login", provider, "--scope", "SCOPE") with a scope that the provider offers"
-    case "timestamp_refused": "\(credmgr: "doctor") to check the clock of this machine"
+    case "timestamp_refused": .checkingClock
     case "invalid_dpop_proof":
       "\(credmgr: "doctor") to check the clock of this machine, and see \"token_binding\" in the descriptor"
     case "http_404", "http_405": comparing(provider)
@@ -220,9 +222,9 @@ package func replacingClient(_ provider: String, hasSecret: Bool = true) -> Reme
 }
 
 extension OAuthError {
-  /// Whether the provider refused the client, as far as its answer says.
+  /// Whether the provider refused the client, as far as its answer says, and not only because of a clock.
   package var refusesClient: Bool {
-    guard case .refused(_, let response) = self else { return false }
+    guard case .refused(_, let response) = self, response.clockDifference == nil else { return false }
     return ["invalid_client", "incorrect_client_credentials", "signature_invalid"].contains(response.code)
   }
 }
@@ -256,6 +258,8 @@ package func comparing(_ provider: String) -> Remedy {
 }
 
 extension Remedy {
+  fileprivate static let checkingClock: Remedy = "\(credmgr: "doctor") to check the clock of this machine"
+
   /// The usual cause of a name that does not resolve is a machine without a network.
   package static let checkingNetwork: Remedy = "check the network of this machine, and the host name in the message"
 }
@@ -285,6 +289,14 @@ extension ErrorResponse {
     // Without a code from the provider, the OAuth core makes one from the status. Do not show both.
     let facts = (code.hasPrefix("http_") ? [] : [code]) + (status.map { ["status \($0)"] } ?? [])
     return "(\(facts.joined(separator: ", ")))" + (words.map { ": \($0)" } ?? "")
+  }
+
+  /// The words for a wrong clock, which may be this machine's or the provider's.
+  fileprivate var clock: String {
+    guard let difference = clockDifference else { return "" }
+    let size = max(difference, .zero - difference)
+    return
+      "; the clock of this machine is \(duration(size)) \(difference > .zero ? "behind" : "ahead of") the provider's"
   }
 }
 

@@ -26,7 +26,7 @@ package enum OAuthError: Error, Sendable, Equatable {
   case tokenNotBound(EndpointKind, String)  // The answer has a token of this type instead of one bound to our key.
   case idToken(EndpointKind, JWTFault)
   case signedAnswer(JWTFault)  // The redirect's JWT (JARM, 2.4).
-  /// The request would send an assertion to an origin other than the token endpoint's.
+  /// The request would send an assertion to an origin other than those of the token endpoint and of the audience.
   case foreignAssertion(EndpointKind, origin: String)
   /// The audience of the assertion is a server other than the token endpoint's.
   case foreignAudience(String)
@@ -81,6 +81,23 @@ package enum OAuthError: Error, Sendable, Equatable {
   case malformedCredential
 }
 
+extension OAuthError {
+  /// The codes with which servers refuse the times in a signed request: of an assertion, a request object (RFC 9101,
+  /// 7), a proof (RFC 9449, 5), or a signature (OAuth 1.0a).
+  private static let codesOfTimes: Set<String> = [
+    "invalid_client", "invalid_request_object", "invalid_dpop_proof", "timestamp_refused",
+  ]
+
+  /// Adds the difference between the clocks if it may explain a refusal of a signed request.
+  package func explained(byClockDifference difference: Duration) -> OAuthError {
+    guard case .refused(let kind, var response) = self, Self.codesOfTimes.contains(response.code),
+      max(difference, .zero - difference) > IDToken.leeway
+    else { return self }
+    response.clockDifference = difference
+    return .refused(kind, response)
+  }
+}
+
 /// A provider's error answer (RFC 6749, 5.2 and 4.1.2.1).
 package struct ErrorResponse: Sendable, Equatable {
   /// The RFC's code if the descriptor translates the provider's code. One line, at most 200 characters.
@@ -88,6 +105,9 @@ package struct ErrorResponse: Sendable, Equatable {
   /// The provider's text for people: one line without control characters, at most 500 characters.
   package let words: String?
   package let status: Int?
+  /// How far the provider's clock is ahead of ours, if that may be the reason: the request was signed, and the
+  /// difference is more than servers tolerate.
+  package var clockDifference: Duration?
 
   package init(code: String, words: String?, status: Int?) {
     self.code = Self.oneLine(code, 200)

@@ -207,6 +207,18 @@ import CredmgrYAML
     #expect(Command.proofHint(wantsNonce: true).sentence()?.contains("clock") != true)
   }
 
+  /// The client is not replaced if the clock may be the reason.
+  @Test(arguments: [(3700, "is 1 h 1 min behind"), (-400, "is 6 min ahead of")])
+  func aRefusalNamesTheClock(_ seconds: Int, _ words: String) {
+    var refusal = ErrorResponse(code: "invalid_client", words: "wrong", status: 401)
+    refusal.clockDifference = .seconds(seconds)
+    let error = OAuthError.refused(.token, refusal)
+    let message = error.message(provider: "notes")
+    #expect(message.text.hasSuffix(": wrong; the clock of this machine \(words) the provider's"))
+    #expect(message.hints.first?.commands == [["credmgr", "doctor"]])
+    #expect(!error.refusesClient)
+  }
+
   /// An issuer being added is not yet a provider.
   @Test func anIssuerIsNotAProvider() {
     let error = CredentialError.http(

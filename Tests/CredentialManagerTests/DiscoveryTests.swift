@@ -250,11 +250,18 @@ struct DiscoveryTests {
     let discovery = try Self.discover(
       """
       "token_endpoint_auth_methods_supported": ["\(method)"], "tls_client_certificate_bound_access_tokens": true,
-      "mtls_endpoint_aliases": {"token_endpoint": "https://mtls.login.example/token", "x": 1}
+      "jwks_uri": "https://login.example/keys", "mtls_endpoint_aliases": {
+        "token_endpoint": "https://mtls.login.example/token", "jwks_uri": "https://mtls.login.example/keys", "x": 1
+      }
       """)
     let token = isCertified ? "https://mtls.login.example/token" : "https://login.example/token"
     #expect(discovery.addition.descriptor.endpoints[.token]?.url.template.text == token)
-    #expect(discovery.text.contains("# mtls_endpoint_aliases.token_endpoint") == isCertified)
+    // A user who turns the binding on finds the address.
+    let line = "  # With mutual_tls: https://mtls.login.example/token  # mtls_endpoint_aliases.token_endpoint\n"
+    #expect(discovery.text.contains(line) == !isCertified)
+    // No certificate is presented to get keys.
+    #expect(discovery.addition.descriptor.endpoints[.keySet]?.url.template.text == "https://login.example/keys")
+    #expect(!discovery.text.contains("https://mtls.login.example/keys"))
     #expect(discovery.addition.descriptor.tokenBinding == (isCertified ? .mutualTLS : .none))
   }
 

@@ -493,6 +493,24 @@ struct RefreshTests {
     #expect(try fixture.fresh().credential.accessToken == Secret("new"))
   }
 
+  /// A server that refuses the times in a signed request may not say so, but its answer has its own time.
+  @Test(arguments: [
+    ("client_secret_jwt", 3700, true), ("client_secret_jwt", -400, true), ("client_secret_jwt", 290, false),
+    ("client_secret_basic", 3700, false),
+  ])
+  func aClockMayBeTheReason(_ method: String, _ seconds: Int, _ isNamed: Bool) throws {
+    var credential = Fixture.credential(refresh: "refresh-1")
+    credential.expiresAt = Fixture.now
+    let fixture = try Fixture.added(
+      Fixture.endpoints + "\nclient: { authentication: \(method) }\n", credential: credential)
+    var answer = HTTPResponse.json("{\"error\":\"invalid_client\"}", status: 401)
+    answer.fields.set("Date", (Fixture.now + .seconds(seconds)).httpDate)
+    var refusal = ErrorResponse(code: "invalid_client", words: nil, status: 401)
+    refusal.clockDifference = isNamed ? .seconds(seconds) : nil
+    fixture.http.then(answer)
+    #expect(throws: CredentialError.oauth(.refused(.refresh, refusal), provider: "example")) { try fixture.fresh() }
+  }
+
   private static func refused(_ code: String, _ status: Int) -> OAuthError {
     .refused(.refresh, ErrorResponse(code: code, words: nil, status: status))
   }

@@ -104,6 +104,23 @@ class Refused(ProgramTest):
                     self.assertEqual(outcome.status, USAGE, outcome.err)
                     self.assertIn(path, outcome.out + outcome.err)
 
+    def test_a_login_whose_assertion_would_go_to_a_third_server(self):
+        text = """provider: evil
+grant: authorization_code
+endpoints:
+  pushed_authorization_request: https://{push}.good.example/par
+  authorization: https://good.example/authorize
+  token: https://mtls.good.example/token
+issuer: https://login.good.example
+client: {{ authentication: private_key_jwt }}
+"""
+        self.assertEqual(self.timed("check", self.written(text.format(push="login"))).status, 0)
+        path = self.written(text.format(push="push"))
+        for arguments in (("check", path), ("add-provider", path, "--client-id", "c")):
+            outcome = self.timed(*arguments)
+            self.assertEqual(outcome.status, USAGE)
+            self.assertIn('"https://push.good.example"', outcome.err)
+
     def test_values_that_would_make_another_host(self):
         template = HEAD.replace("https://good.example/token", "https://{x}.good.example/token") + "variables: { x: }\n"
         path = self.written(template)

@@ -9,9 +9,10 @@ import re
 import signal
 import ssl
 import subprocess
+import unittest
 import urllib.parse
 
-from program import ADA, DONE, USAGE, ProgramTest
+from program import ADA, DONE, REFUSED, USAGE, ProgramTest, is_test_build
 from tls import Authority
 
 DESCRIPTOR = """\
@@ -128,6 +129,33 @@ class SimulatedCertificates(ProgramTest):
         client = self.file("client.pem", "".join(content(file) for file in reversed(good)))
         os.chmod(client, 0o644)
         self.assertIn("can read", self.credmgr("simulate", path, "--client-secret-file", client, status=USAGE).err)
+
+    def test_setup_asks_for_the_secret_and_the_certificate(self):
+        self.simulate("client_secret_basic", grant="client_credentials")
+        secret, pem = content(self.own).split("\n", 1)
+        trust = {**self.environment, "SSL_CERT_FILE": self.said["authority"]}
+        ways = self.credmgr("setup", self.said["descriptor"], "--json").out
+        self.assertIn('"--client-certificate"', ways)
+        person = self.terminal("setup", self.said["descriptor"], environment=trust, columns=200)
+        for question, answer in (("client ID: ", self.said["client-id"]), ("client secret: ", secret),
+                                 ("certificate and its private key: ", self.file("client.pem", pem))):
+            person.wait_for(question)
+            person.type(answer + "\r")
+        person.wait_for('logged in to "bank"')
+        self.credmgr("request", "bank", self.origin + "/simulator/resource", environment=trust)
+
+    @unittest.skipUnless(is_test_build(), "a release build has the clock of the machine")
+    def test_a_wrong_clock_is_named(self):
+        self.simulate("private_key_jwt", grant="client_credentials")
+        client = ("--client-id", self.said["client-id"], "--client-secret-file", self.own)
+        self.credmgr("add-provider", self.said["descriptor"], *client)
+        trust = {"SSL_CERT_FILE": self.said["authority"]}
+        for offset, words in ((-3700, r"is 1 h 1 min behind the provider's"), (3700, r"is 1 h 1 min ahead of the provider's")):
+            wrong = {**trust, "CREDMGR_CLOCK_OFFSET": str(offset)}
+            refused = self.credmgr("login", "bank", environment=wrong, status=REFUSED).err
+            self.assertRegex(refused, r"the client assertion is invalid: i.*; the clock of this machine " + words)
+            self.assertIn('hint: run "credmgr doctor" to check the clock of this machine', refused)
+        self.credmgr("login", "bank", environment=trust)
 
     def test_a_secret_beside_the_certificate(self):
         for method in ("client_secret_basic", "client_secret_post", "client_secret_jwt"):

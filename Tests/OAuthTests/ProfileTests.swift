@@ -49,6 +49,32 @@ struct ProfileTests {
     #expect(claims["aud"] == "https://other.example")
   }
 
+  /// RFC 8705, 5: an alias may exist for the token endpoint alone, and pushed requests go to the issuer's own server.
+  @Test(arguments: ["profile: fapi2", "client: { authentication: private_key_jwt }\nassertion: { algorithm: ES256 }"])
+  func theIssuersOwnServerGetsAnAssertion(_ more: String) throws {
+    func client(_ push: String) throws -> Client {
+      var client = try Fixture.client(
+        more + "\nissuer: https://login.bank.example",
+        endpoints: """
+          pushed_authorization_request: \(push)
+          authorization: https://login.bank.example/authorize
+          token: https://mtls.bank.example/token
+          """, secret: DPoPTests.key.reveal())
+      client.bindingKey = DPoPTests.key
+      return client
+    }
+    let own = try client("https://login.bank.example/par")
+    try own.checkAssertions()
+    let push = try own.pushedRequest(Self.request(own), nonce: Fixture.nonce)
+    let claims = try Self.claims(FormParameters(decoding: push.form)[first: "client_assertion"]).claims
+    #expect(claims["aud"] == "https://login.bank.example")
+    // A third server could use the assertion at the issuer.
+    let other = try client("https://push.example/par")
+    let refusal = OAuthError.foreignAssertion(.pushedAuthorizationRequest, origin: "https://push.example")
+    #expect(throws: refusal) { try other.checkAssertions() }
+    #expect(throws: refusal) { try other.pushedRequest(Self.request(other), nonce: Fixture.nonce) }
+  }
+
   @Test func aClientWithoutASecretIsNotPublic() throws {
     for secret in [nil, ""] {
       let client = try Self.client(secret: secret)

@@ -108,11 +108,7 @@ extension Command {
         throw .usage(
           "\"--client-certificate\" requires \"--client-secret-file\" with its private key or with the client secret")
       }
-      let pem = try context.file(file, limit: 1 << 16)
-      try context.checkUnreadable(pem, file)
-      // Both are for the same connection, so one secret contains them. OpenSSL may write words before the PEM.
-      let beginning = pem.firstPlace(of: "-----BEGIN ".utf8)?.lowerBound ?? 0
-      secret = Secret(bytes: key.revealBytes() + [UInt8(ascii: "\n")] + pem[beginning...])
+      secret = try context.secret(key, withCertificate: file)
     }
     let token = try issued(tokenFile, "initial access token")
     var client = invocation.value("--client-id")
@@ -236,5 +232,15 @@ extension Context {
     if path != "-", !File.isGivenStream(path), bytes.firstPlace(of: "PRIVATE KEY-----".utf8) != nil {
       try system(PrivateFile.checkUnreadable(path))
     }
+  }
+
+  /// Returns a client's secret or private key with its certificate. Both are for the same connection, so one secret
+  /// contains them.
+  func secret(_ secret: Secret, withCertificate file: String) throws(CommandError) -> Secret {
+    let pem = try self.file(file, limit: 1 << 16)
+    try checkUnreadable(pem, file)
+    // OpenSSL may write words before the PEM.
+    let beginning = pem.firstPlace(of: "-----BEGIN ".utf8)?.lowerBound ?? 0
+    return Secret(bytes: secret.revealBytes() + [UInt8(ascii: "\n")] + pem[beginning...])
   }
 }

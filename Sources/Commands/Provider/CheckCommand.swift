@@ -2,6 +2,7 @@ import CredmgrCredentialManager
 import CredmgrDescriptors
 import CredmgrJSON
 import CredmgrMessages
+import CredmgrOAuth
 import CredmgrPlatform
 import CredmgrText
 import CredmgrYAML
@@ -39,6 +40,7 @@ extension Command {
         let name = Context.descriptorName(path)
         let bytes = try context.descriptor(path)
         let (descriptor, ownFindings) = library.check(bytes, name: name)
+        if let descriptor { try checkAssertions(of: descriptor) }
         findings =
           ownFindings + newHosts(of: descriptor, in: bytes, named: name, context)
           + (isStrict ? doubts(about: descriptor, bytes, named: name, context.clock.now()) : [])
@@ -58,6 +60,13 @@ extension Command {
     if status != .done { throw .ended(status) }
     if all.isEmpty, !context.isJSON, Terminal.isTerminal(2) {
       context.tell("found no errors in " + some(invocation.operands.map(Context.descriptorName)))
+    }
+  }
+
+  /// Throws if each login would fail, because one of its endpoints would get an assertion for another server.
+  private static func checkAssertions(of descriptor: Descriptor) throws(CommandError) {
+    do throws(OAuthError) { try Client(unregistered: descriptor).checkAssertions() } catch {
+      throw .failed(error.message(provider: descriptor.identifier).with(hints: []))
     }
   }
 

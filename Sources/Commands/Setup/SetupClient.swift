@@ -25,7 +25,9 @@ extension Setup {
       }
     } while try !confirm(descriptor.client.doubt(identifier, as: .identifier), on: .identifier, of: title)
     adding.clientIdentifier = identifier
-    if descriptor.client.hasSecret { adding.clientSecret = try clientSecret(of: identifier, descriptor, title) }
+    if descriptor.client.hasSecret || descriptor.tokenBinding == .mutualTLS {
+      adding.clientSecret = try clientSecret(of: identifier, descriptor, title)
+    }
   }
 
   /// The values for the provider's page.
@@ -110,18 +112,26 @@ extension Setup {
   private func clientSecret(
     of identifier: String, _ descriptor: Descriptor, _ title: String
   ) throws(CommandError) -> Secret? {
-    let isCertified = descriptor.client.authentication?.usesCertificate == true
-    if isCertified || descriptor.client.authentication == .privateKeyJWT {
-      let name = isCertified ? "file with the certificate and its private key:" : "file with the private key:"
-      let path = try Question.answer(name) { File.exists($0) ? nil : "file not found" }
+    let isBound = descriptor.tokenBinding == .mutualTLS
+    let isCertified = isBound || descriptor.client.authentication?.usesCertificate == true
+    func file(_ name: String) throws(CommandError) -> String {
+      try Question.answer("file with the \(name):") { File.exists($0) ? nil : "file not found" }
+    }
+    let certificate = "certificate and its private key"
+    switch descriptor.client.authentication {
+    case .privateKeyJWT, .tlsClientAuth, .selfSignedTLSClientAuth, ClientAuthentication.none?:
+      let path = try file(isCertified ? certificate : "private key")
       return try context.issuedSecret(context.secretFile(path, called: "private key"), path, called: "private key")
+    default: break
     }
     let isNeeded = ClientNeeds(descriptor).needsSecret
     while true {
       let typed = try Question.secret("client secret" + (isNeeded ? ":" : " (Enter for none):"))
       if !typed.isEmpty {
         let secret = try context.issuedSecret(typed, "-", called: "client secret")
-        if try confirm(descriptor.client.doubt(secret, of: identifier), on: .secret, of: title) { return secret }
+        if try confirm(descriptor.client.doubt(secret, of: identifier), on: .secret, of: title) {
+          return isBound ? try context.secret(secret, withCertificate: file(certificate)) : secret
+        }
         continue
       }
       if !isNeeded { return nil }

@@ -115,7 +115,7 @@ struct LoginSession {
       return step()
     }
     if exchange.kind.leg.issuesToken {
-      clockDifference = response.fields["Date"].flatMap(Moment.init(httpDate:)).map { $0 - now } ?? .zero
+      clockDifference = source.conversations[provider]?.clockDifference ?? .zero
       FaultPoint.reach("login.answered")
       if var tokens = client.tokens(in: response, of: exchange.kind, grant, now: now) {
         tokens.importedFrom = options.refreshToken

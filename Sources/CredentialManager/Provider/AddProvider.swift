@@ -24,6 +24,7 @@ package struct ClientNeeds: Sendable, Equatable {
   package var needsIdentifier: Bool
   package var needsSecret: Bool  // Whether that client certainly has a secret.
   package var register: String?
+  package var needsCertificate = false  // Whether that client presents a certificate.
   package var takesDocument = false  // Whether a document at a URL of the user can be that client.
   /// The required ones without a value, as "NAME=VALUE". A login prompts for its own.
   package var variables: [String] = []
@@ -39,9 +40,11 @@ extension ClientNeeds {
     needsIdentifier =
       client.identifier == nil && descriptor.endpoints[.registration] == nil
       && descriptor.grants.contains(where: \.traits.needsClient)
+    needsCertificate =
+      needsIdentifier && (descriptor.tokenBinding == .mutualTLS || client.authentication?.usesCertificate == true)
     needsSecret =
       needsIdentifier
-      && (descriptor.grants.first?.traits.alwaysHasSecret == true
+      && (needsCertificate || descriptor.grants.first?.traits.alwaysHasSecret == true
         || ![nil, ClientAuthentication.none].contains(client.authentication))
   }
 }
@@ -152,6 +155,8 @@ extension CredentialSource {
       registered: known == previous?.clientIdentifier ? previous?.registered : nil, agreement: agreed)
     let client = try client(addition.descriptor, registration)
     if clientSecret != nil { try requireUsableSecret(of: client) }
+    // Otherwise each login would fail.
+    try core(identifier, client.checkAssertions())
     let registers = canRegister ? try self.registers(client, given: clientIdentifier, previous: previous) : false
     if let previous, registers || isForeign || known != previous.clientIdentifier,
       let words = try existing?.waitingImport(at: identifier)

@@ -233,14 +233,22 @@ extension CredentialSource {
 }
 
 extension Descriptor {
-  /// The audience of assertions; `nil` if none are made, or if it is the token endpoint.
-  var foreignAudience: Template? {
+  /// Whether requests contain assertions that the client or the user's key signs.
+  private var makesAssertions: Bool {
     let methods = [client.authentication] + endpoints.values.map(\.authentication)
     let templates = endpoints.values.flatMap { $0.parameters.compactMap(\.value) + $0.headers.map(\.value) }
-    guard
-      grants.contains(where: \.traits.signsJWT) || methods.contains(.privateKeyJWT)
-        || methods.contains(.clientSecretJWT) || templates.contains(where: { $0.names.contains("assertion") })
-    else { return nil }
+    return grants.contains(where: \.traits.signsJWT) || methods.contains(.privateKeyJWT)
+      || methods.contains(.clientSecretJWT) || templates.contains(where: { $0.names.contains("assertion") })
+  }
+
+  /// Whether signed requests contain the time.
+  var signsRequestsWithTimes: Bool {
+    makesAssertions || signsRequests || tokenBinding.needsKey || grants.contains(.oauth1)
+  }
+
+  /// The audience of assertions; `nil` if none are made, or if it is the token endpoint.
+  var foreignAudience: Template? {
+    guard makesAssertions else { return nil }
     let isToken = grants.contains(where: \.traits.signsJWT) && endpoints[.token] == nil
     guard let claim = assertion?.claims.last(where: { $0.name == "aud" }) else {
       return issuer ?? (isToken ? Template(literal: "*") : nil)

@@ -163,13 +163,19 @@ struct DiscoveredDescriptor {
     _ metadata: AuthorizationServerMetadata, of resource: DiscoveredResource?, _ authentication: ClientAuthentication,
     scope: [String], without others: [EndpointKind]
   ) -> [String] {
-    let presentsCertificate =
-      authentication.usesCertificate || binding(metadata, of: resource, authentication).isCertificate
+    let binding = binding(metadata, of: resource, authentication)
+    let presentsCertificate = authentication.usesCertificate || binding.isCertificate
     let asksForConsent = scope.contains("offline_access") && metadata.prompts?.contains("consent") != false
     var lines = ["endpoints:"]
     for kind in EndpointKind.allCases where !others.contains(kind) {
-      let alias = presentsCertificate ? metadata.aliases[kind] : nil
+      // Only requests of the client itself present its certificate.
+      let certified = kind.leg.authenticatesClient || kind == .identity ? metadata.aliases[kind] : nil
+      let alias = presentsCertificate ? certified : nil
       guard let uri = alias ?? metadata.endpoints[kind], let member = kind.leg.metadataName else { continue }
+      if let certified, alias == nil, binding.isCertificateOptional {
+        let value = Scalar.written(template(certified.text))
+        lines.append("  # With mutual_tls: \(value)  # mtls_endpoint_aliases.\(member)")
+      }
       let name = (alias == nil ? "" : "mtls_endpoint_aliases.") + member
       // Without polling, the provider would call an address of the client, and a command has none.
       if kind == .backchannelAuthentication, !metadata.pollsBackchannel { continue }
@@ -207,6 +213,9 @@ struct DiscoveredDescriptor {
     let isFAPI2 =
       metadata.demanded.contains(.pushedAuthorizationRequest) && metadata.namesIssuer
       && metadata.codeChallengeMethods == ["S256"]
+      && metadata.assertionAlgorithms.map { offered in
+        SecurityProfile.algorithms.contains { offered.contains($0.rawValue) }
+      } != false
       && metadata.authenticationMethods.allSatisfy { method in
         ClientAuthentication(rawValue: method).map { $0 == .privateKeyJWT || $0.usesCertificate } ?? false
       } && (metadata.proofAlgorithms?.contains("ES256") == true || metadata.bindsToCertificates)
@@ -217,21 +226,21 @@ struct DiscoveredDescriptor {
 
   /// Binding tokens is the user's choice, because other programs cannot use bound tokens. A client with a certificate,
   /// a client of the profile, and a client of a resource that requires bound tokens have no choice. `isCertificate`
-  /// says whether a certificate binds them.
+  /// says whether a certificate binds them, and `isCertificateOptional` whether it does if the user chooses so.
   private static func binding(
     _ metadata: AuthorizationServerMetadata, of resource: DiscoveredResource?, _ authentication: ClientAuthentication
-  ) -> (lines: [String], isCertificate: Bool) {
+  ) -> (lines: [String], isCertificate: Bool, isCertificateOptional: Bool) {
     if resource?.metadata?.requiresProofs == true {
-      return (["token_binding: dpop  # dpop_bound_access_tokens_required"], false)
+      return (["token_binding: dpop  # dpop_bound_access_tokens_required"], false, false)
     }
     let hasProofs = metadata.proofAlgorithms?.contains("ES256") == true
     let isCertified = metadata.bindsToCertificates && (authentication.usesCertificate || !hasProofs)
-    guard isCertified || hasProofs else { return ([], false) }
+    guard isCertified || hasProofs else { return ([], false, false) }
     let isOn = profile(metadata) != nil || (isCertified && authentication.usesCertificate)
     let (value, source) =
       isCertified
       ? ("mutual_tls", "tls_client_certificate_bound_access_tokens") : ("dpop", "dpop_signing_alg_values_supported")
-    return (["\(isOn ? "" : "# ")token_binding: \(value)  # \(source)"], isOn && isCertified)
+    return (["\(isOn ? "" : "# ")token_binding: \(value)  # \(source)"], isOn && isCertified, !isOn && isCertified)
   }
 
   /// Names the algorithm of the client's assertions if the server does not verify the usual one.

@@ -251,7 +251,7 @@ extension CredentialSource {
       }
     case .rotated(let token, let error):
       (credential, unreadable) = (token, [])
-      failure = .oauth(error.masked(by: secrets), provider: account.provider)
+      failure = self.failure(error, of: account.provider)
     case .refused(_, let response, let isFinal):
       let refusal = ExchangeNote.Refusal(
         at: clock.now(), words: response.words.map(secrets.masked),
@@ -266,7 +266,7 @@ extension CredentialSource {
         let isDescribed = client.descriptor.tokenBinding.needsKey
         throw .proofNeeded(provider: account.provider, account: account.name, isDescribed: isDescribed)
       }
-      throw .oauth(error.masked(by: secrets), provider: account.provider)
+      throw self.failure(error, of: account.provider)
     }
     credential = learn(credential)
     pending.keep(credential, after: old.accessToken)

@@ -27,20 +27,28 @@ extension Client {
     let claim = audienceRule.map { rule in
       rule.value.flatMap { try? $0.filled(values, calculate: calculate) } ?? ""
     }
-    let isEndpoint = claim == nil && descriptor.assertion?.audience == .endpoint
-    let audience =
-      hasNoAudience
-      ? (text: "", server: token)
-      : isEndpoint
-        ? (text: destination.withoutQueryAndFragment.text, server: token) : try audience(claim, token)
-    // A server that receives an assertion meant for another server could use it there.
-    guard [token, audience.server].contains(where: { $0.origin == destination.origin }) else {
-      throw .foreignAssertion(kind, origin: destination.origin)
-    }
+    let audience = try audience(claim, token, at: kind, of: destination)
     return try computing.signature("assertion") { () throws(OAuthError) in
       try assertion(
-        algorithm: method.usualAlgorithm ?? .rs256, audience: audience.text, values: values,
+        algorithm: method.usualAlgorithm ?? .rs256, audience: audience, values: values,
         key: signingValues(for: credential, exchange), nonce: nonce)
+    }
+  }
+
+  /// Throws if a leg of a login would get an assertion that is for another server, as far as the addresses are known
+  /// before the login. A client without a secret counts as one with a secret.
+  package func checkAssertions() throws(OAuthError) {
+    let values = values()
+    func uri(_ endpoint: Endpoint) -> URI? { try? endpoint.url.filled(values) }
+    guard let token = tokenEndpoint.flatMap(uri) else { return }
+    for kind in EndpointKind.allCases where descriptor.grants.contains(where: { $0.traits.endpoints.contains(kind) }) {
+      guard let endpoint = descriptor.endpoints[kind], let destination = uri(endpoint), kind.leg.authenticatesClient,
+        [.privateKeyJWT, .clientSecretJWT].contains(endpoint.authentication ?? descriptor.client.authentication)
+      else { continue }
+      let claim = audienceRule.map { rule in rule.value.map { try? $0.filled(values) } ?? "" }
+      // The audience may depend on a value of the login.
+      if case .some(nil) = claim { continue }
+      _ = try audience(claim ?? nil, token, at: kind, of: destination)
     }
   }
 
@@ -70,24 +78,44 @@ extension Client {
     }
   }
 
+  /// Returns the audience of an assertion for `destination`. Throws if that is neither the server of the token endpoint
+  /// nor that of the audience, because it could use the assertion there.
+  private func audience(
+    _ claim: String?, _ token: URI, at kind: EndpointKind, of destination: URI
+  ) throws(OAuthError) -> String {
+    let isEndpoint = claim == nil && descriptor.assertion?.audience == .endpoint
+    let audience =
+      hasNoAudience
+      ? (text: "", server: token)
+      : isEndpoint
+        ? (text: destination.withoutQueryAndFragment.text, server: token) : try audience(claim, token, for: destination)
+    guard [token, audience.server].contains(where: { $0.origin == destination.origin }) else {
+      throw .foreignAssertion(kind, origin: destination.origin)
+    }
+    return audience.text
+  }
+
   /// Returns the audience (RFC 7523, 3 (3)): the token endpoint or a related server. Prefers the issuer, because no
   /// other server has that name.
-  private func audience(_ claim: String?, _ token: URI) throws(OAuthError) -> (text: String, server: URI) {
-    func related(_ text: String) -> (text: String, server: URI)? {
-      let url = text.firstPlace(of: "://") == nil ? token.scheme + "://" + text : text
-      return (try? URI(parsing: url)).flatMap { $0.isRelated(to: token) ? (text, $0) : nil }
+  private func audience(
+    _ claim: String?, _ token: URI, for destination: URI
+  ) throws(OAuthError) -> (text: String, server: URI) {
+    func server(_ text: String) -> URI? {
+      try? URI(parsing: text.firstPlace(of: "://") == nil ? token.scheme + "://" + text : text)
     }
     if let claim {
-      guard let audience = related(claim) else { throw .foreignAudience(claim) }
-      return audience
+      guard let server = server(claim), server.isRelated(to: token) else { throw .foreignAudience(claim) }
+      return (claim, server)
     }
-    let issuer = descriptor.issuer.flatMap { try? $0.filled(values()) }
-    if let audience = issuer.flatMap(related) { return audience }
     if descriptor.profile != nil {
-      // FAPI 2.0, 5.3.3.1 (5) allows only the issuer. The server of the endpoint could use the assertion there, so the
-      // agreement names the issuer.
+      // FAPI 2.0, 5.3.3.1 (5) allows only the issuer. The server of the token endpoint could use the assertion there,
+      // so the agreement names the issuer.
       guard let issuer else { throw .foreignAudience("") }
-      return (issuer, token)
+      return (issuer, server(issuer) ?? token)
+    }
+    // The issuer's own server cannot misuse an assertion for itself.
+    if let issuer, let server = server(issuer), server.isRelated(to: token) || server.origin == destination.origin {
+      return (issuer, server)
     }
     return (token.withoutQueryAndFragment.text, token)
   }

@@ -312,14 +312,18 @@ package final class KnownSecrets {
   }
 }
 
+extension ErrorResponse {
+  fileprivate func masked(by secrets: KnownSecrets) -> ErrorResponse {
+    var masked = ErrorResponse(code: secrets.masked(code), words: words.map(secrets.masked), status: status)
+    masked.clockDifference = clockDifference
+    return masked
+  }
+}
+
 extension OAuthError {
   package func masked(by secrets: KnownSecrets) -> OAuthError {
     switch self {
-    case .refused(let kind, let refusal):
-      .refused(
-        kind,
-        ErrorResponse(
-          code: secrets.masked(refusal.code), words: refusal.words.map(secrets.masked), status: refusal.status))
+    case .refused(let kind, let refusal): .refused(kind, refusal.masked(by: secrets))
     case .unavailable(let kind, let status, let words, let retryAfter):
       .unavailable(kind, status: status, words: words.map(secrets.masked), retryAfter: retryAfter)
     case .unreadable(let kind, let expected, let mediaType):
