@@ -178,8 +178,9 @@ import Glibc
     }
     // PG_DIAG_SQLSTATE and PG_DIAG_MESSAGE_PRIMARY. Without a code, the text is the library's.
     guard let code = field("C"), unsafe pq.status(connection) == 0 else { return .lost(detail: message) }
-    // Class 57 ends a connection or a statement from outside, and class 08 is a failure of the connection.
-    if code.hasPrefix("57P") || code.hasPrefix("08") { return .lost(detail: field("M") ?? code) }
+    // Class 57 ends a connection or a statement from outside, and class 08 is a failure of the connection. 25P03 ends a
+    // connection whose transaction has waited too long for its client.
+    if code.hasPrefix("57P") || code.hasPrefix("08") || code == "25P03" { return .lost(detail: field("M") ?? code) }
     return .refused(code: code, detail: field("M") ?? code)
   }
 

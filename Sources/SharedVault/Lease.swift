@@ -84,7 +84,7 @@ extension TeamVault {
     do throws(POSIXError) { try watch.add(holder) } catch { throw .store(.file(error)) }
     var pause = Duration.milliseconds(25)
     while true {
-      let held: Loaded
+      let held: Loaded?
       do throws(StoreError) {
         let others = watch.ours + watch.ripe(at: clock.monotonic())
         guard let other = try takeLease(name, holder, from: others, clock: clock) else {
@@ -93,9 +93,11 @@ extension TeamVault {
         }
         held = other
       } catch {
-        throw .store(error)
+        // The lease that this machine has waited for is part of an unfinished transaction, which the server ends.
+        guard error == server.fault(Server.busy) else { throw .store(error) }
+        held = nil
       }
-      if case .cell(let stored) = held, let holder = stored.holder { watch.see(holder, at: clock.monotonic()) }
+      if case .cell(let stored)? = held, let holder = stored.holder { watch.see(holder, at: clock.monotonic()) }
       let waited = clock.monotonic() - start
       if waited >= timeout {
         watch.keep()
@@ -104,7 +106,7 @@ extension TeamVault {
       do throws(POSIXError) { try clock.sleep(for: min(pause, timeout - waited)) } catch { throw .interrupted }
       pause = min(pause * 1.5, .milliseconds(500))
       // The caller looks at the account; it sees what this attempt has just read.
-      view = View(cells: [name: held], isSnapshot: false)
+      view = held.map { View(cells: [name: $0], isSnapshot: false) }
       let goesOn = waiting(clock.monotonic() - start)
       view = nil
       if !goesOn {
@@ -119,18 +121,25 @@ extension TeamVault {
     _ name: CellName, _ holder: [UInt8], from others: [[UInt8]], clock: any WallClock
   ) throws(StoreError) -> Loaded? {
     guard let identifier = name.identifier else { return nil }
-    _ = try seenMark(of: name)
+    let names = [name] + [name.part].compactMap { $0 }
+    for name in names { _ = try seenMark(of: name) }
     for _ in 0..<8 {
       let since = clock.monotonic()
+      let lookups = names.map(keys.lookup)
       let rows = try server.query(
-        Schema.lease, [.bytes(vault), .bytes(keys.lookup(name)), .bytes(holder), .byteLists(others)])
+        Schema.lease, [.bytes(vault), .bytes(lookups[0]), .bytes(holder), .byteLists(others), .byteLists(lookups)])
       guard try accept(rows) else { continue }
-      guard let row = try cellRows(rows).first else {
+      let byLookup = Dictionary(try cellRows(rows).map { ($0.lookup, $0) }) { first, _ in first }
+      guard let row = byLookup[lookups[0]] else {
         try makeEmpty(name)
         continue
       }
-      let loaded = try loaded(name, row)
-      if rows.first?.integer(8) != 1 { return loaded }
+      var cells = [name: try loaded(name, row)]
+      for (name, lookup) in zip(names, lookups).dropFirst() { cells[name] = try loaded(name, byLookup[lookup]) }
+      var loaded = compared(cells)[name] ?? .absent
+      // The row may be newer than the directory in the same result.
+      if case .faulty = loaded { loaded = try fetch([name])[name] ?? loaded }
+      if rows.first(where: { $0.bytes(4) == lookups[0] })?.integer(8) != 1 { return loaded }
       leases[identifier] = Lease(holder: holder, since: since, stored: loaded)
       return nil
     }

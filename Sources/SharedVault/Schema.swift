@@ -63,6 +63,21 @@ enum Schema {
 
   // MARK: Statements
 
+  /// Ends a transaction whose client died or was cut off, and its statements, before others wait for long. All of it
+  /// ends with the transaction, as poolers need it. A server may lack some of these settings.
+  static let limits =
+    "SELECT set_config(s.name,l.value,true) FROM (VALUES('idle_in_transaction_session_timeout','20s'),"
+    + "('tcp_user_timeout','20s'),('statement_timeout','10s'),('lock_timeout','\(lockTime)')) AS l(name,value) "
+    + "JOIN pg_catalog.pg_settings s ON s.name=l.name"
+
+  /// Less than `Server.patience`, so that no statement waits for a lock after its client has given up.
+  private static let lockTime = "8s"
+
+  /// The same limit for a statement of its own, which joins this so that it comes before the locks.
+  static let limit =
+    "w AS (SELECT CASE WHEN current_setting('lock_timeout',true) IS NOT NULL "
+    + "THEN set_config('lock_timeout','\(lockTime)',true) END AS limits)"
+
   private static let state = "v.version,v.epoch,v.sequence,(extract(epoch FROM clock_timestamp())*1000000)::bigint"
 
   private static let cells = "r.lookup,r.revision,r.sealed,r.holder"
@@ -84,19 +99,29 @@ enum Schema {
     + "FROM credmgr.vault v LEFT JOIN credmgr.record r ON r.vault=v.id WHERE v.id=$1"
 
   /// Takes the lease of the cell `$2` for the new holder `$3` if it is free or belongs to one of the holders `$4`.
-  /// Returns the state, the cell with its holder, and whether the lease was taken.
+  /// Returns the state with each of the cells `$5`: that one and its part of the directory. Each has its holder, and
+  /// says whether its lease was taken.
   static let lease =
-    "WITH u AS (UPDATE credmgr.record SET holder=$3 WHERE vault=$1 AND lookup=$2 "
+    "WITH \(limit),u AS (UPDATE credmgr.record SET holder=$3 FROM w WHERE vault=$1 AND lookup=$2 "
     + "AND (holder IS NULL OR holder=ANY($4)) RETURNING lookup,revision,sealed,holder) "
     + "SELECT \(state),coalesce(u.lookup,r.lookup),coalesce(u.revision,r.revision),coalesce(u.sealed,r.sealed),"
     + "coalesce(u.holder,r.holder),u.lookup IS NOT NULL,\(durable) FROM credmgr.vault v "
-    + "LEFT JOIN credmgr.record r ON r.vault=v.id AND r.lookup=$2 LEFT JOIN u ON true WHERE v.id=$1"
+    + "LEFT JOIN credmgr.record r ON r.vault=v.id AND r.lookup=ANY($5) LEFT JOIN u ON u.lookup=r.lookup WHERE v.id=$1"
 
   static let release =
-    "UPDATE credmgr.record SET holder=NULL WHERE vault=$1 AND lookup=$2 AND holder=$3 RETURNING \(durable)"
+    "WITH \(limit) UPDATE credmgr.record SET holder=NULL FROM w WHERE vault=$1 AND lookup=$2 AND holder=$3 "
+    + "RETURNING \(durable)"
+
+  /// Takes all leases for the new holder `$2` that are free or belong to one of the holders `$3`.
+  static let leaseAll =
+    "WITH \(limit) UPDATE credmgr.record SET holder=$2 FROM w WHERE vault=$1 AND (holder IS NULL OR holder=ANY($3))"
+
+  static let releaseAll =
+    "WITH \(limit) UPDATE credmgr.record SET holder=NULL FROM w WHERE vault=$1 AND holder=ANY($2)"
 
   /// Changes nothing, but its success proves that the standby has everything before it.
-  static let settle = "UPDATE credmgr.record SET holder=holder WHERE vault=$1 AND lookup=$2 RETURNING \(durable)"
+  static let settle =
+    "WITH \(limit) UPDATE credmgr.record SET holder=holder FROM w WHERE vault=$1 AND lookup=$2 RETURNING \(durable)"
 
   /// Writes cells all together or, with an error, none: if `$2` is an earlier epoch, or if a cell has another revision
   /// than in `$6` (0: it must not exist) or another holder than in `$9` (empty: any). `$10` ends the lease. The events
@@ -106,7 +131,8 @@ enum Schema {
   /// A change of the key moves all cells, so writing an existing one fails afterwards. Only new cells need a lock that
   /// keeps the key from changing at the same time (`locksKey`).
   static func write(locksKey: Bool) -> String {
-    "WITH v AS (SELECT id FROM credmgr.vault WHERE id=$1 AND epoch=$2\(locksKey ? " FOR SHARE" : "")),"
+    "WITH \(limit),v AS (SELECT id FROM w,credmgr.vault v WHERE id=$1 AND epoch=$2"
+      + "\(locksKey ? " FOR SHARE OF v" : "")),"
       + "n AS (SELECT * FROM unnest($3::bytea[],$4::bytea[],$5::bytea[],$6::bigint[],$7::bigint[],$8::bytea[],"
       + "$9::bytea[],$10::bigint[]) AS n(lookup,kind,grouping,old,revision,sealed,holder,ends)),"
       + "u AS (UPDATE credmgr.record r SET kind=n.kind,grouping=n.grouping,revision=n.revision,sealed=n.sealed,"

@@ -38,6 +38,9 @@ final class Server {
   /// The time limit of a connection and of a statement. A lease outlasts several of them.
   static let patience = Duration.seconds(10)
 
+  /// Another machine has kept rows locked for `Schema.lockTime`; nothing was changed.
+  static let busy = ServerFault.unreachable(detail: "another machine has locked its records")
+
   init(_ address: String, password: Secret?, name: String, silence: Silence? = nil) throws(StoreError) {
     do throws(PostgreSQLError) {
       self.address = try DatabaseAddress(address)
@@ -158,6 +161,7 @@ final class Server {
     isInTransaction = true
     defer { isInTransaction = false }
     do throws(StoreError) {
+      try query(Schema.limits)
       if let value = try body() {
         switch try attempt("COMMIT") {
         case .done: return value
@@ -189,6 +193,7 @@ final class Server {
         switch code {
         case "28P01": .wrongPassword
         case "25006": .readOnly
+        case "55P03": busy
         case "42501": .noRights(detail: detail)
         case "3D000": .noDatabase(detail: detail)
         case "3F000", "42P01": .noVault

@@ -117,15 +117,17 @@ package final class TeamVault {
 
   private static let wholeVault = RecordIdentifier(kind: .credential, provider: "", account: "")
 
-  /// Reads cells from the database with one statement.
+  /// Reads cells from the database with one statement, and compares them with the directory.
   func fetch(_ names: [CellName]) throws(StoreError) -> [CellName: Loaded] {
+    let all = Array(Set(names).union(names.compactMap(\.part)))
     // Before the statement: later, another process of this machine may have seen a newer state than the statement.
-    for name in names { _ = try seenMark(of: name) }
-    let rows = try current { keys in (Schema.read, [.byteLists(names.map(keys.lookup))]) }
+    for name in all { _ = try seenMark(of: name) }
+    let rows = try current { keys in (Schema.read, [.byteLists(all.map(keys.lookup))]) }
     let byLookup = Dictionary(rows.map { ($0.lookup, $0) }) { first, _ in first }
     var cells: [CellName: Loaded] = [:]
-    for name in names { cells[name] = try loaded(name, byLookup[keys.lookup(name)]) }
-    return cells
+    for name in all { cells[name] = try loaded(name, byLookup[keys.lookup(name)]) }
+    let compared = compared(cells)
+    return names.reduce(into: [:]) { $0[$1] = compared[$1] }
   }
 
   struct Row {

@@ -611,6 +611,33 @@ class SharedVault(TeamTest):
         self.assertEqual(len(winner.vault("members").out.splitlines()), 1)
         loser.vault("members", status=LOCKED)
 
+    def test_an_administrator_who_is_cut_off_delays_others_for_a_bounded_time(self):
+        self.require_fault_points()
+        _, first = self.founded(lifetime=3600)
+        second = self.invited(first)
+        self.expire()
+        rotation = first.start("vault", "rotate", "--vault", TEAM, "--yes", CREDMGR_FAULT="rekey.begun=stop")
+        locked = "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in %'"
+        self.wait_until(lambda: self.sql(locked) == "1")
+        began = time.monotonic()
+        second.run("login", PROVIDER, "--account", "other")
+        shared = second.run("share", PROVIDER, "other", "--vault", TEAM, status=None)
+        self.assertEqual(shared.status, UNREACHABLE)
+        self.assertIn("another machine has locked its records", shared.err)
+        self.assertLess(time.monotonic() - began, 15)
+        while self.sql(locked) != "0":
+            self.assertLess(time.monotonic() - began, 30)
+            time.sleep(0.5)
+        second.run("share", PROVIDER, "other", "--vault", TEAM)
+        second.token("--refresh", "--timeout", "1s", status=UNEXPECTED)
+        second.patient(LEASE_TIME)
+        second.token("--refresh")
+        rotation.send_signal(signal.SIGCONT)
+        self.assertEqual(end(rotation)[0], UNREACHABLE)
+        first.vault("rotate", "--yes")
+        for machine in (first, second):
+            machine.vault("verify")
+
     # Networks.
     def test_a_pooler_in_transaction_mode(self):
         with Pooler(self.server, [self.database], size=2) as pooler:

@@ -47,6 +47,7 @@ struct Moves {
       crash(machine)
     }
     failOver()
+    if world.left.rekeys > 0 { changeKey() }
   }
 
   private mutating func add(_ next: World, _ violation: Violation? = nil) {
@@ -92,6 +93,47 @@ struct Moves {
     next.left.failovers -= 1
     next.primary = next.standby
     add(next)
+  }
+
+  // MARK: The administrator
+
+  /// An administrator who dies leaves the lease, and others take it over.
+  private mutating func changeKey() {
+    let (row, administrator) = (world.primary, world.administrator)
+    var next = world
+    switch administrator.step {
+    case .idle where row.lease == 0: leaseForKey()
+    case .idle:
+      next.administrator = Administrator(step: .waiting, lease: row.lease)
+      add(next)
+    case .waiting where row.lease == administrator.lease:
+      next = leaseTimePassed(of: administrator.lease, before: nil)
+      next.administrator.step = .late
+      add(next)
+    case .late where row.lease == administrator.lease: leaseForKey()
+    case .leased where row.lease == 0 || row.lease == administrator.lease || mutation == .keyChangeEndsAnyLease:
+      next.left.rekeys -= 1
+      write(
+        next, { $0.lease = 0 }, confirmed: { $0.administrator.step = .idle },
+        unsure: { $0.administrator.step = .idle })
+    case .waiting, .late, .leased:
+      next.administrator.step = .idle
+      add(next)
+    }
+    guard administrator.step == .leased, world.left.crashes > 0 else { return }
+    next = world
+    next.left.crashes -= 1
+    next.left.rekeys = 0
+    next.administrator.step = .idle
+    add(next)
+  }
+
+  private mutating func leaseForKey() {
+    let fresh = world.unusedLease
+    write(
+      world, { $0.lease = fresh },
+      confirmed: { $0.administrator = Administrator(step: .leased, lease: fresh) },
+      unsure: { $0.administrator.step = .idle })
   }
 
   // MARK: One machine
@@ -172,7 +214,8 @@ struct Moves {
 
   private mutating func wait(_ index: Int) {
     let machine = world.machines[index]
-    if world.primary.token != machine.token || world.primary.isRefused || !isSeen(index) {
+    let isRefused = world.primary.isRefused && machine.kept == 0
+    if world.primary.token != machine.token || isRefused || !isSeen(index) {
       var next = world
       next.machines[index].step = .start
       add(next)
@@ -193,9 +236,14 @@ struct Moves {
   /// The lease time passes on the waiting machine's clock. The holder took its lease before, so its own shorter time is
   /// over as well: it has ended its request.
   private func waited(_ index: Int) -> World {
-    var next = world
+    var next = leaseTimePassed(of: world.machines[index].lease, before: index)
     next.machines[index].isLate = true
-    for other in 0..<3 where other != index && next.machines[other].holds(next.machines[index].lease) {
+    return next
+  }
+
+  private func leaseTimePassed(of lease: UInt8, before index: Int?) -> World {
+    var next = world
+    for other in 0..<3 where other != index && next.machines[other].holds(lease) {
       if next.machines[other].step != .waiting { next.machines[other].isLate = true }
       if next.primary.token < next.current, next.machines[other].has(next.current) { next.isOverdue = true }
       if next.machines[other].step == .asking { next.machines[other].step = .start }
@@ -329,7 +377,7 @@ struct Moves {
 extension World {
   /// A lease that no row and no machine knows.
   fileprivate var unusedLease: UInt8 {
-    var used: UInt32 = 1 | 1 << primary.lease | 1 << standby.lease
+    var used: UInt32 = 1 | 1 << primary.lease | 1 << standby.lease | 1 << administrator.lease
     for index in 0..<3 { used |= machines[index].own | 1 << machines[index].lease }
     return UInt8((~used).trailingZeroBitCount)
   }

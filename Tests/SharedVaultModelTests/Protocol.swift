@@ -20,6 +20,8 @@ enum Mutation: CaseIterable {
   case answerOnlyInMemory
   /// A machine forgets its earlier leases before a new one is confirmed.
   case earlierLeasesForgotten
+  /// A change of the key ends all leases, also one that was taken over from its machine.
+  case keyChangeEndsAnyLease
 }
 
 /// A broken property.
@@ -42,6 +44,8 @@ struct Budget {
   var failovers: UInt8 = 1
   /// Refresh tokens that the machines need one after the other.
   var expiries: UInt8 = 1
+  /// Changes of the vault's key.
+  var rekeys: UInt8 = 0
 }
 
 /// The account's row.
@@ -90,7 +94,17 @@ struct Machine {
   }
 }
 
-/// The state of three machines, two servers and a provider that rotates refresh tokens and detects their reuse.
+/// The machine that changes the key. It takes the lease, so that no other machine asks meanwhile, and ends it with the
+/// change.
+struct Administrator {
+  enum Step: UInt8 { case idle, waiting, late, leased }
+
+  var step = Step.idle
+  var lease: UInt8 = 0
+}
+
+/// The state of three machines, an administrator, two servers and a provider that rotates refresh tokens and detects
+/// their reuse.
 struct World {
   var machines: [3 of Machine] = [Machine(), Machine(), Machine()]
   var primary = Row()
@@ -103,6 +117,7 @@ struct World {
   var isExcused = false
   /// Whether a holder has an answer that it could not commit within the lease time.
   var isOverdue = false
+  var administrator = Administrator()
   var left: Budget
 
   init(_ budget: Budget) { left = budget }
@@ -122,6 +137,10 @@ extension World {
     first = first << 3 | (isEnded ? 4 : 0) | (isExcused ? 2 : 0) | (isOverdue ? 1 : 0)
     first = first << 4 | UInt64(left.crashes << 2 | left.losses)
     first = first << 4 | UInt64(left.restarts << 2 | left.failovers)
+    first = first << 1 | UInt64(left.rekeys)
+    first = first << 2 | UInt64(administrator.step.rawValue)
+    first = first << 2 | (primary.lease > 0 && primary.lease == administrator.lease ? 2 : 0)
+    first |= standby.lease > 0 && standby.lease == administrator.lease ? 1 : 0
     return Key(first: first, second: shapes[0] << 42 | shapes[1] << 21 | shapes[2])
   }
 

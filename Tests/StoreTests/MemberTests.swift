@@ -3,11 +3,22 @@ import CredmgrPlatform
 import CredmgrPostgreSQL
 import CredmgrStore
 import CredmgrText
+import Synchronization
 import Testing
 
 @testable import CredmgrSharedVault
 
 private let credential = RecordIdentifier(.credential, of: AccountID("example", "ana"))
+
+/// Calls a closure before each random value.
+private struct ObservedRandomSource: RandomSource {
+  let observe: @Sendable () -> Void
+
+  func bytes(_ count: Int) -> [UInt8] {
+    observe()
+    return SystemRandomSource().bytes(count)
+  }
+}
 
 @Suite struct MemberTests {
   private func invitation(_ team: Team, _ name: String = "new") throws -> Secret {
@@ -133,6 +144,85 @@ private let credential = RecordIdentifier(.credential, of: AccountID("example", 
     try join(invitation(team), machine)
     #expect(try machine.open().record(accounts[2])?.payload == Secret("x"))
     #expect(try machine.open().events().events == [Secret("before")])
+  }
+
+  /// A machine takes over the leases of an administrator who is slow. The change of the key waits for its exchange.
+  @Test func rotationWithoutItsLeases() throws {
+    let account = credential.accountID
+    let held = Mutex(LockedAccount?.none)
+    let events = Mutex<[String]>([])
+    let slow = WaitingClock {
+      guard let locked = held.withLock({ $0.take() }) else { return }
+      let stored = try? locked.begin(noting: Secret("n")).finish(
+        .renewed(Secret("new"), replacing: { $0 == Secret("old") }, []))
+      events.withLock { $0.append(stored.map { _ in "exchanged" } ?? "lost") }
+    }
+    let team = try Team(2)
+    let (first, second) = (team.machines[0], team.machines[1])
+    try first.open().apply([.store(Secret("old"), as: credential)])
+    // Between its leases and its transaction, the administrator encrypts the new entry of the list of members.
+    let random = ObservedRandomSource {
+      let free = try? team.tamper("SELECT count(*) FROM credmgr.record WHERE vault=$1 AND holder IS NULL")
+      guard free?.first?.integer(0) == 0, events.withLock({ $0.isEmpty }) else { return }
+      events.withLock { $0.append("taken over") }
+      held.withLock { $0 = try? second.open().lock(account, timeout: .seconds(200), clock: second.clock) { _ in true } }
+    }
+    let place = SharedPlace(local: MemoryStore(first.contents), folder: first.folder, random: random, clock: slow)
+    try TeamVaults().open("team", in: place).rotate()
+    #expect(events.withLock { $0 } == ["taken over", "exchanged"])
+    #expect(try second.open().record(credential)?.payload == Secret("new"))
+    #expect(try second.open().sharedStatus().epoch == 2 && !first.open().isLocked(account))
+    #expect(try first.open().verify() == [] && second.open().verify() == [])
+  }
+
+  /// Of two administrators who change the key at the same time, the one who came later holds no lease meanwhile.
+  @Test func rotationDuringARotation() throws {
+    let team = try Team(2)
+    let second = team.machines[1]
+    try second.open().apply([.store(Secret("old"), as: credential)])
+    let log = SQLParameter.bytes(try second.open().keys.lookup(.log))
+    try team.tamper("UPDATE credmgr.record SET holder='first' WHERE vault=$1 AND lookup=$2", [log])
+    let most = Mutex<Int64>(0)
+    let clock = WaitingClock {
+      let held = try? team.tamper("SELECT count(*) FROM credmgr.record WHERE vault=$1 AND holder<>'first'")
+      most.withLock { $0 = max($0, held?.first?.integer(0) ?? 99) }
+      // The first one finishes.
+      _ = try? team.tamper("UPDATE credmgr.record SET holder=NULL WHERE vault=$1 AND holder='first'")
+    }
+    let place = SharedPlace(
+      local: MemoryStore(second.contents), folder: second.folder, random: SystemRandomSource(), clock: clock)
+    try TeamVaults().open("team", in: place).rotate()
+    #expect(clock.monotonic() == MonotonicMoment(sinceBoot: .milliseconds(500)) && most.withLock { $0 } == 0)
+    #expect(try team.machines[0].open().verify() == [])
+  }
+
+  /// The server ends the transaction of a machine that was cut off, and its limits end with the transaction.
+  @Test func transactionsOfBoundedTime() throws {
+    let team = try Team(2, database: TestServer.shared.get().database())
+    let (one, two) = (try team.machines[0].open(), try team.machines[1].open())
+    try two.apply([.store(Secret("old"), as: credential)])
+    let names = ["idle_in_transaction_session_timeout", "statement_timeout", "lock_timeout"]
+    let text = "SELECT " + names.map { "current_setting('\($0)')" }.joined(separator: ",")
+    func limits() throws(StoreError) -> [String?] {
+      let row = try one.server.query(text).first
+      return names.indices.map { row?.text($0) }
+    }
+    let before = try limits()
+    let done: Bool? = try one.server.transaction { () throws(StoreError) in
+      #expect(try limits() == ["20s", "10s", "8s"])
+      try one.server.query("UPDATE credmgr.vault SET epoch=epoch WHERE id=$1", [.bytes(one.vault)])
+      try one.server.query("SELECT 1 FROM credmgr.record WHERE vault=$1 FOR UPDATE", [.bytes(one.vault)])
+      // The statements of others that wait for these rows end before their clients give up.
+      let other = RecordIdentifier(.credential, of: AccountID("example", "ben"))
+      #expect(throws: Server.busy.ofTeam) { try two.apply([.store(Secret("new"), as: other)]) }
+      let waiting = try two.server.query(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type='Lock' AND datname=current_database()")
+      #expect(waiting.first?.integer(0) == 0)
+      return true
+    }
+    #expect(try done == true && limits() == before)
+    try two.apply([.store(Secret("new"), as: credential)])
+    #expect(try two.server.query(text).first?.text(2) == before[2])
   }
 
   /// With a copy of everything that his machine and the database had, before and after.

@@ -211,6 +211,37 @@ extension TeamVault {
     #expect(throws: (any Error).self) { try other.machines[0].open().verify() }
   }
 
+  /// The row of an account that was removed is put back, for a member that had not seen it.
+  @Test func rowsThatTheDirectoryDoesNotList() throws {
+    let team = try Team(2)
+    let one = try team.machines[0].open()
+    try one.apply([.store(Secret("x"), as: credential)])
+    let row = SQLParameter.bytes(one.keys.lookup(CellName(credential)))
+    let old = try team.tamper("SELECT revision,sealed FROM credmgr.record WHERE vault=$1 AND lookup=$2", [row])[0]
+    try one.apply([.remove(credential)])
+    try team.tamper(
+      "UPDATE credmgr.record SET revision=$3,sealed=$4 WHERE vault=$1 AND lookup=$2",
+      [row, .integer(old.integer(0) ?? 0), .bytes(old.bytes(1))])
+    let refusal = ServerFault.setBack(credential).ofTeam
+    let two = try team.machines[1].open()
+    #expect(throws: refusal) { try two.record(credential) }
+    _ = try two.snapshot { () throws(StoreError) in
+      #expect(throws: refusal) { try two.record(credential) }
+    }
+    do {
+      let locked = try two.lock(team.machines[1].clock)
+      #expect(throws: refusal) { try two.record(credential) }
+      _ = consume locked
+    }
+    #expect(try two.records(.credential, provider: nil).isEmpty && two.isLost(credential))
+    #expect(try two.unreadable(.credential, provider: nil, without: []) == [credential])
+    #expect(try two.verify() == [.record(credential, .replayed)])
+    // A login replaces it.
+    try two.apply([.store(Secret("y"), as: credential)])
+    #expect(try one.record(credential)?.payload == Secret("y"))
+    #expect(try one.verify() == [] && two.verify() == [])
+  }
+
   @Test func alteredDirectory() throws {
     let team = try Team(1)
     let vault = try team.machines[0].open()

@@ -72,6 +72,9 @@ enum CellName: Hashable, Sendable {
     return .directory(Int(digest[0]) % directoryCount)
   }
 
+  /// The part of the directory that lists it.
+  var part: CellName? { identifier.flatMap(Self.directory(of:)) }
+
   var identifier: RecordIdentifier? {
     if case .record(let identifier) = self { identifier } else { nil }
   }

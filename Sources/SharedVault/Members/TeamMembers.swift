@@ -114,17 +114,22 @@ extension TeamVault: SharedStore {
     try refreshState()
     try requireAdministrator()
     let secret = Secret(bytes: place.random.bytes(32))
-    let holder = place.random.bytes(16)
+    // The holders of each attempt, the newest first.
+    var holders: [[UInt8]] = []
     var copies: [KeyCopy] = []
     defer {
-      _ = try? server.attempt(
-        "UPDATE credmgr.record SET holder=NULL WHERE vault=$1 AND holder=$2", [.bytes(vault), .bytes(holder)])
+      if !holders.isEmpty { _ = try? server.attempt(Schema.releaseAll, [.bytes(vault), .byteLists(holders)]) }
+    }
+    func require() throws(StoreError) {
+      try requireAdministrator()
+      if !member.isEmpty, !membership.roster.isTaken(member) { throw server.fault(.noMember(member)) }
     }
     try append({ () throws(StoreError) in
-      try requireAdministrator()
+      try require()
+      holders.insert(place.random.bytes(16), at: 0)
+      try takeAllLeases(holders)
+      try require()
       let roster = membership.roster
-      if !member.isEmpty, !roster.isTaken(member) { throw server.fault(.noMember(member)) }
-      try takeAllLeases(holder)
       let new = try cryptography(EpochKeys(roster.epoch + 1, secret))
       copies = roster.members.filter { member.isEmpty || $0.name != member }.compactMap { other in
         BoxKey.seal(secret, for: other.box).map { KeyCopy(member: other.identifier, sealed: $0) }
@@ -135,6 +140,7 @@ extension TeamVault: SharedStore {
         membership.signing, newSecret: secret
       )
     }) { next throws(StoreError) in
+      FaultPoint.reach("rekey.begun")
       let new = try cryptography(next.keys())
       try server.query("DELETE FROM credmgr.wrap WHERE vault=$1", [.bytes(vault)])
       // Each open invitation ends with the key, also a used one that the server shows as open.
@@ -145,41 +151,49 @@ extension TeamVault: SharedStore {
         [
           .bytes(vault), .integer(new.epoch), .byteLists(copies.map(\.member)), .byteLists(copies.map(\.sealed)),
         ])
-      return try reseal(new, next)
+      return try withAllSeen { () throws(StoreError) in try reseal(new, next, holder: holders[0]) }
     }
   }
 
   /// Takes the leases of all cells: an exchange under way ends first, because a member who is removed could not store
-  /// its answer. A holder that died delays this as long as it delays others.
-  private func takeAllLeases(_ holder: [UInt8]) throws(StoreError) {
+  /// its answer. A holder that died delays this as long as it delays others. The lease of the log comes first, so that
+  /// two administrators do not wait for each other. `holders` are the new one and those of earlier attempts.
+  private func takeAllLeases(_ holders: [[UInt8]]) throws(StoreError) {
     var watched: [[UInt8]: (holder: [UInt8], since: MonotonicMoment)] = [:]
     while true {
       let now = place.clock.monotonic()
       let ripe = watched.filter { now - $0.value.since >= Lease.time }.values.map(\.holder)
-      try server.query(
-        "UPDATE credmgr.record SET holder=$2 WHERE vault=$1 AND (holder IS NULL OR holder=ANY($3))",
-        [.bytes(vault), .bytes(holder), .byteLists(ripe)])
+      let log = SQLParameter.bytes(keys.lookup(.log))
+      let isFirst = try !server.query(
+        Schema.leaseAll + " AND lookup=$4 RETURNING lookup",
+        [.bytes(vault), .bytes(holders[0]), .byteLists(holders + ripe), log]
+      ).isEmpty
+      if isFirst {
+        try server.query(
+          Schema.leaseAll, [.bytes(vault), .bytes(holders[0]), .byteLists(holders.dropFirst() + ripe)])
+      }
       let rows = try server.query(
-        "SELECT lookup,holder FROM credmgr.record WHERE vault=$1 AND holder<>$2", [.bytes(vault), .bytes(holder)])
-      if rows.isEmpty { return }
+        "SELECT lookup,holder FROM credmgr.record WHERE vault=$1 AND holder<>$2 AND ($3::bytea IS NULL OR lookup=$3)",
+        [.bytes(vault), .bytes(holders[0]), isFirst ? .bytes(nil) : log])
+      if isFirst, rows.isEmpty { return }
       for row in rows {
         guard let lookup = row.bytes(0), let other = row.bytes(1) else { continue }
         if watched[lookup]?.holder != other { watched[lookup] = (other, place.clock.monotonic()) }
       }
       do { try place.clock.sleep(for: .milliseconds(500)) } catch { throw .file(.interrupted) }
+      // Another administrator may have changed the key, and with it the names of the rows.
+      try refreshState()
     }
   }
 
-  /// Seals all cells with other keys and moves them to other names, in the transaction that changes the key.
-  private func reseal(_ new: EpochKeys, _ next: Membership) throws(StoreError) -> Bool {
-    try withAllSeen { () throws(StoreError) in try resealRows(new, next) }
-  }
-
-  private func resealRows(_ new: EpochKeys, _ next: Membership) throws(StoreError) -> Bool {
+  /// Seals all cells with other keys and moves them to other names, in the transaction that changes the key. Returns
+  /// `false` if another machine holds a lease: it took over from this one, and may be talking to the provider.
+  private func reseal(_ new: EpochKeys, _ next: Membership, holder: [UInt8]) throws(StoreError) -> Bool {
     let rows = try server.query(
       "SELECT 0::bigint,0::bigint,0::bigint,0::bigint,lookup,revision,sealed,holder FROM credmgr.record "
         + "WHERE vault=$1 ORDER BY lookup FOR UPDATE", [.bytes(vault)]
     ).compactMap(Row.init)
+    if rows.contains(where: { $0.holder != nil && $0.holder != holder }) { return false }
     var (olds, lookups, kinds, groupings): ([[UInt8]], [[UInt8]], [[UInt8]], [[UInt8]]) = ([], [], [], [])
     var (revisions, sealings): ([Int64], [[UInt8]]) = ([], [])
     var missing = Set(CellName.initial)

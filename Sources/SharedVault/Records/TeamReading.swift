@@ -72,6 +72,7 @@ extension TeamVault {
         identifier.kind == kind && provider.map { identifier.provider.utf8.elementsEqual($0.utf8) } ?? true
       }.map(CellName.record).filter { cells[$0] == nil }
     }
+    cells = compared(cells)
     if hidden.isEmpty { return cells }
     return cells.merging(try fetch(hidden)) { first, _ in first }
   }
@@ -100,7 +101,29 @@ extension TeamVault {
     }
     let cells = try fetch([name, part])
     if case .cell(let stored)? = cells[name], stored.cell.record != nil { return false }
+    if case .faulty? = cells[name] { return true }
     return try directory(part, in: cells).records.contains(identifier)
+  }
+
+  /// Refuses records that the directory of the same moment does not list: rows from before they were removed, or from
+  /// another history.
+  func compared(_ cells: [CellName: Loaded]) -> [CellName: Loaded] {
+    var parts: [CellName: Result<Directory, StoreError>] = [:]
+    var compared = cells
+    for (name, loaded) in cells {
+      guard case .cell(let stored) = loaded, stored.cell.record != nil, let identifier = name.identifier,
+        let part = name.part
+      else { continue }
+      let known = parts[part] ?? Result { () throws(StoreError) in try directory(part, in: cells) }
+      parts[part] = known
+      switch known {
+      case .success(let directory):
+        if directory.records.contains(identifier) { continue }
+        compared[name] = .faulty(server.fault(.setBack(identifier)), revision: stored.mark.revision)
+      case .failure(let error): compared[name] = .faulty(error, revision: stored.mark.revision)
+      }
+    }
+    return compared
   }
 
   /// A part of the directory, which exists since the vault was created.

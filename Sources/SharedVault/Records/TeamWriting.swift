@@ -36,6 +36,8 @@ extension TeamVault {
             finish(plan)
             return plan.revision
           }
+          // Another attempt might wait as long, for example for the standby.
+          if error == server.fault(.silent), !(plan.commitsAnswer && mayRetry(error, plan.lease)) { throw error }
         }
       } catch {
         guard plan.commitsAnswer, mayRetry(error, plan.lease) else { throw error }
