@@ -53,9 +53,11 @@ enum SimilarWords {
       case "--as", "--name": "--account"
       case "--dir", "--directory", "--folder", "--path": "--in"
       case "--force": "--replace"
+      case "--device", "--device-code": "--grant=device_code"
       default: nil
       }
-    return command.options.contains { $0.name == meant } ? meant : nil
+    let option = meant.map { String($0.prefix { $0 != "=" }) }
+    return command.options.contains { $0.name == option } ? meant : nil
   }
 
   /// Returns the operation of the vault that a word means; `nil` if it means none.

@@ -118,6 +118,7 @@ final class ScriptedUser: User {
 
   func confirmStoring(unverified error: CredentialError) -> Bool? {
     questions.append(error)
+    if stopsAtQuestion { isCancelled = true }
     return keepsUnverified
   }
 

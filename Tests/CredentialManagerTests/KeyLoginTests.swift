@@ -71,6 +71,18 @@ struct KeyLoginTests {
     #expect(fixture.notices.contains(.unconfirmed(account: "default", provider: "example", credential: "API key")))
   }
 
+  /// The user can type the key again.
+  @Test(arguments: [nil, "work"]) func anInterruptionAtTheQuestionLeavesNothing(_ account: String?) throws {
+    let fixture = try Self.shipped()
+    for _ in 0..<2 {
+      fixture.http.then(.json("{}", status: 503))
+      fixture.user.keepsUnverified = false
+      (fixture.user.isCancelled, fixture.user.stopsAtQuestion) = (false, true)
+      #expect(throws: CredentialError.interrupted) { try fixture.login { $0.account = account } }
+      try fixture.expectNothingLeft()
+    }
+  }
+
   /// A login after an interrupted one leaves no note of it, also if the provider refuses the key.
   @Test(arguments: [nil, "work"]) func aRefusedLoginAfterAnInterruptedOne(_ account: String?) throws {
     let fixture = try Self.shipped()

@@ -174,6 +174,27 @@ class Keys(KeyTest):
             self.assertNotIn(OPENAI, terminal.seen)
         self.assertEqual(len(self.accounts_of("openai")), 1)
 
+    def test_an_interruption_at_the_question(self):
+        """The user can type the key again, so nothing of it stays, also beside an account."""
+        self.service.answer = json_response({}, 503)
+        for login in (("setup", "openai"), ("login", "openai"), ("login", "openai", "--account", "default"),
+                      ("login", "openai", "--account", "two")):
+            with self.subTest(login):
+                before = self.run_program("status", "--json").out
+                terminal = self.terminal(*login)
+                terminal.wait_for("API key of OpenAI:")
+                terminal.type(OPENAI + "\r")
+                terminal.wait_for(r"Store it without verification\?")
+                terminal.type("\x03")
+                self.assertEqual(terminal.end(), 130)
+                self.assertEqual([file for _, _, files in os.walk(self.homes[-1]) for file in files if file.endswith(".answer")], [])
+                status = self.run_program("status", "--json")
+                self.assertEqual(status.out, before)
+                self.assertNotIn("interrupted", status.err)
+            if login == ("login", "openai"):
+                self.credmgr("login", "openai", "--with-token", "--yes", stdin=OPENAI)
+        self.assertEqual(self.credmgr("token", "openai").line, OPENAI)
+
     def test_a_token_of_an_oauth_provider(self):
         """The rule of keys: a token that the provider does not confirm is stored only if the user agrees."""
         self.file("forge.yaml", f"""provider: forge

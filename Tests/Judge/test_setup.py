@@ -116,6 +116,15 @@ class Keys(SetupTest):
              ("API key of OpenAI:", test_keys.OPENAI)], "setup")
         self.assertIn("logged in to OpenAI", shown)
 
+    def test_an_unknown_word(self):
+        answers = [("no provider matches this(?s:.*)Set up what", "opnai"), ('no provider matches "opnai"(?s:.*)Set up what', "\x03")]
+        shown = self.completed(answers, "setup", "127.0.0.1", status=INTERRUPTED)
+        self.assertIn('hint: run "credmgr setup" to continue', shown)
+        self.assertEqual(self.stored(), [])
+        self.completed([("no provider matches this(?s:.*)first name its provider(?s:.*)Set up what", "openai"), ("API key of OpenAI:", test_keys.OPENAI)],
+                       "setup", "ghp_notAKeyOfAnyone")
+        self.assertEqual(self.credmgr("token", "openai").line, test_keys.OPENAI)
+
     def test_words_for_keys_and_servers(self):
         shown = self.completed(
             [(r"1  an API key of another service.*\n.*2  the URL of an issuer.*\n.*3  the file of a descriptor(?s:.*)search 2 providers", "kube"),
@@ -191,7 +200,7 @@ class Clients(SetupTest):
         wrong = [("client ID:", POST_CLIENT), ("client secret:", "not-the-secret")]
         shown = self.completed([("Open this page", "n"), *wrong, (self.AGAIN, "n")], "setup", path, status=REFUSED)
         self.assertIn('hint: run "credmgr setup own" to enter the client ID and the secret again', shown)
-        shown = self.completed([(self.AGAIN, "y"), ("Open this page", "n"), *wrong, (self.AGAIN, "y"), ("Open this page", "n"),
+        shown = self.completed([("Use it", ""), (self.AGAIN, "y"), ("Open this page", "n"), *wrong, (self.AGAIN, "y"), ("Open this page", "n"),
                                 *self.CLIENT, *self.LATER], "setup", "own")
         self.assertEqual(shown.count("invalid_client"), 2)
         self.assertTrue(service.accepts(self.credmgr("token", "own").line))
@@ -265,13 +274,40 @@ client: { register: https://platform.openai.com/settings/organization/api-keys }
         self.assertIn(f'hint: run "credmgr setup {path}" to continue', person.seen)
         del self.environment["SSH_TTY"]
         self.environment["BROWSER"] = browser
-        shown = self.completed(self.LATER, "setup", path)
+        shown = self.completed([("has the client \"" + POST_CLIENT + "\"\r\n.*Use it", ""), *self.LATER], "setup", path)
         self.assertNotIn("client ID", shown)
         self.assertTrue(service.accepts(self.credmgr("token", "own").line))
         with open(path, "a", encoding="utf-8") as file:
             file.write("# changed\n")
         shown = self.completed([], "setup", path, status=USAGE)
         self.assertIn(f'hint: run "credmgr add-provider {path} --replace"', shown)
+
+    def test_a_wrong_client_is_corrected_after_an_interrupted_login(self):
+        """The page of a provider that does not know a client never redirects."""
+        service = self.forge()
+        browser = self.environment.pop("BROWSER")
+        self.environment["BROWSER"] = self.file("browser", "#!/bin/sh\n", 0o700)
+        wrong = [("client ID:", "wrong"), ("client secret:", CLIENT_SECRET)]
+        self.completed([("Which one", "2"), ("Open this page", "n"), *wrong, ("waiting for the browser", "\x03")],
+                       "setup", "forge", status=INTERRUPTED)
+        question = 'Forge has the client "wrong"\r\n.*Use it'
+        shown = self.completed([("waiting for the browser", "\x03")], "login", "forge", status=INTERRUPTED)
+        self.assertIn('hint: run "credmgr setup forge" to use another client', shown)
+        shown = self.completed([(question, ""), ("waiting for the browser", "\x03")], "setup", "forge", status=INTERRUPTED)
+        self.assertIn('hint: run "credmgr setup forge" to continue', shown)
+        unchanged = self.credmgr("add-provider", "forge", "--replace")
+        self.assertIn('Forge is unchanged; run "credmgr add-provider forge --replace --client-id ID --client-secret-file FILE" '
+                      "for another client", unchanged.err)
+        self.assertNotIn("added", unchanged.err)
+        self.environment["BROWSER"] = browser
+        shown = self.completed([(question, "n"), ("Which one", "2"), ("Open this page", "n"), *self.CLIENT, *self.LATER], "setup", "forge")
+        token = self.credmgr("token", "forge").line
+        self.assertTrue(service.accepts(token))
+        # A token needs no client.
+        self.credmgr("logout", "forge", "--keep-remote")
+        self.credmgr("add-provider", "forge", "--replace", "--client-id", "wrong")
+        self.completed([(question, "n"), ("Which one", "1"), ("Open this page", "n"), ("token:", token), *self.LATER], "setup", "forge")
+        self.assertEqual(self.credmgr("token", "forge").line, token)
 
     def test_an_issuer_registers_the_client(self):
         service = self.serve(DiscoveryServer())

@@ -158,6 +158,8 @@ extension Command {
         if error == .interrupted, user.isUnread {
           throw .failed(unread(context.titled(provider), offered: offered, grant))
         }
+        let another = context.correctingClient(of: provider)
+        if error == .interrupted, !another.isEmpty { throw .failed(error.message.with(hints: another)) }
         guard case .timedOut(let time) = error else { throw CommandError(error) }
         let more: Remedy =
           "\(credmgr: "login", provider, "--timeout", "\(max(time.wholeSeconds / 60, 1) * 2)m") for more time"

@@ -131,6 +131,7 @@ extension Command {
       adding.shared = try manager(context.source.sharedProvider(addition.identifier, in: vault))
       adding.dependents = try manager(context.source.dependents(of: addition, in: vault))
     }
+    let before = try? context.source.accountsIfAny()?.registration(of: addition.identifier)
     _ = try adding.run(context)
     if let vault {
       try manager(context.source.publish(addition.identifier, in: vault, replacing: adding.shared))
@@ -141,6 +142,13 @@ extension Command {
       }
     }
     let title = context.titled(addition.identifier)
+    if let before, vault == nil, !updates,
+      try manager(context.source.accountsIfAny()?.registration(of: addition.identifier)) == before
+    {
+      if context.ownClient(of: addition.identifier) == nil { return context.tell("\(title) is unchanged") }
+      let another = replacingClient(addition.identifier, hasSecret: before.clientSecret != nil)
+      return context.tell(note: "\(title) is unchanged; \(another) for another client")
+    }
     context.tell(note: "added \(title); \(credmgr: "login", addition.identifier) to log in")
     context.tellOtherGitHelpers(of: addition.identifier)
   }

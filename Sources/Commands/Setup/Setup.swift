@@ -38,7 +38,8 @@ struct Setup {
   func run(_ given: String?) throws(CommandError) {
     let given = given.map { SetupChoice.address($0) ?? $0 }
     if context.isJSON || !Question.canAsk { return try explain(given) }
-    var source = given
+    // An unknown word may be a key.
+    var source = given.flatMap { !isSearch($0) || SetupChoice(context).knows($0) ? $0 : nil }
     do throws(CommandError) {
       var given = given
       while true {
@@ -58,12 +59,12 @@ struct Setup {
     }
   }
 
-  /// Whether a word leads to a choice, because it is not a provider but is found in some, or is also an alias.
+  /// Whether a word leads to a choice, because it is not a provider, or is also an alias of others.
   private func isSearch(_ word: String) -> Bool {
     if Command.isURL(word) { return SetupChoice(context).site(word) != nil }
     if Context.isDescriptorFile(word) { return false }
     if context.home.library.path(of: word) != nil { return SetupChoice(context).isAlias(word) }
-    return SetupChoice.Server(word) != nil || SetupChoice.isKey(word) || SetupChoice(context).finds(word)
+    return true
   }
 
   /// The message of an error that an address causes; `nil` for any other error.
@@ -114,8 +115,9 @@ struct Setup {
     let isForeign = isNew || !context.source.isShipped(addition.loaded)
     var adding = AddingProvider(addition: addition, isDiscovered: isDiscovered, isForeign: isForeign)
     if try isAdded(addition) {
+      let way = try names.isEmpty ? correctedWay(&adding, title, scope: scope) : nil
       try logIn(replacing: adding, scope: scope) { () throws(CommandError) in
-        try logIn(to: provider, nil, of: addition.descriptor, scope: scope, with: settings)
+        try logIn(to: provider, way, of: addition.descriptor, scope: scope, with: settings)
       }
       return try finish(provider)
     }
@@ -229,7 +231,7 @@ struct Setup {
     return needsClient ? ways + own : [.registered] + ways
   }
 
-  private func chosenWay(_ ways: [Way], of descriptor: Descriptor, title: String) throws(CommandError) -> Way {
+  func chosenWay(_ ways: [Way], of descriptor: Descriptor, title: String) throws(CommandError) -> Way {
     guard ways.count > 1 else { return ways.first ?? .client }
     context.tell("\(title) offers \(ways.count) ways to log in:")
     return ways[try Question.choice(among: ways.map { words($0, descriptor) })]

@@ -20,6 +20,9 @@ struct SetupChoice {
   /// Whether a word leads to providers in a search.
   func finds(_ word: String) -> Bool { word.utf8.count > 1 && !matches(word).isEmpty }
 
+  /// Whether a word leads to providers or servers.
+  func knows(_ word: String) -> Bool { Server(word) != nil || Self.isKey(word) || finds(word) }
+
   /// Whether a provider's identifier is also an alias of other providers.
   func isAlias(_ identifier: String) -> Bool {
     entries.contains { $0.descriptor?.aliases.contains(identifier) == true }
@@ -211,6 +214,8 @@ struct SetupChoice {
   /// with this title or alias, or those that contain the word, the best first.
   private func matches(_ word: String) -> [ProviderEntry] {
     let word = word.lowercased()
+    // The redirects of most descriptors name this machine.
+    if word.split(separator: ".").count == 4, word.utf8.allSatisfy({ $0 == 0x2E || $0.isDigit }) { return [] }
     let aliased = entries.filter { $0.descriptor?.aliases.contains(word) == true }
     if let exact = entries.first(where: { $0.identifier == word }) { return aliased + [exact] }
     let named = entries.filter { $0.title.lowercased() == word || $0.descriptor?.aliases.contains(word) == true }

@@ -67,16 +67,39 @@ extension Setup {
     }
   }
 
+  /// Asks whether to use a client with which the user has never logged in, because its identifier may be wrong. If not,
+  /// returns another way, for which it replaces the client if need be; `nil` to log in as it is.
+  func correctedWay(
+    _ adding: inout AddingProvider, _ title: String, scope: [String]
+  ) throws(CommandError) -> Way? {
+    guard let client = ownClient(of: adding.addition) else { return nil }
+    context.tell("\(title) has the client \(quoted(client))")
+    if try Question.confirm("Use it?", isUsual: true) { return nil }
+    let way = try chosenWay(ways(of: adding.addition, isForeign: false), of: adding.addition.descriptor, title: title)
+    guard way.hasOwnClient else { return way }
+    adding.replaces = true
+    // The user agreed to these places when the provider was added.
+    adding.agreed = []
+    if way == .client { try askForClient(&adding, title, scope: scope) } else { try askForDocument(&adding) }
+    _ = try adding.run(context)
+    return nil
+  }
+
+  /// The identifier of the client that the user brought to an added provider; `nil` without one.
+  private func ownClient(of addition: ProviderAddition) -> String? {
+    guard ClientNeeds(addition.descriptor).needsIdentifier else { return nil }
+    return context.ownClient(of: addition.identifier)
+  }
+
   static func clientWords(hasSecret: Bool) -> String { hasSecret ? "the client ID and the secret" : "the client ID" }
 
   /// Whether another client may help: the user registered the present one, and the provider refuses it or hides that
   /// it does not know it.
   private func isRefusedClient(_ error: CommandError, of adding: AddingProvider) -> Bool {
     guard case .credential(.oauth(let fault, provider: adding.addition.identifier)) = error,
-      fault.mayRefuseClient, ClientNeeds(adding.addition.descriptor).needsIdentifier,
-      let client = try? context.source.accountsIfAny()?.registration(of: adding.addition.identifier)
+      fault.mayRefuseClient
     else { return false }
-    return client.registered == nil && !client.clientIdentifier.isEmpty
+    return ownClient(of: adding.addition) != nil
   }
 
   /// Asks whether to use a value that does not have the form that the provider issues. Returns true without a doubt.
@@ -162,6 +185,23 @@ extension Setup {
 extension Context {
   /// Whether the descriptor in use is a shipped one, whose endpoints are right.
   func isShipped(_ provider: String) -> Bool { (try? home.library.load(provider)).map(source.isShipped) ?? false }
+
+  /// Returns the identifier of a client that the user, not credmgr, registered; `nil` without one.
+  func ownClient(of provider: String) -> String? {
+    guard let client = try? source.accountsIfAny()?.registration(of: provider), client.registered == nil,
+      !client.clientIdentifier.isEmpty
+    else { return nil }
+    return client.clientIdentifier
+  }
+
+  /// Returns the command that corrects a client with which no login has succeeded; empty if the client is not the
+  /// user's.
+  func correctingClient(of provider: String) -> [Remedy] {
+    guard Question.canAsk, !isJSON, ownClient(of: provider) != nil,
+      (try? source.accountsIfAny()?.accounts(of: provider))?.isEmpty == true
+    else { return [] }
+    return ["\(credmgr: "setup", provider) to use another client"]
+  }
 
   /// Returns the command that replaces a refused client; empty if none was added. The refused identifier may be the
   /// wrong one, so the command does not repeat it.

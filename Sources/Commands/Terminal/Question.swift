@@ -57,18 +57,21 @@ enum Question {
     }
   }
 
-  /// Asks the user to agree. `reading` returns the answer; by default, it waits without limit.
+  /// Asks the user to agree. `reading` returns the answer; by default, it waits without limit. With `isUsual`, Enter
+  /// agrees.
   static func confirm(
-    _ question: String, on terminal: Int32 = 0, reading: (Int32) -> String? = { try? Terminal.readLine($0) }
+    _ question: String, on terminal: Int32 = 0, isUsual: Bool = false,
+    reading: (Int32) -> String? = { try? Terminal.readLine($0) }
   ) throws(CommandError) -> Bool {
     Signals.installInterruptFlag()
     Terminal.discardInput(terminal)
-    Terminal.writeError(StandardError.prompt(question + " [y/N]"))
+    Terminal.writeError(StandardError.prompt(question + (isUsual ? " [Y/n]" : " [y/N]")))
     let answer = reading(terminal)
     if Signals.isInterrupted {
       Terminal.writeError("\n")
       throw CommandError(CredentialError.interrupted)
     }
+    if isUsual, answer?.isEmpty == true { return true }
     return ["y", "yes"].contains((answer ?? "").lowercased())
   }
 

@@ -21,8 +21,11 @@ extension Login {
       owned = try identified(credential, with: element, user)
       if !areMet { source.notice(.authenticationUnconfirmed(provider: provider)) }
     } catch {
-      // The next login continues after an interruption here, and only this answer may have an imported refresh token.
-      let isKept = error == .interrupted || error == .providerChanged(provider) && credential.importedFrom != nil
+      // The next login continues after an interruption here, except with what the user can type again; and only this
+      // answer may have an imported refresh token.
+      let isKept =
+        error == .interrupted && !credential.isTyped
+        || error == .providerChanged(provider) && credential.importedFrom != nil
       if !isKept { discard(credential, error) }
       _ = try? pending.finish(isKept ? .unfinished : .ended(noting: nil))
       share(error)
