@@ -205,6 +205,11 @@ import Testing
         "GH_TOKEN github.com - token gho_1", "OPENAI_API_KEY  - token sk 2", "DB_PASSWORD  - token a$b",
         "HF_TOKEN huggingface.co - token y",
       ])
+    let named = "GITHUB_TOKEN=t\nexport GH_HOST=\"Acme.ghe.com\"\nHF_TOKEN=y\n"
+    #expect(
+      try shown(.environmentFile, named) == [
+        "GITHUB_TOKEN acme.ghe.com - token t", "HF_TOKEN huggingface.co - token y",
+      ])
   }
 
   @Test func passNamesHostsAndRegistries() throws {

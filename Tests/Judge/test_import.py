@@ -265,6 +265,25 @@ class Owners(Import):
         self.assertEqual((outcome.status, text_of(path)), (USAGE, "GH_TOKEN=one\n"), outcome.err)
         self.assertIn("it may belong to another provider", outcome.err)
 
+    def test_a_variable_beside_a_further_host(self):
+        """The tenant has a provider of its own, and the file may name its host."""
+        self.file(".env", "GITHUB_TOKEN=one\n")
+        entry, = self.listed("env")
+        self.assertEqual((entry["provider"], entry["asks_about"]), ("github", []))
+        self.credmgr("add-provider", "github", "--as", "acme.ghe.com", "--client-id", "Ov23liExample", "--set", "host=acme.ghe.com",
+                     "--client-secret-file", self.file("secret", "a-client-secret\n"))
+        entry, = self.listed("env")
+        self.assertEqual((entry["provider"], "api.github.com" in entry["asks_about"]), ("github", True))
+        self.assertIn("it may belong to another provider", self.run_program("import", "env").err)
+        self.file(".env", "GITHUB_TOKEN=one\nGH_HOST='beta.ghe.com'\nHF_TOKEN=two\n")
+        entry, other = self.listed("env")
+        self.assertEqual((entry["provider"], entry["host"], entry["asks_about"]), ("github", "beta.ghe.com", ["beta.ghe.com"]))
+        self.assertEqual(other["host"], "huggingface.co")
+        self.file(".env", "GH_HOST=acme.ghe.com\nGH_TOKEN=one\n")
+        entry, = self.listed("env")
+        self.assertEqual((entry["provider"], entry["host"], "api.acme.ghe.com" in entry["asks_about"]),
+                         ("acme.ghe.com", "acme.ghe.com", True))
+
     def test_a_descriptor_that_was_left_over(self):
         """One that is word for word credmgr's own does not take the name."""
         self.add_tenant()
@@ -556,9 +575,9 @@ class Registries(Import):
         self.address = f"127.0.0.1:{registry.port}"
         return registry
 
-    def logins(self, **passwords):
+    def logins(self, user="ada", **passwords):
         os.makedirs(os.path.join(self.folder, ".docker"), exist_ok=True)
-        auths = {address or self.address: {"auth": base64.b64encode(f"ada:{password}".encode()).decode()}
+        auths = {address or self.address: {"auth": base64.b64encode(f"{user}:{password}".encode()).decode()}
                  for address, password in passwords.items()}
         return self.file(".docker/config.json", json.dumps({"auths": auths}), 0o600)
 
@@ -604,14 +623,17 @@ class Registries(Import):
         registry = self.registry()
         self.logins(**{self.address: "the-password"})
         self.assertNotIn("token server", self.credmgr("import", "docker").err)
-        path = self.logins(**{self.address: "stale"})
-        before = text_of(path)
         registry.routes["GET", "/v2/"] = lambda _: json_response({}, 503)
-        outcome = self.run_program("import", "docker", "--remove", "--replace")
-        self.assertEqual((outcome.status, text_of(path)), (USAGE, before), outcome.err)
-        self.assertIn("the registry did not confirm this one; nothing was changed", outcome.err)
-        answer = json.loads(self.credmgr("docker-credential", "get", stdin=self.address + "\n").out)
-        self.assertEqual(answer["Secret"], "the-password")
+        # docker names no user, so another user's login would replace it too.
+        for user in ("ada", "bob"):
+            path = self.logins(user, **{self.address: "stale"})
+            before = text_of(path)
+            outcome = self.run_program("import", "docker", "--remove", "--replace")
+            self.assertEqual((outcome.status, text_of(path)), (USAGE, before), outcome.err)
+            self.assertIn("the registry did not confirm this one; nothing was changed", outcome.err)
+            self.assertIn(f'hint: run "credmgr logout docker:{self.address}" first to replace it', outcome.err)
+            answer = json.loads(self.credmgr("docker-credential", "get", stdin=self.address + "\n").out)
+            self.assertEqual((answer["Username"], answer["Secret"]), ("ada", "the-password"))
 
     def test_a_registry_that_is_down(self):
         registry = self.registry()

@@ -145,7 +145,7 @@ struct ImportPlan {
         let variables = providers.variables(hosting: entry)
         item = Item(
           entry: entry, target: variables == nil ? .nothing : .account(provider: provider, isAdded: false),
-          variables: variables ?? [:],
+          servers: entry.variable == nil ? [] : [entry.host], variables: variables ?? [:],
           newName: providers.isAdded(provider) ? Self.name(ofHost: entry.host, extending: provider, context) : nil)
       }
       if case .one(_, _, let servers)? = match { item.servers = servers }

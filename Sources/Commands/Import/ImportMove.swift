@@ -259,12 +259,14 @@ struct ImportMove {
     let found = try manager(context.source.hostLogin(pattern))
     let known = found?.path == login.path ? found : nil
     if known == login { return .login(origin: origin, isVerified: isVerified, wasThere: true) }
+    // docker names no user, so a login of any user would replace the others.
+    let anybody = HostLoginPattern(origin: origin, takesSchemes: true)
+    if isVerified == false, try manager(context.source.hostLogin(anybody)) != nil {
+      throw .usage(
+        "the vault has another login for \(quoted(origin)), and the registry did not confirm this one; "
+          + "nothing was changed", hint: "\(credmgr: "logout", origin) first to replace it")
+    }
     if known != nil {
-      if isVerified == false {
-        throw .usage(
-          "the vault has another login for \(quoted(origin)), and the registry did not confirm this one; "
-            + "nothing was changed")
-      }
       let isOfThisImport = keptLogins.contains(origin + " " + (login.username ?? ""))
       if replaces, isOfThisImport { throw isKept(item, by: quoted(origin)) }
       if !replaces {

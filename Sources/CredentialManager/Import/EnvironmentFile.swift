@@ -8,7 +8,8 @@ extension ImportSource {
     files: { places in [places.directory.map { Path.joining($0, ".env") }].compactMap { $0 } },
     read: { text throws(ImportFault) in
       var mark: Character?  // Of a quoted value that continues on further lines.
-      return text.lines.compactMap { line in
+      var gitHubHost: String?
+      var entries = text.lines.compactMap { line -> ImportEntry? in
         var content = line.trimmed
         if let open = mark {
           if content.contains(open) { mark = nil }
@@ -18,6 +19,7 @@ extension ImportSource {
         guard let sign = content.firstIndex(of: "="), !content.hasPrefix("#") else { return nil }
         let name = String(content[..<sign].trimmed)
         mark = unclosedMark(content[content.index(after: sign)...].trimmed)
+        if name == "GH_HOST" { gitHubHost = assigned(content[content.index(after: sign)...].trimmed)?.lowercased() }
         guard name.utf8.allSatisfy({ $0.isLetterOrDigit || $0 == UInt8(ascii: "_") }), isSecret(name),
           let value = assigned(content[content.index(after: sign)...].trimmed)
         else { return nil }
@@ -27,11 +29,20 @@ extension ImportSource {
         entry.variable = name
         return entry
       }
+      // gh sends the token to this host instead.
+      if let gitHubHost, gitHubHost != gitHub {
+        for index in entries.indices where entries[index].host == gitHub {
+          (entries[index].host, entries[index].hostedProvider) = (gitHubHost, provider(hosting: gitHubHost))
+        }
+      }
+      return entries
     })
+
+  private static let gitHub = "github.com"
 
   /// The hosts of variables for which the documentation of a tool names the server.
   private static let hosts = [
-    "GH_TOKEN": "github.com", "GITHUB_TOKEN": "github.com", "HF_TOKEN": "huggingface.co",
+    "GH_TOKEN": gitHub, "GITHUB_TOKEN": gitHub, "HF_TOKEN": "huggingface.co",
     "NPM_TOKEN": "registry.npmjs.org",
     "CARGO_REGISTRY_TOKEN": "crates.io", "TWINE_PASSWORD": "upload.pypi.org",
   ]

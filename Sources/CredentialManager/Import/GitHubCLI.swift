@@ -47,7 +47,7 @@ extension ImportSource {
     })
 
   /// The provider of a host that is not github.com.
-  private static func provider(hosting host: String) -> String {
+  static func provider(hosting host: String) -> String {
     host.lowercased().hasSuffix(".ghe.com") ? "github" : "github-enterprise"
   }
 

@@ -52,10 +52,29 @@ package final class ProvidersOfHosts {
     }
     if !entry.variables.isEmpty { return provider(ofVariables: entry.variables.keys.sorted()) }
     if entry.host.isEmpty { return entry.variable.flatMap(provider(ofVariable:)) }
-    if let known = found[entry.host] { return known }
-    let result = provider(ofHost: entry.host)
-    found[entry.host] = .some(result)
-    return result
+    let match = found[entry.host] ?? provider(ofHost: entry.host)
+    found[entry.host] = .some(match)
+    // Programs also read the variable for other hosts of the provider, and a file names its host without the user.
+    if entry.variable != nil, case .one(let name, let isAdded, servers: [])? = match,
+      entry.hostedProvider != nil || hasRelative(name, without: entry.host)
+    {
+      let owner = added.first { $0.provider == name } ?? candidate(name)
+      return .one(name, isAdded: isAdded, servers: owner?.agreement.servers(otherThan: nil) ?? [entry.host])
+    }
+    return match
+  }
+
+  /// Whether a provider was added that has a descriptor in common with this one, but not the host.
+  private func hasRelative(_ name: String, without host: String) -> Bool {
+    let own = descriptors(of: name)
+    return added.contains { other in
+      other.provider != name && !other.agreement.names(host) && !own.isDisjoint(with: descriptors(of: other.provider))
+    }
+  }
+
+  private func descriptors(of provider: String) -> Set<String> {
+    let bases = (try? source.home.library.load(provider))?.bases ?? []
+    return Set(bases + [source.home.library.path(of: provider)].compactMap(\.self))
   }
 
   package func isAdded(_ provider: String) -> Bool { added.contains { $0.provider == provider } }
