@@ -274,6 +274,25 @@ class Tasks(Newcomer):
         self.credmgr("token", "github", environment={"CREDMGR_PASSPHRASE_FILE": passphrase})
         self.follow(heading, {"credmgr token github": [("passphrase of the vault: ", "not this one")] * 3}, block=1)
 
+    def test_removing_the_tarball(self):
+        """Only its files and credmgr's own directories: the others were there before, even if they are empty."""
+        package = os.path.join(self.home, "package/credmgr-0.2.0-amd64")
+        system = os.path.join(self.home, "local")
+        for path in ("bin/credmgr", "libexec/credmgr/credmgr-online", "share/credmgr/providers/github.yaml",
+                     "share/doc/credmgr/docs/tasks.md", "share/man/man1/credmgr.1"):
+            os.makedirs(os.path.join(package, os.path.dirname(path)), exist_ok=True)
+            with open(os.path.join(package, path), "w", encoding="utf-8"):
+                pass
+        archive = os.path.join(self.home, "credmgr-0.2.0-amd64.tar.xz")
+        subprocess.run(["tar", "-cJf", archive, "-C", os.path.dirname(package), os.path.basename(package)], check=True)
+        shutil.copytree(package, system)
+        command, = re.findall("(?m)^tar -tf .*$", text_of(PAGE))
+        command = command.replace("/usr/local/", system + "/").replace("sudo ", "")
+        subprocess.run(["sh", "-ec", command], check=True, cwd=self.home)
+        left = sorted(os.path.relpath(os.path.join(folder, name), system)
+                      for folder, folders, names in os.walk(system) for name in folders + names)
+        self.assertEqual(left, ["bin", "libexec", "share", "share/doc", "share/man", "share/man/man1"])
+
     def test_removing_everything(self):
         def tree():
             return sorted(os.path.relpath(os.path.join(folder, name), self.home)

@@ -223,6 +223,17 @@ class KernelKeyring(VaultTest):
         self.assertIn("already locked", self.credmgr("vault", "lock").err)
         self.assertNotIn("unlocked", self.credmgr("vault", "status").out)
 
+    def test_the_status_of_an_unlocked_vault_without_its_key_file(self):
+        self.credmgr("vault", "protect", "key-file", environment=self.with_passphrase())
+        os.remove(os.path.join(self.vault, "vault.key"))
+        outcome = self.unlock("--for", "1h")
+        if "keeps no keys" in outcome.err:
+            self.skipTest("the kernel keeps no keys here")
+        self.addCleanup(self.run_program, "vault", "lock")
+        outcome = self.credmgr("vault", "status")
+        self.assertIn("unlocked", outcome.out)
+        self.assertRegex(outcome.err, r"^credmgr: warning: the key file .* cannot open the vault; the passphrase can\n$")
+
     def test_a_session_whose_keyring_was_revoked(self):
         machine = os.uname().machine
         if machine not in KEYRING_CALLS:

@@ -119,14 +119,17 @@ extension Command {
     if let fault {
       // The hint of the message names this command.
       let others = Set(status.slots.compactMap(\.kind)).subtracting([.keyFile])
-      let isOfKeyFile =
-        switch fault {
-        case .keyFileMissing, .keyFileInvalid, .keyFileOfAnotherVault: true
-        default: false
-        }
-      guard isOfKeyFile else { throw CommandError(.vault(fault)) }
-      if others.isEmpty { throw .failed(fault.message(opensOtherwise: false)) }
+      let path: String
+      switch fault {
+      case .keyFileMissing(let place), .keyFileInvalid(let place), .keyFileOfAnotherVault(let place): path = place
+      default: throw CommandError(.vault(fault))
+      }
       let ways = others.map(\.words).sorted().joined(separator: " or the ")
+      if unlockedUntil != nil {
+        let later = others.isEmpty ? "; restore it before the vault is locked" : "; the \(ways) can"
+        return context.tell("warning: the key file \(quoted(path)) cannot open the vault" + later)
+      }
+      if others.isEmpty { throw .failed(fault.message(opensOtherwise: false)) }
       let unlocking: Remedy = "\(credmgr: "vault", "unlock") to use the \(ways)"
       throw .failed(fault.message().with(hints: ["restore the key file, or " + unlocking]))
     }
