@@ -21,13 +21,15 @@ package struct Context {
   /// Whether that program has something to tell.
   var hasNotice: () -> Bool = { false }
   private(set) var line: CommandLine
+  /// The digest of the destinations that a setup showed for its login; `nil` outside of one.
+  private(set) var seenDigest: String?
 
   package var home: Home { source.home }
 
   /// Returns the context for a command that this one runs, so that hints repeat that command.
-  func running(_ line: CommandLine) -> Context {
+  func running(_ line: CommandLine, seeing digest: String? = nil) -> Context {
     var context = self
-    context.line = line
+    (context.line, context.seenDigest) = (line, digest)
     return context
   }
 

@@ -241,7 +241,8 @@ extension CredentialError {
         .with(hints: [error.remedy(withoutVerification: titled(provider))])
     case .notStored: .usage("nothing was stored")
     case .providerChanged(let provider):
-      .usage("\(titled(provider)) was changed during the login; nothing was stored").hint("log in again")
+      .usage("\(titled(provider)) was changed during the login; nothing was stored")
+        .hint("\(credmgr: "providers", provider) to see its servers, then log in again")
     case .promptNeeded(let provider, let fields):
       PasteFault.message(withoutTerminal: fields, provider, titled(provider))
     case .keyFileNeeded(let provider, let labels, let variables):

@@ -323,6 +323,24 @@ class Owners(Import):
         self.assertEqual((outcome.status, len(self.service.exchanges)), (USAGE, before), outcome.err)
         self.move("env:IMPORT_HOST_TOKEN")
 
+    def test_a_provider_that_moves_while_a_question_is_open(self):
+        """The token goes only to the servers that the user saw, in the question or in the list."""
+        path = self.file(".env", f"IMPORT_HOST_TOKEN={self.token}\n")
+        other = self.serve(OAuth2Server())
+        for question, answer, arguments, server in (
+                (r"Does it belong there\? \[y/N\]", "y", ("import", "env", "--remove"), other), ("Move which", "1", ("import",), self.service)):
+            with self.subTest(arguments=arguments):
+                before = len(server.exchanges)
+                person = self.terminal(*arguments, columns=200)
+                person.wait_for(question)
+                self.credmgr("add-provider", "import-host", "--replace", "--yes", "--set", f"port={server.port}")
+                person.type(answer + "\r")
+                self.assertEqual(person.end(), USAGE, person.seen)
+                self.assertIn("was changed during the login; nothing was stored", person.seen)
+                self.assertRegex(person.seen, r'hint: run "credmgr import env:IMPORT_HOST_TOKEN[^"]*" to look again')
+                self.assertEqual(len(server.exchanges), before)
+                self.assertIn(self.token, text_of(path))
+
     def test_a_key_that_its_provider_refuses(self):
         """The descriptor names no field with the account's name, so the answer counts only as a verification."""
         self.service.routes["GET", "/keys"] = lambda _: json_response({"error": "invalid key"}, 401)
@@ -624,7 +642,7 @@ class Registries(Import):
         self.logins(**{self.address: "the-password"})
         self.assertNotIn("token server", self.credmgr("import", "docker").err)
         registry.routes["GET", "/v2/"] = lambda _: json_response({}, 503)
-        # docker names no user, so another user's login would replace it too.
+        # docker asks without a user name, so another user's login would replace it too.
         for user in ("ada", "bob"):
             path = self.logins(user, **{self.address: "stale"})
             before = text_of(path)

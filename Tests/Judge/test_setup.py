@@ -369,6 +369,38 @@ endpoints:
         self.assertTrue(service.accepts(self.credmgr("token", "own").line))
 
 
+    def movable(self):
+        """Ships a provider with a variable for its host, and returns another host with a token."""
+        service, other = self.serve(OAuth2Server()), self.serve(OAuth2Server())
+        place, elsewhere = (server.base.removeprefix("http://") for server in (service, other))
+        self.ship("forge", FORGE.format(name="forge", base="http://{host}", place="{host}")
+                  + f'variables: {{ host: {{ default: "{place}", format: hostname }} }}\n')
+        self.addCleanup(os.remove, self.place("forge"))
+        client = ("--client-id", POST_CLIENT, "--client-secret-file", self.file("secret", CLIENT_SECRET))
+        self.credmgr("add-provider", "forge", *client, "--set", f"host={elsewhere}")
+        self.credmgr("login", "forge")
+        token = self.credmgr("token", "forge").line
+        self.new_home()
+        return other, elsewhere, token
+
+    def test_a_provider_that_moves_while_setup_prompts(self):
+        """The token and the client go only to the host that setup showed."""
+        other, elsewhere, token = self.movable()
+        for way, more, secret in (("1", [], "token:"), ("2", [("client ID:", POST_CLIENT)], "client secret:")):
+            with self.subTest(secret):
+                self.new_home()
+                person = self.answer([("Which one", way), ("host=127(?s:.*)Another value", ""), ("Open this page", "n"), *more], "setup", "forge")
+                person.wait_for(secret)
+                self.credmgr("login", "forge", "--set", f"host={elsewhere}", "--with-token", stdin=token)
+                before = len(other.exchanges)
+                person.type("typed-secret-0123456789\r")
+                self.assertEqual(person.end(), USAGE, person.seen)
+                self.assertIn("Forge was changed during the login; nothing was stored", person.seen)
+                self.assertIn('hint: run "credmgr providers forge" to see its servers, then log in again', person.seen)
+                self.assertEqual(len(other.exchanges), before)
+                self.assertIn(json.loads(self.credmgr("providers", "forge", "--json").out)["client_id"], ("", None))
+
+
 class Shapes(SetupTest):
     """Values of a client that the user pasted by mistake."""
 

@@ -58,6 +58,7 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     var wish = LoginOptions()
     wish.account = invocation.value("--account")
+    wish.seenDigest = context.seenDigest
     wish.details = try details(invocation, context)
     wish.keepsScope = invocation.has("--step-up")
     wish.demands = try demands(invocation, context)
@@ -132,7 +133,7 @@ extension Command {
     let before = try? context.source.accountsIfAny()?.accounts(of: provider).map(\.name)
     let account: Account
     if invocation.has("--with-token"), !isTyped {
-      wish.seenDigest = context.source.destinationsDigest(ofLogin: wish, to: provider)
+      wish.seenDigest = context.seenDigest ?? context.source.destinationsDigest(ofLogin: wish, to: provider)
       let fields = descriptor?.fieldsOfToken ?? []
       let user = TerminalUser(
         provider: provider, offered: offered, fitting: fitting, context, readsInput: true)

@@ -19,6 +19,7 @@ struct ImportClient {
     let provider: String
     var adding: AddingProvider?  // `nil` if the provider has the client.
     var earlierSecret: Secret??  // The client's other secret there; `nil` if it has no other one.
+    var seenDigest: String?  // The digest of its destinations before the question; `nil` if it is added.
   }
 
   init(
@@ -59,7 +60,7 @@ struct ImportClient {
       default: throw error
       }
     }
-    do throws(CredentialError) { return try logIn(to: provider, client) } catch {
+    do throws(CredentialError) { return try logIn(to: provider, client, destination.seenDigest) } catch {
       if adding != nil { try? context.source.restore(before) }
       // An answer that waits shows that the new secret is valid.
       if let earlier = destination.earlierSecret, (try? context.source.hasUnfinishedLogin(at: provider)) != true {
@@ -90,8 +91,11 @@ struct ImportClient {
       what + "; nothing was changed", hint: "\(add: "--replace") to replace the token if the account is the same")
   }
 
-  private func logIn(to provider: String, _ client: ImportedClient) throws(CredentialError) -> Account {
+  private func logIn(
+    to provider: String, _ client: ImportedClient, _ seenDigest: String?
+  ) throws(CredentialError) -> Account {
     var wish = LoginOptions()
+    wish.seenDigest = seenDigest
     (wish.refreshToken, wish.clientIdentifier, wish.scope) = (client.refreshToken, client.identifier, client.scope)
     (wish.replaces, wish.keeps) = (replaces, kept[provider] ?? [])
     (wish.clientSecret, wish.importWords) = (client.secret, words)
@@ -117,11 +121,13 @@ struct ImportClient {
     let addition: ProviderAddition
     switch try manager(context.source.place(of: client, among: candidates, suffix: suffix)) {
     case .added(let provider)?:
+      let seen = digest(of: provider)
       try askWhether(belongsTo: provider, providers)
-      return Destination(provider: provider)
+      return Destination(provider: provider, seenDigest: seen)
     case .otherSecret(let provider, let secret)?:
+      let seen = digest(of: provider)
       try askWhether(belongsTo: provider, providers)
-      return Destination(provider: provider, earlierSecret: .some(secret))
+      return Destination(provider: provider, earlierSecret: .some(secret), seenDigest: seen)
     case .addition(let found)?:
       try askWhether(belongsTo: candidates[0], providers)
       addition = found
@@ -133,6 +139,12 @@ struct ImportClient {
       addition: addition, isDiscovered: candidates.isEmpty, isForeign: candidates.isEmpty,
       clientIdentifier: client.identifier, clientSecret: client.secret, isAgreed: agrees)
     return Destination(provider: addition.identifier, adding: adding)
+  }
+
+  /// Returns the digest of an added provider's destinations when the list showed it, or now.
+  private func digest(of provider: String) -> String? {
+    if item.target == .account(provider: provider, isAdded: true), let seen = item.seenDigest { return seen }
+    return context.source.destinationsDigest(ofLogin: LoginOptions(), to: provider)
   }
 
   /// oidc-agent ends each issuer with a slash, and the address with the slash may be that of an API.

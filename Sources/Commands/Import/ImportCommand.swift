@@ -47,6 +47,7 @@ extension Command {
       guard ["--remove", "--replace", "--yes"].contains(where: invocation.has) else { return try plan.list(context) }
       throw .usage("name the tools whose credentials to move", hint: "\(credmgr: "import", "--list") to see them")
     }
+    if !invocation.has("--dry-run") { plan.noteDestinations(context) }
     if choosing.isEmpty {
       plan.tellTroubles(context)
       try plan.choose(context)
@@ -76,6 +77,7 @@ struct ImportPlan {
     var rivals: [String] = []  // The providers that all name the entry's host.
     var variables: [String: String] = [:]  // With which the provider is added, because its defaults name another host.
     var newName: String?  // Under which the provider is added, because its own name has another host.
+    var seenDigest: String?  // The digest of the provider's destinations when the plan was made.
 
     var label: String { entry.source + ":" + entry.name }
     var isMovable: Bool { target != .nothing }
@@ -190,6 +192,21 @@ struct ImportPlan {
         if first == items[index].variables { continue }
         items[index].newName = Self.name(ofHost: items[index].entry.host, extending: provider, context)
       }
+    }
+  }
+
+  /// Notes where the tokens would go, for the time until the user has answered the questions.
+  fileprivate mutating func noteDestinations(_ context: Context) {
+    var known: [[String]: String?] = [:]
+    for index in items.indices {
+      guard case .account(let provider, _) = items[index].target else { continue }
+      var wish = LoginOptions()
+      wish.variables = items[index].variables
+      let name = items[index].newName ?? provider
+      let key = [name] + wish.variables.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] }
+      let digest = known[key] ?? context.source.destinationsDigest(ofLogin: wish, to: name)
+      known[key] = .some(digest)
+      items[index].seenDigest = digest
     }
   }
 

@@ -75,8 +75,11 @@ struct ImportMove {
         moved.append(item)
         rows.append(row(item, result, isRemoved: isRemoved, error: fault?.text))
       } catch {
-        guard let message = context.message(error) else { throw error }
+        guard var message = context.message(error) else { throw error }
         if message.status == .interrupted { throw error }
+        if case .credential(.providerChanged) = error {
+          message = message.with(hints: ["\(credmgr: words(moving: item)) to look again"])
+        }
         context.tell("cannot move \(item.label): \(message.text)")
         // The hint could name the provider of another host, or one that is removed again.
         let isOther = !item.variables.isEmpty || item.newName != nil || item.entry.isClient
@@ -113,6 +116,7 @@ struct ImportMove {
       own.variables = [:]
       let before = try manager(context.source.snapshot(of: name))
       let isNew = try add(name, extending: provider, for: item)
+      own.seenDigest = context.source.destinationsDigest(ofLogin: LoginOptions(), to: name)
       do throws(CommandError) { return (try account(own, at: name, token), token) } catch {
         if isNew { try? context.source.restore(before) }
         throw error
@@ -211,6 +215,7 @@ struct ImportMove {
     // The user agreed that the key belongs there, although it looks like that of another provider.
     wish.keepsUnverified = agrees || !item.servers.isEmpty
     wish.variables = item.variables
+    wish.seenDigest = item.seenDigest
     wish.replaces = replaces
     // A replaced token of this import would be in neither place.
     wish.keeps = kept[provider] ?? []
@@ -259,7 +264,7 @@ struct ImportMove {
     let found = try manager(context.source.hostLogin(pattern))
     let known = found?.path == login.path ? found : nil
     if known == login { return .login(origin: origin, isVerified: isVerified, wasThere: true) }
-    // docker names no user, so a login of any user would replace the others.
+    // docker asks without a user name, so a login of any user would replace the others.
     let anybody = HostLoginPattern(origin: origin, takesSchemes: true)
     if isVerified == false, try manager(context.source.hostLogin(anybody)) != nil {
       throw .usage(

@@ -92,6 +92,7 @@ struct Setup {
     let provider = addition.identifier
     let scope = try context.scope(Invocation(.login, [provider] + options), of: addition.descriptor)
     let isFile = !isAddress && Context.isDescriptorFile(source)
+    var seen = destinations(of: provider)
     let names = try manager(context.source.accountsIfAny()?.accounts(of: provider) ?? []).map(\.name)
     let isNew = isAddress || isFile
     let title = isNew ? quoted(provider) : context.titled(provider)
@@ -115,9 +116,9 @@ struct Setup {
     let isForeign = isNew || !context.source.isShipped(addition.loaded)
     var adding = AddingProvider(addition: addition, isDiscovered: isDiscovered, isForeign: isForeign)
     if try isAdded(addition) {
-      let way = try names.isEmpty ? correctedWay(&adding, title, scope: scope) : nil
-      try logIn(replacing: adding, scope: scope) { () throws(CommandError) in
-        try logIn(to: provider, way, of: addition.descriptor, scope: scope, with: settings)
+      let way = try names.isEmpty ? correctedWay(&adding, title, scope: scope, seeing: &seen) : nil
+      try logIn(replacing: adding, scope: scope, seeing: seen) { seen throws(CommandError) in
+        try logIn(to: provider, way, of: addition.descriptor, scope: scope, with: settings, seeing: seen)
       }
       return try finish(provider)
     }
@@ -138,6 +139,8 @@ struct Setup {
     if way.hasOwnClient, isForeign, !isShown { try adding.preview(context) }
     if way == .client { try askForClient(&adding, title, scope: scope) }
     if way == .document { try askForDocument(&adding) }
+    try requireDestinations(seen, of: provider)
+    seen = destinations(of: provider, adding.variables)
     // `login` itself adds a shipped provider that needs no client of the user, together with the first account.
     // Add any other provider here.
     if isForeign || way.hasOwnClient || missing.contains(where: \.isSecret) {
@@ -152,9 +155,10 @@ struct Setup {
         return context.tell(note: "\(credmgr: "setup", provider) to log in later")
       }
       settings = settings.first == "--account" ? Array(settings.prefix(2)) : []
+      seen = destinations(of: provider)
     }
-    try logIn(replacing: adding, scope: scope) { () throws(CommandError) in
-      try logIn(to: provider, way, of: addition.descriptor, scope: scope, with: settings)
+    try logIn(replacing: adding, scope: scope, seeing: seen) { seen throws(CommandError) in
+      try logIn(to: provider, way, of: addition.descriptor, scope: scope, with: settings, seeing: seen)
     }
     // Nothing else has shown the token to the server.
     if isDiscovered, addition.descriptor.endpoints[.identity] == nil { test(source, provider) }
@@ -250,8 +254,21 @@ struct Setup {
 
   // MARK: Login
 
+  /// Returns the digest of a login's destinations now; `nil` if no login is possible yet.
+  func destinations(of provider: String, _ variables: [String: String] = [:]) -> String? {
+    var wish = LoginOptions()
+    wish.variables = variables
+    return context.source.destinationsDigest(ofLogin: wish, to: provider)
+  }
+
+  /// Throws if another process has changed the provider since this one showed it.
+  func requireDestinations(_ seen: String?, of provider: String) throws(CommandError) {
+    if destinations(of: provider) != seen { throw CommandError(.providerChanged(provider)) }
+  }
+
   private func logIn(
-    to provider: String, _ way: Way?, of descriptor: Descriptor, scope: [String], with settings: [String]
+    to provider: String, _ way: Way?, of descriptor: Descriptor, scope: [String], with settings: [String],
+    seeing seen: String?
   ) throws(CommandError) {
     var words = (login ?? ["credmgr", "login", provider]) + settings
     switch way {
@@ -266,7 +283,7 @@ struct Setup {
     default: words += options
     }
     while true {
-      do throws(CommandError) { return try run(.login, words) } catch {
+      do throws(CommandError) { return try run(.login, words, seeing: seen) } catch {
         guard case .credential(.wrongPaste) = error, let message = context.message(error) else { throw error }
         context.tell(message.text)
       }
@@ -280,9 +297,9 @@ struct Setup {
   }
 
   /// Runs another command. Its errors keep their own hints.
-  private func run(_ command: Command, _ words: [String]) throws(CommandError) {
+  private func run(_ command: Command, _ words: [String], seeing seen: String? = nil) throws(CommandError) {
     let invocation = try Invocation(command, words.dropFirst(2))
-    let inner = context.running(CommandLine(words, invocation, named: Command.named))
+    let inner = context.running(CommandLine(words, invocation, named: Command.named), seeing: seen)
     do throws(CommandError) { try command.run(invocation, inner) } catch {
       switch error {
       // Another question follows.

@@ -47,11 +47,13 @@ extension Setup {
 
   /// Runs a login, and asks for another client as long as the provider refuses the user's own.
   func logIn(
-    replacing adding: AddingProvider, scope: [String], _ logIn: () throws(CommandError) -> Void
+    replacing adding: AddingProvider, scope: [String], seeing seen: String?,
+    _ logIn: (String?) throws(CommandError) -> Void
   ) throws(CommandError) {
+    var seen = seen
     while true {
       let refusal: CommandError
-      do throws(CommandError) { return try logIn() } catch {
+      do throws(CommandError) { return try logIn(seen) } catch {
         guard isRefusedClient(error, of: adding), let message = context.message(error) else { throw error }
         context.tell("error: \(message.text)")
         refusal = error
@@ -63,14 +65,16 @@ extension Setup {
       // The user agreed to these places when the provider was added.
       another.agreed = []
       try askForClient(&another, adding.title(context), scope: scope)
+      try requireDestinations(seen, of: adding.addition.identifier)
       _ = try another.run(context)
+      seen = destinations(of: adding.addition.identifier)
     }
   }
 
   /// Asks whether to use a client with which the user has never logged in, because its identifier may be wrong. If not,
   /// returns another way, for which it replaces the client if need be; `nil` to log in as it is.
   func correctedWay(
-    _ adding: inout AddingProvider, _ title: String, scope: [String]
+    _ adding: inout AddingProvider, _ title: String, scope: [String], seeing seen: inout String?
   ) throws(CommandError) -> Way? {
     guard let client = ownClient(of: adding.addition) else { return nil }
     context.tell("\(title) has the client \(quoted(client))")
@@ -81,7 +85,9 @@ extension Setup {
     // The user agreed to these places when the provider was added.
     adding.agreed = []
     if way == .client { try askForClient(&adding, title, scope: scope) } else { try askForDocument(&adding) }
+    try requireDestinations(seen, of: adding.addition.identifier)
     _ = try adding.run(context)
+    seen = destinations(of: adding.addition.identifier)
     return nil
   }
 
