@@ -18,11 +18,9 @@ package struct Context {
   let coreLimit: UInt64?
   /// `nil` in the program that only answers from the vault.
   let online: Program.Online?
-  /// Whether that program has something to tell.
-  var hasNotice: () -> Bool = { false }
+  var hasNotice: () -> Bool = { false }  // Whether that program has something to tell.
   private(set) var line: CommandLine
-  /// The digest of the destinations that a setup showed for its login; `nil` outside of one.
-  private(set) var seenDigest: String?
+  private(set) var seenDigest: String?  // Of the destinations that a setup showed for its login.
 
   package var home: Home { source.home }
 
