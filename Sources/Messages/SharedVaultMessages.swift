@@ -79,7 +79,8 @@ extension ServerFault {
       .vault("the server of the vault \(name) shows another history of \(changed(record)) than before")
         .hint(.goingOn(with: record, vault))
     case .damaged(let record):
-      .vault("\(record.words) is damaged in the vault \(name)").hint(record.remedy(inVault: vault))
+      .vault("\(record.words) is damaged in the vault \(name)")
+        .hint(record.kind == .credential ? record.replacement(inVault: vault) : record.remedy(inVault: vault))
     case .altered:
       .vault("the vault \(name) was altered")
         .hint("\(credmgr: "vault", "verify", "--vault", vault) to see what was altered")
@@ -221,6 +222,15 @@ extension RecordIdentifier {
       "\(credmgr: "add-provider", provider, "--client-id", "ID", "--replace", "--vault", vault)"
     default: "\(credmgr: "vault", "verify", "--vault", vault)"
     }
+  }
+
+  /// Returns the remedy for an account. Without its provider, no login can replace it.
+  fileprivate func replacement(inVault vault: String) -> Remedy {
+    let logout = ["logout", provider, "--account", account, "--vault", vault, "--keep-remote"]
+    return """
+      \(credmgr: "login", provider, "--account", account, "--vault", vault); if the provider no longer answers, \
+      \(credmgr: logout)
+      """
   }
 }
 

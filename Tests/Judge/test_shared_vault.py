@@ -136,6 +136,31 @@ class SharedVault(TeamTest):
             self.server.restore(self.database, before)
         first.run(*change)
 
+    def test_an_account_that_nobody_can_read_is_removed(self):
+        service, first = self.founded(lifetime=3600)
+        second = self.invited(first)
+        lookups = "select encode(lookup, 'hex') from credmgr.record where kind <> ''"
+        change = ("add-provider", PROVIDER, "--client-id", PUBLIC_CLIENT, "--replace", "--vault", TEAM, "--yes")
+        for hidden, hide in (
+            ("altered", "update credmgr.record set sealed = set_byte(sealed, 99, get_byte(sealed, 99) # 1) where "),
+            ("removed", "delete from credmgr.record where "),
+        ):
+            known = self.sql(lookups).split()
+            second.run("login", PROVIDER, "--account", hidden, "--vault", TEAM)
+            (row,) = set(self.sql(lookups).split()) - set(known)
+            self.sql(hide + f"lookup = '\\x{row}'")
+            # The provider may be gone, so that no login can replace the account.
+            removal = "logout", PROVIDER, "--account", hidden, "--vault", TEAM, "--keep-remote"
+            self.assertIn(f"if the provider no longer answers, run \"credmgr {' '.join(removal)}\"", first.run(*change, status=LOCKED).err)
+            sent = dict(service.counts)
+            second.run(*removal)
+            self.assertEqual(dict(service.counts), sent)
+            first.run(*change)
+            for machine in (first, second):
+                machine.vault("sync", "--yes")
+                machine.vault("verify")
+                self.assertNotIn(hidden, machine.run("status").out)
+
     def test_each_damaged_record_has_a_remedy_in_its_vault(self):
         _, first = self.founded(lifetime=3600)
         invitation = self.invitation(first)

@@ -175,6 +175,7 @@ extension CredentialSource {
     account: String, revocation: Revocation
   ) {
     if !keepsRemote { _ = try network() }
+    if keepsRemote, shared != nil, let name, try dropLost(AccountID(provider, name)) { return (name, .notAsked) }
     let existing = try accounts(neededFor: name, of: provider)
     let account = try existing.resolve(name, provider: provider)
     let accounts = try accounts(.readWrite)
@@ -260,6 +261,24 @@ extension CredentialSource {
       drop(unused, of: provider, keepsRemote: keepsRemote)
       return (account.name, result)
     }
+  }
+
+  /// Removes an account of a shared vault that was altered, removed or set back, so that no member can read or
+  /// revoke its tokens; returns `false` if the vault has no such account.
+  private func dropLost(_ id: AccountID) throws(CredentialError) -> Bool {
+    let accounts = try accounts(.readWrite)
+    let identifier = RecordIdentifier(.credential, of: id)
+    guard try inStore(accounts.store.isLost(identifier)) else { return false }
+    var changes: [Change] = [
+      .remove(identifier), noting(.logout, of: id.provider, account: id.name, detail: "forgotten"),
+    ]
+    if (try? accounts.selected(for: id.provider)) == id.name {
+      changes.append(.remove(Accounts.selection(id.provider)))
+    }
+    do throws(StoreError) { try accounts.store.apply(changes) } catch { throw .vault(error) }
+    // The store does not remove a row that is missing, and that this machine has never seen.
+    if try inStore(accounts.store.isLost(identifier)) { throw .vault(.damagedRecord(identifier)) }
+    return true
   }
 
   /// Revokes each token of a credential; does nothing if the provider does not support it.
