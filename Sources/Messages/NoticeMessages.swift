@@ -105,7 +105,7 @@ extension Notice {
       return "\(credmgr: "login", provider, "--set", "\(variable)=NAME") to use another one"
     case .withheld(_, let vault, .peculiar), .withheld(_, let vault, .importWidens):
       return "\(credmgr: "vault", "sync", "--vault", vault) at a terminal to agree"
-    case .withheld(_, _, .shared(let error)): return CredentialError.shared(error).message.hints.first
+    case .withheld(_, _, let error): return error.message.hints.first
     case .certificateRefused(let provider, _): return .replacingCertificate(of: provider)
     case .tokensLeft: return "revoke the access in your account settings at the provider if you do not use it"
     case .defaultNeedsLogin(let provider, _, let other):

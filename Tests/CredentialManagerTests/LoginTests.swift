@@ -1005,6 +1005,32 @@ struct LoginTests {
 
   private static let names = HTTPResponse.json(#"[{"id": "1", "name": "One"}, {"id": "2", "name": "Two"}]"#)
 
+  /// Each organization is an account.
+  @Test func anotherEntryOfTheSameUser() throws {
+    let fixture = try Fixture.added(
+      Self.tenants.replacing("element: {", with: "element: { of: items,") + "\nsubject: uid")
+    let list = #"[{"id": "1", "name": "One"}, {"id": "2", "name": "Two"}]"#
+    for (site, token) in [("One", "a"), ("Two", "b"), ("One", "c")] {
+      fixture.consent(.token(token), .json(#"{"uid": "7", "items": \#(list)}"#))
+      #expect(try fixture.login { $0.variables["site"] = site }.name == site)
+    }
+    #expect(try fixture.stored("One")?.accessToken == Secret("c"))
+    #expect(try fixture.stored("Two")?.accessToken == Secret("b"))
+    // A login without a name renews the default account.
+    try fixture.another().accounts(.readWrite).store.apply([
+      .store(Secret("Two"), as: Accounts.selection("example"))
+    ])
+    fixture.consent(.token("d"), .json(#"{"uid": "7", "items": \#(list)}"#))
+    #expect(try fixture.login().name == "Two")
+    #expect(try fixture.stored("One")?.accessToken == Secret("c"))
+    // The user chooses another one.
+    let third = list.replacing("}]", with: #"}, {"id": "3", "name": "Three"}]"#)
+    (fixture.user.isReplacing, fixture.user.chosen) = (true, 2)
+    fixture.consent(.token("e"), .json(#"{"uid": "7", "items": \#(third)}"#))
+    #expect(try fixture.login().name == "Three")
+    #expect(try fixture.stored("Two")?.accessToken == Secret("d"))
+  }
+
   @Test func theUserChoosesAnEntry() throws {
     let fixture = try Fixture.added(Self.tenants)
     fixture.user.chosen = 1
@@ -1098,9 +1124,16 @@ struct LoginTests {
     let fixture = try Fixture.added(text)
     fixture.consent(.token("token-1"), Self.list(1, 2, 3), .identity("ana"))
     #expect(try fixture.login { $0.variables = ["site": "Site 2"] }.credential.kept == ["tenant": "2"])
+    func login() throws -> Credential {
+      try fixture.login { ($0.account, $0.replaces, $0.givesAway) = ("ana", true, true) }.credential
+    }
+    // The same user keeps the variable, which may be in other requests as well.
+    fixture.consent(.token("token-a"), Self.list(3, 2, 1), .identity("ana"))
+    var credential = try login()
+    #expect(credential.kept == ["tenant": "2"] && credential.variables == ["site": "Site 2"])
     fixture.consent(.token("token-2"), Self.list(3, 2, 1), .identity("bob"))
-    let account = try fixture.login { ($0.account, $0.replaces, $0.givesAway) = ("ana", true, true) }
-    #expect(account.credential.kept == ["tenant": "3"])
+    credential = try login()
+    #expect(credential.kept == ["tenant": "3"] && credential.variables.isEmpty)
   }
 
   /// The user has another account, and a third account is the default.

@@ -206,6 +206,20 @@ import Testing
     }
     #expect(try fixture.stored("admin")?.accessToken == Secret("d"))
     #expect(try fixture.stored("admin-2")?.accessToken == Secret("c"))
+    fixture.consent(.token("e"), Self.me("renamed", "2"))
+    #expect(try fixture.login { $0.variables["host"] = "b.example" }.name == "admin-2")
+  }
+
+  /// The account follows its provider.
+  @Test func aProviderWithAnotherIssuer() throws {
+    let text = Self.text + "\nissuer: https://{host}"
+    let fixture = try Fixture.added(text)
+    for name in ["ana", "ana.new"] {
+      fixture.consent(.token("token of " + name), Self.me(name, "1"))
+      let account = try fixture.login()
+      #expect(account.name == "ana")
+      if name == "ana" { try Self.change(fixture.another()) }
+    }
   }
 
   /// The variable names no server.

@@ -154,7 +154,8 @@ struct Login {
       variables: options.variables.filter { descriptor.variable($0.key)?.isSecret == false })
     var options = options
     if let there = try source.repeatedAccount(provider, options, hasToken: hasToken) {
-      options.repeat(there.credential, in: loaded.descriptor)
+      let registered = try source.accountsIfAny()?.registration(of: provider)?.variables ?? [:]
+      options.repeat(there.credential, in: loaded.descriptor, registered: registered)
     }
     try loaded.descriptor.request(options.details)
     self.options = options

@@ -12,7 +12,7 @@ extension Login {
     _ credential: Credential, in pending: consuming PendingExchange, since start: Moment,
     clockAheadBy difference: Duration = .zero, with element: ExchangedElement? = nil, _ user: (any User)?
   ) throws(CredentialError) -> Account {
-    let owned: (name: String, credential: Credential, changes: [Change])
+    var owned: IdentifiedAccount
     do throws(CredentialError) {
       let areMet: Bool
       do { areMet = try options.demands.areMet(by: credential, since: start, clockAheadBy: difference) } catch {
@@ -21,21 +21,27 @@ extension Login {
       owned = try identified(credential, with: element, user)
       if !areMet { source.notice(.authenticationUnconfirmed(provider: provider)) }
     } catch {
-      // The next login continues after an interruption here, except with what the user can type again; and only this
-      // answer may have an imported refresh token.
-      let isKept =
-        error == .interrupted && !credential.isTyped
-        || error == .providerChanged(provider) && credential.importedFrom != nil
+      let isKept = keeps(credential, after: error)
       if !isKept { discard(credential, error) }
       _ = try? pending.finish(isKept ? .unfinished : .ended(noting: nil))
       share(error)
       throw error
     }
     FaultPoint.reach("login.identified")
+    var failure: CredentialError?
     let named = AccountID(provider, owned.name)
     let unused = try named == id ? nil : accounts.note(named).flatMap { accounts.unfinishedLogin($0, named) }
     do throws(CommitError) {
-      let revision = try pending.finish(.committed(owned.changes, after: decision(on: owned.changes, credential))) ?? 0
+      let outcome = ExchangeOutcome.committed(owned.changes) { found in
+        do throws(CredentialError) {
+          owned = try again(owned, after: found, for: credential, with: element, user)
+          return .retry(owned.changes)
+        } catch {
+          failure = error
+          return keeps(credential, after: error) ? .keep : .discard
+        }
+      }
+      let revision = try pending.finish(outcome) ?? 0
       FaultPoint.reach("login.committed")
       if let unused {
         accounts.store.removeAnswer(for: named)
@@ -43,32 +49,47 @@ extension Login {
       }
       return Account(provider: provider, name: owned.name, credential: owned.credential, revision: revision)
     } catch {
-      if case .conflict(let place, let actual) = error.reason {
-        if !error.isKept { discard(credential, nil) }
-        throw conflict(at: place, actual)
+      if let failure {
+        if !error.isKept { discard(credential, failure) }
+        throw failure
       }
       throw .uncommitted(provider: provider, account: id.name, isKept: error.isKept, error.reason)
     }
   }
 
-  /// Returns what follows if another process has changed the registration between the last look and the commit.
-  private func decision(
-    on changes: [Change], _ credential: Credential
-  ) -> (RecordIdentifier) -> ConflictDecision {
-    { found in
-      guard found == Accounts.registration(provider) else { return .discard }
-      do throws(CredentialError) {
-        return .retry([try following(credential)] + changes.dropFirst())
-      } catch {
-        return credential.importedFrom == nil ? .discard : .keep
-      }
-    }
+  /// Whether the next login continues after an error here: after an interruption, except with what the user can type
+  /// again; and only this answer may have an imported refresh token.
+  private func keeps(_ credential: Credential, after error: CredentialError) -> Bool {
+    error == .interrupted && !credential.isTyped
+      || error == .providerChanged(provider) && credential.importedFrom != nil
   }
 
-  /// The error if another process has stored the account, or removed or changed the provider meanwhile.
-  private func conflict(at place: RecordIdentifier, _ actual: Int64?) -> CredentialError {
-    if place.kind == .credential { return .alreadyThere([place], files: []) }
-    return actual == nil ? .notAdded(provider: provider, ClientNeeds(client.descriptor)) : .providerChanged(provider)
+  /// Looks again after another process has changed a record that the account needs.
+  private func again(
+    _ owned: IdentifiedAccount, after found: RecordIdentifier, for credential: Credential,
+    with element: ExchangedElement?, _ user: (any User)?
+  ) throws(CredentialError) -> IdentifiedAccount {
+    guard found == Accounts.registration(provider) else {
+      return try identified(credential, with: element, as: owned.identity, user)
+    }
+    var owned = owned
+    owned.changes[0] = try following(owned.credential)
+    return owned
+  }
+
+  /// The precondition for a credential that replaces only the account that this login found. `nil` means that it found
+  /// none.
+  func condition(_ existing: Account?, at place: RecordIdentifier) throws(CredentialError) -> Precondition {
+    if let existing { return .revision(existing.revision) }
+    return try inStore(accounts.store.isLost(place)) ? .any : .absent
+  }
+
+  /// Whether this process or another one has finished an import since the login began, whose refresh token is in no
+  /// other place than this account.
+  func isImported(_ name: String) throws(CredentialError) -> Bool {
+    if name == finished { return true }
+    guard let there = try accounts.readableAccount(AccountID(provider, name)) else { return false }
+    return there.credential.importedFrom != nil && there.isNew(since: earlierAccounts)
   }
 
   private func discard(_ credential: Credential, _ error: CredentialError?) {
@@ -90,20 +111,24 @@ extension Login {
     credential.expiresAt = client.descriptor.key?.lifetime.map { now + $0 }
     var own = self
     own.finished = try endUnnamed()
-    let owned = try own.identified(credential, with: nil, user)
-    var changes = owned.changes
+    var owned = try own.identified(credential, with: nil, user)
     while true {
       do throws(StoreError) {
-        let revision = try accounts.store.apply(changes)
+        let revision = try accounts.store.apply(owned.changes)
         return Account(provider: provider, name: owned.name, credential: owned.credential, revision: revision)
-      } catch .conflict(let found, let actual) {
-        guard case .retry(let others) = decision(on: changes, credential)(found) else {
-          throw conflict(at: found, actual)
-        }
-        changes = others
+      } catch .conflict(let found, _) {
+        owned = try own.again(owned, after: found, for: credential, with: nil, user)
       } catch {
         throw .vault(error)
       }
     }
   }
+}
+
+/// The account that a login stores, and the changes that do so. The first one is that of the registration.
+struct IdentifiedAccount {
+  let name: String
+  let credential: Credential
+  var changes: [Change]
+  let identity: Login.Identity
 }

@@ -8,10 +8,11 @@ import CredmgrStore
 extension Login {
   private static let standardName = "default"
 
-  /// Returns the account for a credential. Asks `user` whether to store a typed key that could not be verified.
+  /// Returns the account for a credential. Asks `user` whether to store a typed key that could not be verified. `known`
+  /// is what the provider has already said about the owner.
   func identified(
-    _ credential: Credential, with element: ExchangedElement?, _ user: (any User)?
-  ) throws(CredentialError) -> (name: String, credential: Credential, changes: [Change]) {
+    _ credential: Credential, with element: ExchangedElement?, as known: Identity? = nil, _ user: (any User)?
+  ) throws(CredentialError) -> IdentifiedAccount {
     var credential = credential
     credential.add(options)
     credential.loginIdentifier = Hexadecimal.encode(source.random.bytes(8))
@@ -20,7 +21,8 @@ extension Login {
     let (verified, doubt) = try source.verifyingIDToken(of: credential, with: permit)
     credential = verified
     if let doubt { source.notice(.idTokenUnverified(provider: provider, doubt)) }
-    let (owner, fault, isConfirmed) = try identity(credential, user)
+    let identity = if let known { known } else { try identity(credential, user) }
+    let (owner, fault, isConfirmed) = identity
     credential.isUnverified = !isConfirmed
     credential.isUsableAlone = permit.client.isUsableAlone(credential)
     let found = owner.name
@@ -30,7 +32,13 @@ extension Login {
     let renewed: String? = if let unsure, fault != .unnameable, try !works(unsure) { unsure.name } else { nil }
     let all = try accounts.accounts(of: provider)
     // The provider renamed the user of an account that has the user's earlier name.
-    let renamed = all.first { isUser($0, owner, of: credential) && $0.hasNameOfUser }?.name
+    let (new, kept) = (credential, credential.kept.merging(owner.kept) { $1 })
+    func isUser(_ account: Account) -> Bool {
+      // The account may be for another organization of the user.
+      self.isUser(account, owner, of: new)
+        && client.descriptor.elementFields().allSatisfy { account.credential.kept[$0] == kept[$0] }
+    }
+    let renamed = all.first { isUser($0) && $0.hasNameOfUser }?.name
     let own = try found.map { name throws(CredentialError) in try self.name(of: owner, name, as: credential, among: all)
     }
     var wanted = if let name = id.name ?? renamed ?? own ?? renewed { name } else { try freeName() }
@@ -58,9 +66,9 @@ extension Login {
     let expected = existing?.credential.ownIdentity
     let other = all.first { other in
       other.name != name && isOfServer(other, as: credential)
-        && (isUser(other, owner, of: credential) || found.map(other.isPerson) ?? false)
+        && (isUser(other) || found.map(other.isPerson) ?? false)
     }
-    let isSame = existing.map { isUser($0, owner, of: credential) } ?? false
+    let isSame = existing.map { self.isUser($0, owner, of: credential) } ?? false
     // Another user may have taken the name since. The durable identifiers decide, if both are known.
     let isOther = existing.map { isAnotherUser($0, than: owner, of: credential) } ?? false
     // If the provider does not name the user, accept the token: losing it would be worse than an unverified user.
@@ -78,6 +86,7 @@ extension Login {
         found: found.map { told($0, subject: owner.subject, issuer: credential.issuer) }, other: other?.name)
     }
     try settle(element, for: owner, of: existing, in: &credential, user)
+    if !isOther, isSame || found == expected { credential.variables.merge(options.choices) { typed, _ in typed } }
     if isSame, let expected, let found, found != expected {
       source.notice(.renamed(provider: provider, account: name, before: expected, now: found))
     }
@@ -115,7 +124,7 @@ extension Login {
     let place = RecordIdentifier(.credential, of: AccountID(provider, name))
     var changes: [Change] = [
       following,
-      .store(credential.encoded, as: place, if: isKey && !replaces ? try condition(existing, at: place) : .any),
+      .store(credential.encoded, as: place, if: try condition(existing, at: place)),
     ]
     for id in [id, AccountID(provider, name)] {
       changes += [.remove(RecordIdentifier(.pending, of: id)), .remove(RecordIdentifier(.failure, of: id))]
@@ -124,22 +133,7 @@ extension Login {
       changes.append(.store(Secret(name), as: Accounts.selection(provider)))
     }
     changes.append(source.noting(.login, of: provider, account: name, detail: credential.grant.rawValue))
-    return (name, credential, changes)
-  }
-
-  /// The precondition for a credential that replaces only the account that this login found. `nil` means that it found
-  /// none.
-  private func condition(_ existing: Account?, at place: RecordIdentifier) throws(CredentialError) -> Precondition {
-    if let existing { return .revision(existing.revision) }
-    return try inStore(accounts.store.isLost(place)) ? .any : .absent
-  }
-
-  /// Whether this process or another one has finished an import since the login began, whose refresh token is in no
-  /// other place than this account.
-  private func isImported(_ name: String) throws(CredentialError) -> Bool {
-    if name == finished { return true }
-    guard let there = try accounts.readableAccount(AccountID(provider, name)) else { return false }
-    return there.credential.importedFrom != nil && there.isNew(since: earlierAccounts)
+    return IdentifiedAccount(name: name, credential: credential, changes: changes, identity: identity)
   }
 
   /// Returns the change that stores the registration again. A process that changes the provider at this moment notices
@@ -238,8 +232,11 @@ extension Login {
 
   func isAlive(_ account: Account) throws(CredentialError) -> Bool { try state(of: account).isAlive }
 
+  /// The owner of a credential, as the provider said.
+  typealias Identity = (owner: Owner, fault: IdentityFault?, isConfirmed: Bool)
+
   /// Why the user is unknown.
-  private enum IdentityFault: Equatable {
+  enum IdentityFault: Equatable {
     case unidentified(CredentialError?)  // `nil` if the user already knows the error.
     case unnameable  // The provider's user name is not valid as an account name.
   }
@@ -248,7 +245,7 @@ extension Login {
   /// that the user brings, unless the provider knows it.
   private func identity(
     _ credential: Credential, _ user: (any User)?
-  ) throws(CredentialError) -> (owner: Owner, fault: IdentityFault?, isConfirmed: Bool) {
+  ) throws(CredentialError) -> Identity {
     var owner = Owner(name: client.accountName(in: credential))
     if client.descriptor.subject == Descriptor().subject { owner.subject = credential.idTokenSubject }
     // A key is verified even if the answer does not name the user.
@@ -329,8 +326,13 @@ struct Owner {
 }
 
 extension Account {
-  /// Whether the account is called like its user, or like its user was once, and so was not named by hand.
-  fileprivate var hasNameOfUser: Bool { [credential.identity, credential.earlierIdentity].contains(name) }
+  /// Whether the account is called like its user, or like its user was once, perhaps with a number. Then the user did
+  /// not name it.
+  fileprivate var hasNameOfUser: Bool {
+    [credential.identity, credential.earlierIdentity].compactMap(\.self).contains { user in
+      name == user || name.hasPrefix(user + "-") && Int(name.dropFirst(user.count + 1)) != nil
+    }
+  }
 }
 
 extension Login {
@@ -348,13 +350,15 @@ extension Login {
 
   /// Whether the server that issued a new credential also issued the account's. Variables may name the server.
   func isOfServer(_ account: Account, as new: Credential) -> Bool {
-    let there = account.credential
+    let (there, names) = (account.credential, client.descriptor.variablesOfServers)
+    // Both follow the provider, also to another issuer.
+    if names.allSatisfy({ there.variables[$0] == new.variables[$0] }) { return true }
     if let issuer = there.issuer, let other = new.issuer { return issuer == other }
     func value(_ name: String, _ credential: Credential) -> String? {
       credential.variables[name] ?? earlierRegistration?.variables[name]
         ?? client.descriptor.variable(name)?.defaultValue
     }
-    return client.descriptor.variablesOfServers.allSatisfy { value($0, there) == value($0, new) }
+    return names.allSatisfy { value($0, there) == value($0, new) }
   }
 
   /// Returns the name of the account for a user, who may have the name of a user at another server: two realms of one

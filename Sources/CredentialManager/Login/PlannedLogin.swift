@@ -11,7 +11,8 @@ extension CredentialSource {
     let vault = try accountsIfAny()
     var options = options
     if let there = try repeatedAccount(id.provider, options, hasToken: hasToken) {
-      options.repeat(there.credential, in: descriptor)
+      let registered = try vault?.registration(of: descriptor.identifier)?.variables ?? [:]
+      options.repeat(there.credential, in: descriptor, registered: registered)
     }
     let grant = try grant(options, descriptor.grants)
     let registration = try vault?.registration(of: descriptor.identifier)

@@ -59,7 +59,10 @@ extension Login {
     let person = person(Owner(name: name, subject: subject), in: credential)
     let earlier = try earlierAccount(user)
     guard let earlier, isUser(earlier, person, in: credential) == false else {
-      let own: Account? = if id.name == nil { try account(of: person, in: credential) } else { nil }
+      // Each element may be an account of the user, who then chooses.
+      let paths = client.descriptor.account + client.descriptor.subject
+      let asks = user?.canAnswer == true && paths.contains { $0.inElement != nil }
+      let own: Account? = if id.name == nil, !asks { try account(of: person, in: credential) } else { nil }
       return try source.element(of: list, as: own ?? earlier, at: provider, user)
     }
     // A login for an account of another user fails, so the user need not choose.
@@ -157,7 +160,7 @@ extension Credential {
 
 extension Descriptor {
   /// Returns the fields that an account keeps of an element.
-  fileprivate func elementFields(of kinds: [EndpointKind] = EndpointKind.allCases) -> [String] {
+  func elementFields(of kinds: [EndpointKind] = EndpointKind.allCases) -> [String] {
     kinds.compactMap { endpoints[$0] }.flatMap(\.response.keep).filter(\.isOfElement).map(\.name)
   }
 

@@ -83,13 +83,17 @@ package struct LoginOptions: Sendable {
   package var clientIdentifier: String?  // That client; `nil` for the provider's.
   package var clientSecret: Secret?  // Its secret; `nil` for the provider's.
   package var importWords: [String] = []  // The words of the `import` that this login is a part of.
+  /// The variables that chose the element of the account that this login may give to another user.
+  private(set) var choices: [String: String] = [:]
   package var hasKeyFile = false  // Whether the user named the key file.
   package var expiresAt: Moment?  // When a key that the user brings expires; `nil` if the user does not say.
 
   package init() {}
 
-  /// Fills in missing options from an earlier login of the account.
-  mutating func `repeat`(_ credential: Credential, in descriptor: Descriptor) {
+  /// Fills in missing options from an earlier login of the account. `registered` are the values of the provider.
+  mutating func `repeat`(
+    _ credential: Credential, in descriptor: Descriptor, registered: [String: String]
+  ) {
     let offered = descriptor.grants
     if variables.isEmpty {
       // The user types the parts of another key again.
@@ -97,8 +101,11 @@ package struct LoginOptions: Sendable {
       // The user does not type the token of another issuer.
       let isTyped = inFile.isEmpty && credential.grant != .tokenExchange
       variables = credential.variables.filter { name, _ in
-        // Another user chooses again.
-        if givesAway, descriptor.choosingVariables.contains(name) { return false }
+        // Another user chooses again. A value of the provider would choose for both.
+        if givesAway, registered[name] == nil, descriptor.choosingVariables.contains(name) {
+          choices[name] = credential.variables[name]
+          return false
+        }
         guard let variable = descriptor.variable(name), variable.isAtLogin else { return true }
         if variable.isAtExchange { return true }
         let isOfKey = isTyped || variable.isSecret || inFile.contains(name)

@@ -158,9 +158,7 @@ extension CredentialSource {
     // Otherwise each login would fail.
     try core(identifier, client.checkAssertions())
     let registers = canRegister ? try self.registers(client, given: clientIdentifier, previous: previous) : false
-    if let previous, registers || isForeign || known != previous.clientIdentifier,
-      let words = try existing?.waitingImport(at: identifier)
-    {
+    if registers, let words = try existing?.waitingImport(at: identifier) {
       throw .importWaits(provider: identifier, command: words)
     }
     if registers { _ = try network() }
@@ -207,23 +205,33 @@ extension CredentialSource {
       if !replaces, provider == identifier { return .alreadyAdded(provider: provider) }
       return .vault(.conflict(Accounts.registration(provider), actual: nil))
     }
-    for (provider, revision) in revisions where try accounts.revision(ofRegistration: provider) != revision {
-      throw changed(provider)
+    func requireUnchanged() throws(CredentialError) {
+      for (provider, revision) in revisions where try accounts.revision(ofRegistration: provider) != revision {
+        throw changed(provider)
+      }
     }
+    try requireUnchanged()
     if registers {
       let (redirect, agreement) = (registration.redirect, registration.agreement)
       registration = try register(permit, variables: values, initialAccessToken: initialAccessToken)
       (registration.redirect, registration.agreement) = (redirect, agreement)
     }
     registration.seal(addition.loaded, try self.client(addition.descriptor, registration), ownFiles: ownFiles)
-    if let previous, registration.digest() != previous.digest() { try requireNoLogin(at: identifier, accounts) }
+    if let previous, registration.digest() != previous.digest() {
+      try requireNoLogin(at: identifier, registration, accounts)
+    }
     dependents[identifier] = registration
-    let uninstall = try install(addition)
-    do throws(CredentialError) {
-      try store(dependents, with: [noting(.addProvider, of: identifier)], after: revisions)
-    } catch .alreadyAdded(let provider) {
-      try uninstall()
-      throw changed(provider)
+    let (changes, descriptor) = (dependents, AccountID("/descriptor", identifier))
+    // The file and the registration belong together.
+    try withAccountLock(descriptor, waiting: { _ in }) { _ throws(CredentialError) in
+      try requireUnchanged()
+      let uninstall = try install(addition)
+      do throws(CredentialError) {
+        try store(changes, with: [noting(.addProvider, of: identifier)], after: revisions)
+      } catch .alreadyAdded(let provider) {
+        try uninstall()
+        throw changed(provider)
+      }
     }
     if let conflict = others.conflict(of: client) { notice(.loginsRefused(conflict)) }
     return registers ? registration : nil
@@ -261,12 +269,18 @@ extension CredentialSource {
     throw .descriptorExists(path)
   }
 
-  /// Throws while a process logs in, which has asked the provider as it was, or if the answer to an import waits.
-  func requireNoLogin(at provider: String, _ accounts: Accounts) throws(CredentialError) {
+  /// Throws while a process logs in, which has asked the provider as it was, or if only an earlier registration than
+  /// this one can finish an import.
+  func requireNoLogin(
+    at provider: String, _ registration: Registration, _ accounts: Accounts
+  ) throws(CredentialError) {
     for id in try accounts.pending(of: provider) where accounts.store.isLocked(id) {
-      throw .loginUnderWay(provider: provider, account: id.name)
+      // A refresh has its own check.
+      if try accounts.note(id)?.exchange == .login { throw .loginUnderWay(provider: provider, account: id.name) }
     }
-    if let words = try accounts.waitingImport(at: provider) { throw .importWaits(provider: provider, command: words) }
+    if let words = try accounts.waitingImport(at: provider, besides: registration) {
+      throw .importWaits(provider: provider, command: words)
+    }
   }
 
   /// Writes the descriptor, and returns the function that restores the file before.
@@ -279,8 +293,6 @@ extension CredentialSource {
     let before = try? File.read(target, limit: 1 << 20)
     try wrapping(CredentialError.system, File.replace(target, file))
     return { () throws(CredentialError) in
-      // Another process may have written its own since.
-      guard (try? File.read(target, limit: 1 << 20)) == file else { return }
       do throws(POSIXError) {
         if let before { try File.replace(target, before) } else { _ = try File.remove(path) }
       } catch { throw .system(error) }

@@ -166,10 +166,13 @@ extension Accounts {
   }
 
   /// The words of an interrupted import whose answer waits, and which only the provider's client can use; `nil` without
-  /// one.
-  func waitingImport(at provider: String) throws(CredentialError) -> [String]? {
+  /// one that another registration than `registration` began.
+  func waitingImport(
+    at provider: String, besides registration: Registration? = nil
+  ) throws(CredentialError) -> [String]? {
     for id in try pending(of: provider) {
-      guard let note = try note(id), unfinishedLogin(note, id)?.importedFrom != nil else { continue }
+      guard let note = try note(id), let kept = unfinishedLogin(note, id), kept.importedFrom != nil else { continue }
+      if let digest = kept.registrationDigest, digest == registration?.digest() { continue }
       return note.options.importWords
     }
     return nil

@@ -46,7 +46,7 @@ extension CredentialSource {
         }
       } catch {
         switch error {
-        case .peculiar, .importWidens, .shared, .provider:
+        case .peculiar, .importWidens, .shared, .provider, .loginUnderWay, .importWaits:
           try forgetOutdated(provider, theirs, in: vault)
           withheld.append(provider)
           notice(.withheld(provider: provider, vault: vault, error))
@@ -129,7 +129,7 @@ extension CredentialSource {
       }
     }
     if let own, let registration, own.digest() != registration.digest() {
-      try requireNoLogin(at: provider, accounts)
+      try requireNoLogin(at: provider, registration, accounts)
     }
     if own != nil, registration == nil {
       try requirePlaces(of: provider, within: theirs.registration(of: provider), of: vault)

@@ -130,6 +130,11 @@ extension CredentialSource {
           record?.payload == payload ? nil : self.imported(file, of: item.identifier.provider, in: export, accounts)
         registrations[item.identifier.provider] = one?.registration ?? file
         if let one { payload = one.registration.encoded }
+        if let record, let before = Registration(decoding: record.payload), let one,
+          before.digest() != one.registration.digest()
+        {
+          try requireNoLogin(at: item.identifier.provider, one.registration, accounts)
+        }
         if let one, record?.payload != payload { imported.append(one) }
       }
       if record?.payload == payload { continue }
