@@ -123,3 +123,25 @@ func library<Result>(_ step: @autoclosure () throws(ProviderError) -> Result) th
 func system<Result>(_ step: @autoclosure () throws(POSIXError) -> Result) throws(CommandError) -> Result {
   do { return try step() } catch { throw CommandError(error) }
 }
+
+extension Remedy {
+  /// Returns the command that installs missing parts of `credmgr`, depending on how it was installed.
+  static func reinstalling(_ program: String) -> Remedy {
+    let parts = program.split(separator: "/")
+    #if arch(arm64)
+      let (machine, debian) = ("aarch64", "arm64")
+    #else
+      let (machine, debian) = ("x86_64", "amd64")
+    #endif
+    if let build = parts.firstIndex(of: ".build") {
+      return "\(run: "swift", "build", "--package-path", "/" + parts[..<build].joined(separator: "/"))"
+    }
+    if program == "/usr/bin/credmgr", File.exists("/usr/share/doc/credmgr/changelog.gz") {
+      let file = "credmgr_\(Program.version)_\(debian).deb"
+      return "reinstall the package: \(run: "sudo", "dpkg", "-i", file) in its directory"
+    }
+    let file = "credmgr-\(Program.version)-linux-\(machine).tar.xz"
+    let prefix = Path.directory(of: Path.directory(of: program) ?? "") ?? "/usr/local"
+    return "unpack the archive again: \(run: "tar", "-xf", file, "--strip-components=1", "-C", prefix) in its directory"
+  }
+}

@@ -7,7 +7,7 @@ import CredmgrPlatform
 import CredmgrText
 import CredmgrStore
 
-package struct Context {
+package final class Context {
   package private(set) var source: CredentialSource
   /// Why no home is available, for commands that work without one.
   let homeFault: CredentialError?
@@ -18,22 +18,40 @@ package struct Context {
   let coreLimit: UInt64?
   /// `nil` in the program that only answers from the vault.
   let online: Program.Online?
-  var hasNotice: () -> Bool = { false }  // Whether that program has something to tell.
+  let hasNotice: () -> Bool  // Whether that program has something to tell.
   private(set) var line: CommandLine
   private(set) var seenDigest: String?  // Of the destinations that a setup showed for its login.
+
+  init(
+    source: CredentialSource, homeFault: CredentialError?, clock: any WallClock, executable: String,
+    environment: @escaping (String) -> String?, coreLimit: UInt64?, online: Program.Online?,
+    hasNotice: @escaping () -> Bool = { false }, line: CommandLine
+  ) {
+    (self.source, self.homeFault, self.clock, self.executable) = (source, homeFault, clock, executable)
+    (self.environment, self.coreLimit, self.online, self.hasNotice) = (environment, coreLimit, online, hasNotice)
+    self.line = line
+  }
+
+  private var copy: Context {
+    let copy = Context(
+      source: source, homeFault: homeFault, clock: clock, executable: executable, environment: environment,
+      coreLimit: coreLimit, online: online, hasNotice: hasNotice, line: line)
+    copy.seenDigest = seenDigest
+    return copy
+  }
 
   package var home: Home { source.home }
 
   /// Returns the context for a command that this one runs, so that hints repeat that command.
   func running(_ line: CommandLine, seeing digest: String? = nil) -> Context {
-    var context = self
+    let context = copy
     (context.line, context.seenDigest) = (line, digest)
     return context
   }
 
   /// Returns the context with the accounts of another source.
   func replacing(source: CredentialSource) -> Context {
-    var context = self
+    let context = copy
     context.source = source
     return context
   }
@@ -374,27 +392,5 @@ extension JSONValue {
   fileprivate var versioned: JSONValue {
     if let elements { return .array(elements.map(\.versioned)) }
     return members.map { .object([Member("version", .integer(1))] + $0) } ?? self
-  }
-}
-
-extension Remedy {
-  /// Returns the command that installs missing parts of `credmgr`, depending on how it was installed.
-  static func reinstalling(_ program: String) -> Remedy {
-    let parts = program.split(separator: "/")
-    #if arch(arm64)
-      let (machine, debian) = ("aarch64", "arm64")
-    #else
-      let (machine, debian) = ("x86_64", "amd64")
-    #endif
-    if let build = parts.firstIndex(of: ".build") {
-      return "\(run: "swift", "build", "--package-path", "/" + parts[..<build].joined(separator: "/"))"
-    }
-    if program == "/usr/bin/credmgr", File.exists("/usr/share/doc/credmgr/changelog.gz") {
-      let file = "credmgr_\(Program.version)_\(debian).deb"
-      return "reinstall the package: \(run: "sudo", "dpkg", "-i", file) in its directory"
-    }
-    let file = "credmgr-\(Program.version)-linux-\(machine).tar.xz"
-    let prefix = Path.directory(of: Path.directory(of: program) ?? "") ?? "/usr/local"
-    return "unpack the archive again: \(run: "tar", "-xf", file, "--strip-components=1", "-C", prefix) in its directory"
   }
 }

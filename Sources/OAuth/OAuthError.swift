@@ -82,10 +82,10 @@ package enum OAuthError: Error, Sendable, Equatable {
 }
 
 extension OAuthError {
-  /// The codes with which servers refuse the times in a signed request: of an assertion, a request object (RFC 9101,
-  /// 7), a proof (RFC 9449, 5), or a signature (OAuth 1.0a).
+  /// The codes with which servers refuse the times in a signed request: of an assertion (RFC 7523, 3), a request object
+  /// (RFC 9101, 7), a proof (RFC 9449, 5), or a signature (OAuth 1.0a).
   private static let codesOfTimes: Set<String> = [
-    "invalid_client", "invalid_request_object", "invalid_dpop_proof", "timestamp_refused",
+    "invalid_client", "invalid_grant", "invalid_request_object", "invalid_dpop_proof", "timestamp_refused",
   ]
 
   /// Adds the difference between the clocks if it may explain a refusal of a signed request.

@@ -64,9 +64,16 @@ package final class ProvidersOfHosts {
     return match
   }
 
-  /// Whether a provider was added that has a descriptor in common with this one, but not the host.
+  /// Whether a provider was added that has a descriptor in common with this one, but not the host, or whether this one
+  /// has an account with another host.
   private func hasRelative(_ name: String, without host: String) -> Bool {
     let own = descriptors(of: name)
+    let variables = (try? source.home.library.load(name))?.descriptor.variables.filter { $0.format == .hostname } ?? []
+    let accounts = (try? source.accountsIfAny()?.accounts(of: name)) ?? []
+    let values = accounts.flatMap { account in variables.compactMap { account.credential.variables[$0.name] } }
+    if values.contains(where: { value in value != host && !variables.contains { $0.defaultValue == value } }) {
+      return true
+    }
     return added.contains { other in
       other.provider != name && !other.agreement.names(host) && !own.isDisjoint(with: descriptors(of: other.provider))
     }

@@ -154,8 +154,7 @@ struct Login {
       variables: options.variables.filter { descriptor.variable($0.key)?.isSecret == false })
     var options = options
     if let there = try source.repeatedAccount(provider, options, hasToken: hasToken) {
-      let registered = try source.accountsIfAny()?.registration(of: provider)?.variables ?? [:]
-      options.repeat(there.credential, in: loaded.descriptor, registered: registered)
+      options.repeat(there.credential, in: loaded.descriptor)
     }
     try loaded.descriptor.request(options.details)
     self.options = options
@@ -277,7 +276,7 @@ struct Login {
       for account in before where try !state(of: account).needsLogin { usable.append(account.name) }
       if !usable.isEmpty { user.tell(.alreadyLoggedIn(accounts: usable)) }
 
-      var session = try LoginSession(
+      let session = try LoginSession(
         self, user: user, others: others,
         person: PersonChoice(for: id, among: before, after: try accounts.failure(id)?.0),
         deadline: max(deadline, source.clock.monotonic() + .seconds(1)))

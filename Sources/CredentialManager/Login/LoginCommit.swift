@@ -72,7 +72,6 @@ extension Login {
     guard found == Accounts.registration(provider) else {
       return try identified(credential, with: element, as: owned.identity, user)
     }
-    var owned = owned
     owned.changes[0] = try following(owned.credential)
     return owned
   }
@@ -126,9 +125,13 @@ extension Login {
 }
 
 /// The account that a login stores, and the changes that do so. The first one is that of the registration.
-struct IdentifiedAccount {
+final class IdentifiedAccount {
   let name: String
   let credential: Credential
   var changes: [Change]
   let identity: Login.Identity
+
+  init(name: String, credential: Credential, changes: [Change], identity: Login.Identity) {
+    (self.name, self.credential, self.changes, self.identity) = (name, credential, changes, identity)
+  }
 }

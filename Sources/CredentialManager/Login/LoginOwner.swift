@@ -34,9 +34,10 @@ extension Login {
     // The provider renamed the user of an account that has the user's earlier name.
     let (new, kept) = (credential, credential.kept.merging(owner.kept) { $1 })
     func isUser(_ account: Account) -> Bool {
-      // The account may be for another organization of the user.
+      // An account that is called like an organization may be for another one of the user.
       self.isUser(account, owner, of: new)
-        && client.descriptor.elementFields().allSatisfy { account.credential.kept[$0] == kept[$0] }
+        && (client.descriptor.account.allSatisfy { $0.inElement == nil }
+          || client.descriptor.elementFields().allSatisfy { account.credential.kept[$0] == kept[$0] })
     }
     let renamed = all.first { isUser($0) && $0.hasNameOfUser }?.name
     let own = try found.map { name throws(CredentialError) in try self.name(of: owner, name, as: credential, among: all)
@@ -86,7 +87,6 @@ extension Login {
         found: found.map { told($0, subject: owner.subject, issuer: credential.issuer) }, other: other?.name)
     }
     try settle(element, for: owner, of: existing, in: &credential, user)
-    if !isOther, isSame || found == expected { credential.variables.merge(options.choices) { typed, _ in typed } }
     if isSame, let expected, let found, found != expected {
       source.notice(.renamed(provider: provider, account: name, before: expected, now: found))
     }
@@ -118,6 +118,12 @@ extension Login {
     }
     credential.kept.merge(owner.kept.filter { !source.secrets.reveals($0.value) }) { ofToken, _ in ofToken }
     keepElement(of: existing, for: owner, besides: element, in: &credential)
+    let fields = client.descriptor.elementFields()
+    if let existing, !isOther, isSame || found == expected,
+      fields.allSatisfy({ existing.credential.kept[$0] == credential.kept[$0] })
+    {
+      credential.variables.merge(options.choices) { typed, _ in typed }
+    }
     credential.registrationDigest = nil
     let following = try following(credential)
     source.keepNonces(in: &credential, permit)
@@ -215,7 +221,7 @@ extension Login {
   private func freeName() throws(CredentialError) -> String { try freeName(Self.standardName, isTaken) }
 
   /// Returns a name, with a number if it is taken.
-  private func freeName(
+  func freeName(
     _ wanted: String, _ isTaken: (String) throws(CredentialError) -> Bool
   ) throws(CredentialError) -> String {
     var (name, number) = (wanted, 1)
@@ -332,59 +338,6 @@ extension Account {
     [credential.identity, credential.earlierIdentity].compactMap(\.self).contains { user in
       name == user || name.hasPrefix(user + "-") && Int(name.dropFirst(user.count + 1)) != nil
     }
-  }
-}
-
-extension Login {
-  /// Whether the durable identifiers are known and are the same.
-  func isUser(_ account: Account, _ owner: Owner, of new: Credential) -> Bool {
-    owner.subject != nil && account.credential.subject == owner.subject && isOfServer(account, as: new)
-  }
-
-  /// Whether the durable identifiers are known and differ, or another server issued the account's tokens.
-  func isAnotherUser(_ account: Account, than owner: Owner, of new: Credential) -> Bool {
-    guard isOfServer(account, as: new) else { return true }
-    guard let known = account.credential.subject, let subject = owner.subject else { return false }
-    return known != subject
-  }
-
-  /// Whether the server that issued a new credential also issued the account's. Variables may name the server.
-  func isOfServer(_ account: Account, as new: Credential) -> Bool {
-    let (there, names) = (account.credential, client.descriptor.variablesOfServers)
-    // Both follow the provider, also to another issuer.
-    if names.allSatisfy({ there.variables[$0] == new.variables[$0] }) { return true }
-    if let issuer = there.issuer, let other = new.issuer { return issuer == other }
-    func value(_ name: String, _ credential: Credential) -> String? {
-      credential.variables[name] ?? earlierRegistration?.variables[name]
-        ?? client.descriptor.variable(name)?.defaultValue
-    }
-    return names.allSatisfy { value($0, there) == value($0, new) }
-  }
-
-  /// Returns the name of the account for a user, who may have the name of a user at another server: two realms of one
-  /// server have an administrator each.
-  private func name(
-    of owner: Owner, _ found: String, as credential: Credential, among all: [Account]
-  ) throws(CredentialError) -> String {
-    guard let there = try accounts.readableAccount(AccountID(provider, found)), !isOfServer(there, as: credential)
-    else { return found }
-    let own = all.first { account in
-      isOfServer(account, as: credential) && account.isPerson(found)
-        && !isAnotherUser(account, than: owner, of: credential)
-    }
-    if let own { return own.name }
-    return try freeName(found) { name throws(CredentialError) in
-      try accounts.readableAccount(AccountID(provider, name)) != nil
-    }
-  }
-}
-
-extension Descriptor {
-  /// The variables in the addresses that decide which server issues a credential.
-  fileprivate var variablesOfServers: [String] {
-    let templates = endpoints.values.map(\.url.template) + hosts + [issuer].compactMap(\.self)
-    let names = Set(templates.flatMap(\.names))
-    return variables.map(\.name).filter(names.contains)
   }
 }
 

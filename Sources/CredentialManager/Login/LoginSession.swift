@@ -6,7 +6,7 @@ import CredmgrPlatform
 import CredmgrStore
 import CredmgrText
 
-struct LoginSession {
+final class LoginSession {
   let source: CredentialSource
   let loaded: DescriptorLibrary.Loaded
   var permit: Permit
@@ -46,14 +46,14 @@ struct LoginSession {
   var now: Moment { source.clock.now() }
 
   /// Returns the credential of the login. If the login fails after the provider has issued tokens, drops them.
-  mutating func credential(_ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
+  func credential(_ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
     do throws(CredentialError) { return try steps(pending) } catch {
       if let unused { source.drop(unused, of: provider, with: error == .interrupted ? nil : permit) }
       throw error
     }
   }
 
-  private mutating func steps(_ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
+  private func steps(_ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
     let receiver = try CallbackReceiver(self)
     ending.receiver = receiver
     let login = LoginContext(
@@ -91,7 +91,7 @@ struct LoginSession {
   }
 
   /// Sends a request. If the answer may contain a token, signals wait until it is saved, except during polling.
-  private mutating func answer(
+  private func answer(
     to exchange: Step.Exchange, _ pending: borrowing PendingExchange
   ) throws(CredentialError) -> Step {
     if let pause = exchange.pause { try wait(pause) }
@@ -99,7 +99,7 @@ struct LoginSession {
     return try Signals.deferring { () throws(CredentialError) in try answered(exchange, pending) }
   }
 
-  private mutating func answered(
+  private func answered(
     _ exchange: Step.Exchange, _ pending: borrowing PendingExchange
   ) throws(CredentialError) -> Step {
     let response: HTTPResponse
@@ -150,7 +150,7 @@ struct LoginSession {
     return user.isCancelled
   }
 
-  private mutating func typed(_ prompt: Step.Prompt) throws(CredentialError) -> Step {
+  private func typed(_ prompt: Step.Prompt) throws(CredentialError) -> Step {
     for field in prompt.fields {
       // Typing it would store it.
       guard let variable = client.descriptor.variable(field.name), variable.isAtExchange else { continue }

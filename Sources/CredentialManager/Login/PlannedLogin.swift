@@ -11,8 +11,7 @@ extension CredentialSource {
     let vault = try accountsIfAny()
     var options = options
     if let there = try repeatedAccount(id.provider, options, hasToken: hasToken) {
-      let registered = try vault?.registration(of: descriptor.identifier)?.variables ?? [:]
-      options.repeat(there.credential, in: descriptor, registered: registered)
+      options.repeat(there.credential, in: descriptor)
     }
     let grant = try grant(options, descriptor.grants)
     let registration = try vault?.registration(of: descriptor.identifier)

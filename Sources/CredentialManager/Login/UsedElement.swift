@@ -95,7 +95,8 @@ extension Login {
         guard isUser(account, person, in: credential) == nil else { continue }
         source.notice(.usedAgain(provider: provider, used.label, account: account.name))
       case .only:
-        guard !used.list.isNamed, let existing, isUser(existing, person, in: credential) != false,
+        guard !used.list.isNamed || !options.choices.isEmpty, let existing,
+          isUser(existing, person, in: credential) != false,
           used.list.isKnown(existing.credential.kept), used.list.place(of: existing.credential.kept) == nil
         else { continue }
         source.notice(.usedInstead(provider: provider, used.label, account: existing.name))

@@ -90,10 +90,8 @@ package struct LoginOptions: Sendable {
 
   package init() {}
 
-  /// Fills in missing options from an earlier login of the account. `registered` are the values of the provider.
-  mutating func `repeat`(
-    _ credential: Credential, in descriptor: Descriptor, registered: [String: String]
-  ) {
+  /// Fills in missing options from an earlier login of the account.
+  mutating func `repeat`(_ credential: Credential, in descriptor: Descriptor) {
     let offered = descriptor.grants
     if variables.isEmpty {
       // The user types the parts of another key again.
@@ -101,8 +99,8 @@ package struct LoginOptions: Sendable {
       // The user does not type the token of another issuer.
       let isTyped = inFile.isEmpty && credential.grant != .tokenExchange
       variables = credential.variables.filter { name, _ in
-        // Another user chooses again. A value of the provider would choose for both.
-        if givesAway, registered[name] == nil, descriptor.choosingVariables.contains(name) {
+        // Another user chooses again.
+        if givesAway, descriptor.choosingVariables.contains(name) {
           choices[name] = credential.variables[name]
           return false
         }

@@ -140,16 +140,18 @@ extension CredentialSource {
   }
 
   /// Returns the changes that remove the copies of other vaults, if the provider's tokens will go to new places. The
-  /// members of those vaults have not agreed to these places.
+  /// members of those vaults have not agreed to these places. The members of this vault have not agreed either for an
+  /// account that it does not show now.
   func forgetting(
     copiesOfOthersThan vault: String, of provider: String, before places: [NewPlace], in accounts: Accounts
   ) throws(CredentialError) -> [Change] {
     if places.isEmpty { return [] }
     var (changes, others): ([Change], Set<String>) = ([], [])
+    let shown = try joined(vault).accounts().accounts(of: provider).map(\.name)
     for copy in try accounts.accounts(of: provider) where !copy.credential.isMoving {
-      guard let other = copy.credential.vault, other != vault else { continue }
+      guard let other = copy.credential.vault, other != vault || !shown.contains(copy.name) else { continue }
       changes += try forgetting(copy, in: accounts)
-      if others.insert(other).inserted {
+      if other != vault, others.insert(other).inserted {
         notice(
           .withheld(
             provider: provider, vault: other,

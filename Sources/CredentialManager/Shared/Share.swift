@@ -267,11 +267,14 @@ package struct SharedProvider: Sendable {
 }
 
 extension Credential {
-  /// Whether the account that this credential on its way replaces has another login now. A refresh changes only the
-  /// revision.
+  /// Whether the account that this credential on its way replaces has another login now, or appeared since. A refresh
+  /// changes only the revision.
   fileprivate func isOutdated(by there: Account) -> Bool {
     let login = there.credential.loggedInAt
-    return there.revision != replacedRevision && (replacedLogin.map { $0 != login } ?? (login >= loggedInAt))
+    // Earlier versions did not mark what a login replaces.
+    let hasAppeared = replacedRevision == nil && loginIdentifier != nil
+    return there.revision != replacedRevision
+      && (replacedLogin.map { $0 != login } ?? (hasAppeared || login >= loggedInAt))
   }
 
   /// Whether both come from the same login. A refresh changes none of these values.

@@ -358,7 +358,7 @@ extension CredentialSource {
       }
     }
     guard let (account, plan) = try inStore(accounts.store.snapshot(look)).get() else { return nil }
-    guard var plan else { return account }
+    guard let plan else { return account }
     plan.accepts = accepts
     exchangeCount += 1
     try begins()

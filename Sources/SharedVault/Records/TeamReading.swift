@@ -6,16 +6,7 @@ extension TeamVault {
   package func record(_ identifier: RecordIdentifier) throws(StoreError) -> Record? {
     defer { saveSeenUnlessBusy() }
     let name = CellName(identifier)
-    var loaded = try cells([name])[name]
-    // A row that this machine never saw may have been removed; the directory says whether it should exist.
-    if case .absent = loaded, view == nil, let part = CellName.directory(of: identifier) {
-      let both = try fetch([name, part])
-      loaded = both[name]
-      if case .absent = loaded, try directory(part, in: both).records.contains(identifier) {
-        throw .damagedRecord(identifier)
-      }
-    }
-    switch loaded {
+    switch try cells([name])[name] {
     case .cell(let stored): return stored.record(identifier)
     case .faulty(let error, _): throw error
     case .absent, nil: return nil
@@ -106,21 +97,29 @@ extension TeamVault {
   }
 
   /// Refuses records that the directory of the same moment does not list: rows from before they were removed, or from
-  /// another history.
+  /// another history. Also refuses to be without a record that it lists.
   func compared(_ cells: [CellName: Loaded]) -> [CellName: Loaded] {
     var parts: [CellName: Result<Directory, StoreError>] = [:]
     var compared = cells
     for (name, loaded) in cells {
-      guard case .cell(let stored) = loaded, stored.cell.record != nil, let identifier = name.identifier,
-        let part = name.part
-      else { continue }
+      guard let identifier = name.identifier, let part = name.part else { continue }
+      let stored: Stored?
+      switch loaded {
+      case .cell(let cell) where cell.cell.record != nil: stored = cell
+      case .absent: stored = nil
+      case .cell, .faulty: continue
+      }
       let known = parts[part] ?? Result { () throws(StoreError) in try directory(part, in: cells) }
       parts[part] = known
       switch known {
       case .success(let directory):
-        if directory.records.contains(identifier) { continue }
-        compared[name] = .faulty(server.fault(.setBack(identifier)), revision: stored.mark.revision)
-      case .failure(let error): compared[name] = .faulty(error, revision: stored.mark.revision)
+        let isListed = directory.records.contains(identifier)
+        if let stored, !isListed {
+          compared[name] = .faulty(server.fault(.setBack(identifier)), revision: stored.mark.revision)
+        } else if stored == nil, isListed {
+          compared[name] = .faulty(.damagedRecord(identifier), revision: 0)
+        }
+      case .failure(let error): compared[name] = .faulty(error, revision: stored?.mark.revision ?? 0)
       }
     }
     return compared
