@@ -247,6 +247,7 @@ package enum Notice: Sendable, Equatable {
   case usedAgain(provider: String, String, account: String)
   /// The account now uses another element, because the answer no longer lists the earlier one.
   case usedInstead(provider: String, String, account: String)
+  case uses(provider: String, String, account: String)  // The user chose another element than before.
   /// The account keeps its element of a list, because no answer listed elements.
   case elementKept(provider: String, account: String)
   /// Logins to this provider now use these values of variables, which the first login gave.

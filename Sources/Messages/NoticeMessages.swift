@@ -44,6 +44,8 @@ extension Notice {
     case .usedInstead(let provider, let label, let account):
       "warning: the account \(quoted(account)) now uses \(shortened(label)), because the answer of "
         + "\(titled(provider)) does not list the earlier entry"
+    case .uses(_, let label, let account):
+      "the account \(quoted(account)) now uses \(shortened(label)) instead of its earlier entry"
     case .elementKept(let provider, let account):
       "warning: the account \(quoted(account)) keeps its earlier entry, because \(titled(provider)) did not list any"
     case .valuesStay(let provider, let values):
@@ -108,6 +110,8 @@ extension Notice {
     case .withheld(_, _, let error): return error.message.hints.first
     case .certificateRefused(let provider, _): return .replacingCertificate(of: provider)
     case .tokensLeft: return "revoke the access in your account settings at the provider if you do not use it"
+    case .uses(let provider, _, _):
+      return "\(credmgr: "login", provider, "--account", "NAME") to have an account for each"
     case .defaultNeedsLogin(let provider, _, let other):
       return "\(credmgr: "use", provider, other) to use \(quoted(other)) by default"
     case .sameIdentity(let provider, let account, _, _):

@@ -1029,6 +1029,12 @@ struct LoginTests {
     fixture.consent(.token("e"), .json(#"{"uid": "7", "items": \#(third)}"#))
     #expect(try fixture.login().name == "Three")
     #expect(try fixture.stored("Two")?.accessToken == Secret("d"))
+    // Another one may have the same name.
+    let twin = third.replacing("}]", with: #"}, {"id": "4", "name": "Two"}]"#)
+    fixture.user.chosen = 3
+    fixture.consent(.token("f"), .json(#"{"uid": "7", "items": \#(twin)}"#))
+    #expect(try fixture.login().name == "Two-2")
+    #expect(try fixture.stored("Two")?.accessToken == Secret("d"))
   }
 
   @Test func theUserChoosesAnEntry() throws {

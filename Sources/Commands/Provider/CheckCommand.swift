@@ -63,7 +63,7 @@ extension Command {
     }
   }
 
-  /// Throws if each login would fail, because one of its endpoints would get an assertion for another server.
+  /// Throws if each login or logout would fail, because an endpoint would get an assertion for another server.
   private static func checkAssertions(of descriptor: Descriptor) throws(CommandError) {
     do throws(OAuthError) { try Client(unregistered: descriptor).checkAssertions() } catch {
       throw .failed(error.message(provider: descriptor.identifier).with(hints: []))

@@ -35,12 +35,11 @@ extension Login {
     let (new, kept) = (credential, credential.kept.merging(owner.kept) { $1 })
     func isUser(_ account: Account) -> Bool {
       // An account that is called like an organization may be for another one of the user.
-      self.isUser(account, owner, of: new)
-        && (client.descriptor.account.allSatisfy { $0.inElement == nil }
-          || client.descriptor.elementFields().allSatisfy { account.credential.kept[$0] == kept[$0] })
+      self.isUser(account, owner, of: new) && !isOfOtherElement(account, than: kept)
     }
     let renamed = all.first { isUser($0) && $0.hasNameOfUser }?.name
-    let own = try found.map { name throws(CredentialError) in try self.name(of: owner, name, as: credential, among: all)
+    let own = try found.map { name throws(CredentialError) in
+      try self.name(of: owner, name, as: new, keeping: kept, among: all)
     }
     var wanted = if let name = id.name ?? renamed ?? own ?? renewed { name } else { try freeName() }
     if options.refreshToken != nil {

@@ -30,20 +30,30 @@ extension Login {
   }
 
   /// Returns the name of the account for a user, who may have the name of a user at another server: two realms of one
-  /// server have an administrator each.
+  /// server have an administrator each. `kept` are the fields that the account will keep. Two organizations may have
+  /// one name as well.
   func name(
-    of owner: Owner, _ found: String, as credential: Credential, among all: [Account]
+    of owner: Owner, _ found: String, as credential: Credential, keeping kept: [String: String], among all: [Account]
   ) throws(CredentialError) -> String {
-    guard let there = try accounts.readableAccount(AccountID(provider, found)), !isOfServer(there, as: credential)
-    else { return found }
+    func isHere(_ account: Account) -> Bool {
+      isOfServer(account, as: credential) && !isOfOtherElement(account, than: kept)
+    }
+    guard let there = try accounts.readableAccount(AccountID(provider, found)), !isHere(there) else { return found }
     let own = all.first { account in
-      isOfServer(account, as: credential) && account.isPerson(found)
-        && !isAnotherUser(account, than: owner, of: credential)
+      isHere(account) && account.isPerson(found) && !isAnotherUser(account, than: owner, of: credential)
     }
     if let own { return own.name }
     return try freeName(found) { name throws(CredentialError) in
       try accounts.readableAccount(AccountID(provider, name)) != nil
     }
+  }
+}
+
+extension Login {
+  /// Whether an account that is called like an element of a list is of another element.
+  func isOfOtherElement(_ account: Account, than kept: [String: String]) -> Bool {
+    guard client.descriptor.account.contains(where: { $0.inElement != nil }) else { return false }
+    return client.descriptor.elementFields().contains { account.credential.kept[$0] != kept[$0] }
   }
 }
 

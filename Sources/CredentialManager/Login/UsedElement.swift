@@ -85,8 +85,14 @@ extension Login {
         used = try source.element(of: used.list, as: account(of: person, in: credential), at: provider, user)
         try credential.exchange(for: source.core(provider, read(used.place)), source)
       }
+      let isOther =
+        existing.map { there in
+          isUser(there, person, in: credential) != false && used.list.isKnown(there.credential.kept)
+            && used.list.place(of: there.credential.kept) != used.place
+        } ?? false
       switch used.reason {
-      case .asked: break
+      case .asked:
+        if let existing, isOther { source.notice(.uses(provider: provider, used.label, account: existing.name)) }
       case .first:
         source.notice(
           .chosen(
@@ -95,11 +101,11 @@ extension Login {
         guard isUser(account, person, in: credential) == nil else { continue }
         source.notice(.usedAgain(provider: provider, used.label, account: account.name))
       case .only:
-        guard !used.list.isNamed || !options.choices.isEmpty, let existing,
-          isUser(existing, person, in: credential) != false,
-          used.list.isKnown(existing.credential.kept), used.list.place(of: existing.credential.kept) == nil
-        else { continue }
-        source.notice(.usedInstead(provider: provider, used.label, account: existing.name))
+        guard let existing, isOther else { continue }
+        source.notice(
+          used.list.isNamed
+            ? .uses(provider: provider, used.label, account: existing.name)
+            : .usedInstead(provider: provider, used.label, account: existing.name))
       }
     }
   }

@@ -35,13 +35,15 @@ extension Client {
     }
   }
 
-  /// Throws if a leg of a login would get an assertion that is for another server, as far as the addresses are known
-  /// before the login. A client without a secret counts as one with a secret.
+  /// Throws if a leg would get an assertion that is for another server, as far as the addresses are known before the
+  /// login. A client without a secret counts as one with a secret.
   package func checkAssertions() throws(OAuthError) {
     let values = values()
     func uri(_ endpoint: Endpoint) -> URI? { try? endpoint.url.filled(values) }
     guard let token = tokenEndpoint.flatMap(uri) else { return }
-    for kind in EndpointKind.allCases where descriptor.grants.contains(where: { $0.traits.endpoints.contains(kind) }) {
+    // Without its revocation, an account could not log out.
+    let kinds = descriptor.grants.flatMap(\.traits.endpoints) + [.revocation, .introspection]
+    for kind in EndpointKind.allCases where kinds.contains(kind) {
       guard let endpoint = descriptor.endpoints[kind], let destination = uri(endpoint), kind.leg.authenticatesClient,
         [.privateKeyJWT, .clientSecretJWT].contains(endpoint.authentication ?? descriptor.client.authentication)
       else { continue }

@@ -7,7 +7,8 @@ import CredmgrText
 /// A JWT that the client signed. The checks are those of every such JWT: its form, signature and times.
 struct ClientJWT {
   enum Purpose {
-    case assertion  // RFC 7523, 3
+    case assertion  // RFC 7523, 2.2
+    case grant  // RFC 7523, 2.1
     case requestObject  // RFC 9101, 4
   }
 
@@ -60,7 +61,7 @@ struct ClientJWT {
     switch purpose {
     case .requestObject:
       guard type?.text == "oauth-authz-req+jwt" else { throw fault("its \"typ\" is not oauth-authz-req+jwt") }
-    case .assertion:
+    case .assertion, .grant:
       guard isFree || type == nil || ["jwt", "client-authentication+jwt"].contains(type?.text?.lowercased()) else {
         throw fault("its \"typ\" is not JWT")
       }
@@ -70,6 +71,7 @@ struct ClientJWT {
   func fault(_ reason: String) -> Refusal {
     switch purpose {
     case .assertion: Refusal("the client assertion is invalid: \(reason)", code: "invalid_client")
+    case .grant: Refusal("the JWT is invalid: \(reason)", code: "invalid_grant")
     case .requestObject: Refusal("the request object is invalid: \(reason)", code: "invalid_request_object")
     }
   }
@@ -84,14 +86,7 @@ extension Simulation {
     let assertion = try ClientJWT(
       text, as: .assertion, rules.algorithm ?? method.usualAlgorithm ?? .rs256, checkedBy: self)
     let claims = assertion.claims
-    // The descriptor's own claims have the values that it says.
-    for rule in rules.claims where !["exp", "iat", "nbf"].contains(rule.name) {
-      let found = claims[rule.name].map { $0.scalarText ?? $0.encoded }
-      let isRight: Void? = try? rule.value.map { try TemplatePattern($0, knowledge(kept)).check(found, rule.name) }
-      guard isRight != nil || rule.value == nil && found == nil else {
-        throw assertion.fault("its \(quoted(rule.name)) is not that of the descriptor")
-      }
-    }
+    try checkClaims(of: assertion, kept: kept)
     func isOwn(_ name: String) -> Bool { !rules.claims.contains { $0.name == name } }
     for name in ["iss", "sub"] where isOwn(name) {
       guard claims[name]?.text.map(isClient) == true else {
@@ -110,6 +105,17 @@ extension Simulation {
     guard isOwn("jti") else { return }
     guard let identifier = claims["jti"]?.text, !identifier.isEmpty else { throw assertion.fault("it has no \"jti\"") }
     guard state.assertions.insert(identifier).inserted else { throw assertion.fault("its \"jti\" was already used") }
+  }
+
+  /// Checks the descriptor's own claims, which have the values that it says.
+  func checkClaims(of jwt: ClientJWT, kept: [String: String] = [:]) throws(Refusal) {
+    for rule in (descriptor.assertion ?? AssertionRules()).claims where !["exp", "iat", "nbf"].contains(rule.name) {
+      let found = jwt.claims[rule.name].map { $0.scalarText ?? $0.encoded }
+      let isRight: Void? = try? rule.value.map { try TemplatePattern($0, knowledge(kept)).check(found, rule.name) }
+      guard isRight != nil || rule.value == nil && found == nil else {
+        throw jwt.fault("its \(quoted(rule.name)) is not that of the descriptor")
+      }
+    }
   }
 
   /// Whether an assertion is for this server: for its issuer (FAPI 2.0 Security Profile, 5.3.2.1, allows nothing else),

@@ -25,8 +25,14 @@ extension Simulation {
         guard type == "urn:ietf:params:oauth:grant-type:jwt-bearer" else { throw .unsupportedGrantType }
       }
       let inHeader = parameters.request.fields["Authorization"]?.split(separator: " ").last.map(String.init)
-      guard let text = try parameters.optional("assertion") ?? inHeader, ownToken(text) != nil else {
+      guard let text = try parameters.optional("assertion") ?? inHeader else {
         throw .tokenUnknown.with(code: "invalid_grant")
+      }
+      _ = try ownToken(text)
+      if let identifier = Self.parts(ofJWT: text)?.claims["jti"]?.text,
+        !state.assertions.insert(identifier).inserted
+      {
+        throw Refusal("the JWT is invalid: its \"jti\" was already used", code: "invalid_grant")
       }
     }
     if grant == .tokenExchange { try checkExchange(parameters) }
@@ -70,19 +76,21 @@ extension Simulation {
   mutating func learnOwnToken(_ request: HTTPRequest) {
     guard descriptor.grants.contains(where: \.traits.signsJWT), descriptor.endpoints[.token] == nil,
       let text = request.fields["Authorization"]?.split(separator: " ").last.map(String.init),
-      state.tokens[text] == nil, let expiry = ownToken(text)
+      state.tokens[text] == nil, let expiry = try? ownToken(text)
     else { return }
     state.tokens[text] = IssuedToken(consent: addConsent(account: "ada", scope: []), expiresAt: expiry)
   }
 
-  /// Returns the expiry of a JWT that the practice key signed (RFC 7523, 3); `nil` for any other text.
-  private func ownToken(_ text: String) -> Duration? {
+  /// Checks a JWT that the practice key signed, and returns its expiry (RFC 7523, 3).
+  private func ownToken(_ text: String) throws(Refusal) -> Duration {
     let rules = descriptor.assertion ?? AssertionRules()
     let algorithm = rules.algorithm ?? .rs256
-    guard let (header, claims, signature) = Self.parts(ofJWT: text), let expiry = claims["exp"]?.integer,
-      header["alg"]?.text == algorithm.rawValue, .seconds(expiry) > now,
+    let token = try ClientJWT(text, as: .grant, algorithm, checkedBy: self)
+    guard let (_, claims, signature) = Self.parts(ofJWT: text),
       isSignature(signature.bytes, of: signature.text, algorithm.scheme, key: practiceKey)
-    else { return nil }
+    else { throw token.fault("its signature does not match the key file") }
+    try checkClaims(of: token)
+    guard let expiry = claims["exp"]?.integer else { throw token.fault("it has no \"exp\"") }
     return .seconds(expiry)
   }
 
