@@ -74,21 +74,6 @@ extension CredentialSource {
     }
   }
 
-  /// The facts that a refresh needs before it takes the lock.
-  final class RefreshPlan {
-    let loaded: DescriptorLibrary.Loaded
-    let known: ExchangeNote?
-    let permit: Permit
-    /// Throws unless this machine may use the tokens of a shared vault's registration.
-    var accepts: Accepts = { _ throws(CredentialError) in }
-
-    fileprivate init(loaded: DescriptorLibrary.Loaded, known: ExchangeNote?, permit: Permit) {
-      (self.loaded, self.known, self.permit) = (loaded, known, permit)
-    }
-  }
-
-  typealias Accepts = (Registration?) throws(CredentialError) -> Void
-
   /// Checks everything that is known without a network. Returns `nil` if the current token is the best available.
   func refreshPlan(_ account: Account, _ policy: RefreshPolicy) throws(CredentialError) -> RefreshPlan? {
     let loaded = try descriptor(account.provider)

@@ -40,9 +40,7 @@ extension CredentialSource {
           do throws(CredentialError) {
             try take(accounts, of: provider, from: theirs, in: vault, agrees)
             break
-          } catch .vault(.conflict) {
-            // A login has ended meanwhile, so the question must name its account as well.
-          }
+          } catch .vault(.conflict) {}  // A login has ended meanwhile, so the question must name its account too.
         }
       } catch {
         switch error {
