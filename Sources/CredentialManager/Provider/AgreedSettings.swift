@@ -243,7 +243,7 @@ extension Descriptor {
 
   /// Whether signed requests contain the time.
   var signsRequestsWithTimes: Bool {
-    makesAssertions || signsRequests || tokenBinding.needsKey || grants.contains(.oauth1)
+    makesAssertions || signsRequests || tokenBinding.needsKey || grants.contains { $0.traits.binding == .signature }
   }
 
   /// The audience of assertions; `nil` if none are made, or if it is the token endpoint.
